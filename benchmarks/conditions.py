@@ -53,7 +53,7 @@ class Stalling(torch.utils.data.Dataset):
 def stalling(): return Stalling()
 
 class Fields(Stalling):
-    '''Samples of many tensors, each of which is an open file while its batch is under way.'''
+    '''Samples of many tensors, each of which is an open file while its batch is in flight.'''
     def __getitem__(self, index):
         time.sleep(0.005)
         return {str(field): torch.full((8,), index) for field in range(24)}

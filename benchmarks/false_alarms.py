@@ -1,4 +1,4 @@
-"""How often trying a remedy is wrong, and how often blind: A/A pairs, and a remedy worth a known tenth.
+"""False alarms and misses of fix trials: A/A pairs, and a fix with a known gain of 10%.
 
     uv run python benchmarks/false_alarms.py [--repeats 100] [--burner] [--only aa|power] [--seconds 0.3] [--json FILE]
 

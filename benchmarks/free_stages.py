@@ -1,4 +1,4 @@
-"""Holds what freeing a stage predicts against loaders where that stage's cost was really taken away.
+"""Compares the predicted gain of a free stage with loaders whose stage cost was really removed.
 
     uv run python benchmarks/free_stages.py [--seeds 10] [--rounds 3] [--stages 3] [--seconds 0.5]
 

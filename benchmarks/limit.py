@@ -1,4 +1,4 @@
-"""How near the recommended combination comes to the physical limit, from torch's default loader on.
+"""How close the recommended combination gets to the hardware limit, starting from torch's default loader.
 
     uv run python benchmarks/limit.py [--data DIR] [--rounds 7] [--seconds 1.5]
     uv run --group loaders python benchmarks/limit.py --files [--data DIR]

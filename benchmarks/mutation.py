@@ -1,4 +1,4 @@
-"""Whether the tests would notice: small changes to the code, one at a time, and which of them no test fails by.
+"""Mutation testing: makes small changes to the code, one at a time, and lists those that no test catches.
 
     uv run --group mutation python benchmarks/mutation.py [ROOM ...] [--file TEXT] [--sample N] [--again] [--minutes N]
 
@@ -10,7 +10,7 @@ constants of a module alone, and with them every threshold. Not changed: strings
 
 Each change is tried in a process of its own by the tests that reach its lines, the fastest first, until one fails or
 the time is over. Killed ones are kept in `.mutation/` for as long as the file and the test are as they were; with
-`--again` all are tried. What changes nothing that anybody could see is listed with the reason in
+`--again` all are tried. Equivalent mutants are listed with the reason in
 `mutation_equivalents.yaml`, by its text. One process; minutes for a room.
 """
 

@@ -1,4 +1,4 @@
-"""Holds generated photos against photographs: decode time per pixel, bytes per pixel, and the quantiles of their sizes.
+"""Compares generated photos with photographs: decode time per pixel, bytes per pixel and size quantiles.
 
     python benchmarks/photos.py --photos DIR [--images N] [--rounds N]
 

@@ -1,4 +1,4 @@
-"""Is the rank that holds back the others named, and nobody where all are alike? Jobs drawn at random under torchrun.
+"""Does the verdict name the slow rank, and none where all are equally fast? Random jobs under torchrun.
 
     uv run --group storage python benchmarks/ranks.py [--seed 1] [--jobs 0:60] [--only KIND] [--results FILE]
 

@@ -1,4 +1,4 @@
-"""Holds the stages that `Profiler(trace=True)` tells against timing the same transforms by hand, in the same run.
+"""Compares stages measured by `Profiler(trace=True)` with the same transforms timed by hand, in the same run.
 
     uv run python benchmarks/stages.py [--data DIR] [--rounds 12]
 

@@ -47,9 +47,7 @@ GLOSSARY: tuple[Term, ...] = (
         ("emulated accelerator",),
         used="docs",
     ),
-    Term(
-        "epoch boundary", "From asking for more at the end of an epoch to the first batch of the next.", used="profile"
-    ),
+    Term("epoch boundary", "Time from the last request of an epoch to the first batch of the next.", used="profile"),
     Term(
         "fix",
         "A change of the loader, the code or the data, with its gain.",
@@ -93,7 +91,7 @@ GLOSSARY: tuple[Term, ...] = (
     Term("Passed", "A fix that the run already uses or does not need.", ("already fine",), used="docs"),
     Term("reference run", "An earlier run to compare with.", used="docs"),
     Term("report", "`report.html`, the HTML file of a run.", ("page",), used="docs"),
-    Term("round", "Each configuration measured once, in shuffled order.", used="sweep"),
+    Term("round", "One pass that measures each configuration once, in shuffled order.", used="sweep"),
     Term("run", "One execution of a suite, or one profile. `run.json` holds all of it.", used="docs"),
     Term("sample", "One item of the dataset, such as an image with its label.", used="docs"),
     Term("stage", "A part of the pipeline: read, decode, transform, collate, worker-to-main IPC, host-to-device copy."),

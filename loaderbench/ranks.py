@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -51,6 +52,33 @@ def has_ranks() -> bool:
     from torch import distributed
 
     return bool(distributed.is_available() and distributed.is_initialized())
+
+
+def rank_of_training() -> int | None:
+    """The rank by the launcher, or by torch's process group, also after a script has left that.
+
+    Lightning's launcher sets no `RANK`, and a script with `torch.multiprocessing.spawn` need not.
+    """
+    by_launcher, group = this_rank(), _group()
+    return by_launcher if by_launcher is not None or group is None else group[0]
+
+
+def ranks_of_training() -> int | None:
+    """How many ranks it has, by the same sources; `None` outside of a job."""
+    by_launcher, group = ranks_of_job(), _group()
+    return by_launcher if by_launcher is not None or group is None else group[1]
+
+
+_groups: dict[int, tuple[int, int]] = {}  # by process: its rank, and how many there are
+
+
+def _group() -> tuple[int, int] | None:
+    if "torch" in sys.modules and has_ranks():
+        from torch import distributed
+
+        if distributed.get_world_size() > 1:
+            _groups[os.getpid()] = distributed.get_rank(), distributed.get_world_size()
+    return _groups.get(os.getpid())
 
 
 def this_host() -> str:

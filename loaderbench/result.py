@@ -68,7 +68,8 @@ class Run:
 
     def __str__(self) -> str:
         out = io.StringIO()
-        print_summary(self.document, Console(file=out, width=_WIDTH))
+        console = Console(file=out, width=_WIDTH, force_terminal=False, force_jupyter=False, color_system=None)
+        print_summary(self.document, console)
         return out.getvalue()
 
     def _repr_html_(self) -> str:

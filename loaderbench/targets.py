@@ -24,7 +24,8 @@ def find_target(name: str, folder: Path) -> Callable[..., Any]:
         _refuse_another(name, module_name, folder)
     except ModuleNotFoundError as error:
         if error.name and (module_name == error.name or module_name.startswith(f"{error.name}.")):
-            raise MissingError(f"target {name}: no module {error.name} next to the suite or on sys.path") from None
+            said = _hidden_folder(module_name, folder) or f"no module {error.name} next to the suite or on sys.path"
+            raise MissingError(f"target {name}: {said}") from None
         raise
     try:
         found = reduce(getattr, attribute.split("."), module)
@@ -35,6 +36,15 @@ def find_target(name: str, folder: Path) -> Callable[..., Any]:
     if not callable(found):
         raise MissingError(f"target {name}: expected a callable, got {type(found).__name__}")
     return found
+
+
+def _hidden_folder(module_name: str, folder: Path) -> str:
+    """An installed package comes before a folder without `__init__.py`, also before one next to the suite."""
+    top, *inside = module_name.split(".")
+    found = getattr(sys.modules.get(top), "__file__", None)
+    if not inside or not found or not (folder / top).is_dir() or Path(found).parent.samefile(folder / top):
+        return ""
+    return f"{found} hides the folder {top} next to the suite; add {top}/__init__.py, or rename the folder"
 
 
 def _refuse_another(name: str, module_name: str, folder: Path) -> None:

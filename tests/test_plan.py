@@ -42,7 +42,7 @@ def test_what_torch_refuses_without_workers_is_one_configuration() -> None:
 @pytest.mark.parametrize(
     ("cpus", "ladder"), [(0.5, [0, 1, 2]), (2, [0, 1, 2, 3]), (8, [0, 1, 2, 4, 8, 12]), (16, [0, 1, 4, 8, 16, 24])]
 )
-def test_the_worker_ladder_fits_the_allotted_cpus(cpus: float, ladder: list[int]) -> None:
+def test_auto_worker_counts_fit_the_available_cpus(cpus: float, ladder: list[int]) -> None:
     assert worker_ladder(cpus) == ladder
 
 

@@ -1,4 +1,4 @@
-"""Real JPEGs that are dear to decode, in too few, enough and too many workers."""
+"""JPEGs that are expensive to decode, with too few, enough and too many workers."""
 
 from __future__ import annotations
 

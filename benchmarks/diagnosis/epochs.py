@@ -1,4 +1,4 @@
-"""Short epochs, at whose every beginning the workers are started again."""
+"""Short epochs that restart the workers each time."""
 
 from __future__ import annotations
 

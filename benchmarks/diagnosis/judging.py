@@ -1,4 +1,4 @@
-"""Holds what was told against what was planted, and the advice against what it does."""
+"""Compares the diagnosis with the planted cause, and the recommended fix with its effect."""
 
 from __future__ import annotations
 

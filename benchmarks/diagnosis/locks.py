@@ -1,4 +1,4 @@
-"""Work that a lock lets only one at a time do."""
+"""Work that a lock serializes."""
 
 from __future__ import annotations
 

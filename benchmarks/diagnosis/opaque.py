@@ -1,4 +1,4 @@
-"""Datasets whose one method does it all, and computes: its parts cannot be told apart, only that it is dear."""
+"""Compute-heavy datasets with all work in one method: the total cost is visible, not that of its parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What eats the batches: a device that is played by sleeping, and real work on the host."""
+"""Consumers of batches: a device simulated by sleeping, and real work on the host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers that stand blocked in reads: played devices with a latency or a bandwidth, and the real disk, uncached."""
+"""Workers blocked in reads: simulated devices with latency or limited bandwidth, and the real disk, uncached."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def summary(answers: Sequence[Answer], *, fixes: bool) -> str:
         "right bound": _share([answer.bound == answer.expected.bound for answer in ran]),
         "right stage": _share([answer.stage in answer.expected.stages for answer in planted]),
         "right bound, stage and limit": _share([answer.outcome == "ok" for answer in planted]),
-        "nothing false, but not all": _share([answer.outcome == "unknown" for answer in planted]),
+        "incomplete": _share([answer.outcome == "unknown" for answer in planted]),
         "wrong": _share([answer.outcome == "WRONG" for answer in planted]),
         "healthy, diagnosed with a problem": _count([answer.outcome == "WRONG" for answer in healthy]),
         "failed to run": _count([answer.outcome == "failed" for answer in answers]),

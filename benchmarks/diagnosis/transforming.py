@@ -1,4 +1,4 @@
-"""Transforms that are dear: too few workers, full cores, and libraries that start threads in each worker."""
+"""Expensive transforms: too few workers, saturated CPUs, and libraries that start threads in each worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples and batches that are dearer to move than to make."""
+"""Samples and batches that cost more to transfer than to make."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What workers are at while the main process waits for a batch: that tells who keeps the batch from coming."""
+"""What workers do while the main process waits for a batch, which shows who delays it."""
 
 from __future__ import annotations
 

@@ -54,7 +54,9 @@ class Training:
 
 
 def find_trainings(pid: int) -> list[Training]:
-    """Every rank of the job that a process belongs to, in order; the training alone outside of one.
+    """Every rank of the job that a process belongs to, in order; outside of one, the training.
+
+    Processes that a script has started by itself, as by `torch.multiprocessing.spawn`, count as a training each.
 
     Raises `UsageError` for a process that is not there, is another user's or has no Python below it, and
     `MissingError` where the system has no `/proc`.
@@ -65,8 +67,12 @@ def find_trainings(pid: int) -> list[Training]:
     ranks = sorted(_ranks_below(launcher), key=lambda one: one.rank or 0)
     if ranks:
         return [replace(one, ranks=max(one.ranks, len(ranks))) for one in ranks]
-    pythons = [below for below in proc.process_tree(main) if below != os.getpid() and is_python(below)]
+    tree = proc.process_tree(main)
+    pythons = [below for below in tree if below != os.getpid() and is_python(below)]
     with_torch = [below for below in pythons if _uses_torch(below)]
+    loading = {parent_of(below) for below in tree if _comm(below) == WORKER_THREAD}
+    if starts := [below for below in pythons if below in loading]:  # a parent may only have started them
+        return [Training(below, command_of(below)) for below in starts]
     found = next(chain(filterfalse(_is_launcher, with_torch), filterfalse(_is_launcher, pythons), pythons), None)
     if found is None:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""From what was seen of a training to a run that nobody has concluded from: one trial, which knows no rate."""
+"""Turns observations of a training job into a run without conclusions: one trial, without a rate."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ OWN_VERSIONS = "Python and package versions are those of loaderbench, not of the
 
 @dataclass(frozen=True)
 class Seen:
-    """A training, what the kernel and its stacks said, and when."""
+    """A training, what the kernel and its stacks said, and when.
+
+    `stopped` says why it was watched for less time than asked for, and `stopped_by` is the signal that ended it.
+    """
 
     watch: TrainingWatch
     stacks: LoopLooks
@@ -51,6 +54,7 @@ class Seen:
     began_at: str
     ended_at: str
     stopped: str = ""
+    stopped_by: int | None = None
 
     @property
     def training(self) -> Training:

@@ -70,7 +70,7 @@ def read_stacks(stacks: Stacks, pid: int, workers: int, folder: str) -> LoopLook
         return LoopLooks(None, None, why_not=stacks.why_not)
     own, seen, running = (_count(some, pid, workers) for some in (stacks.own, stacks.all, stacks.running))
     if own.main < FEWEST_LOOKS:
-        return LoopLooks(None, None, why_not=f"py-spy saw the main thread {own.main} times only")
+        return LoopLooks(None, None, why_not=f"py-spy sampled the main thread only {own.main} times")
     if not own.in_next + own.startup and not workers:
         return LoopLooks(None, None, why_not=NO_LOADER)
     _charge_start(own, seen, workers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,8 +11,9 @@ import typer
 
 from loaderbench.commands.gates import JunitFile
 from loaderbench.commands.options import finite
-from loaderbench.commands.outputs import JsonFile, MarkdownFile, SpeedscopeFile, check_outputs
-from loaderbench.commands.scripts import OpenPage, Quiet, stderr_console, write_copies
+from loaderbench.commands.outputs import STDOUT, JsonFile, MarkdownFile, SpeedscopeFile, check_outputs, make_console
+from loaderbench.commands.scripts import OpenPage, write_copies
+from loaderbench.errors import Interrupted
 
 if TYPE_CHECKING:
     from loaderbench.attach.measured import Seen
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def attach(
-    pid: Annotated[int, typer.Argument(metavar="PID", help="A process of the training: its main one, or any other.")],
+    pid: Annotated[int, typer.Argument(metavar="PID", help="Any process of the training job.")],
     seconds: Annotated[
         float, typer.Option(metavar="S", min=2, max=3600, callback=finite, help="Seconds to watch.")
     ] = 10,
@@ -31,7 +33,7 @@ def attach(
     junit: JunitFile = None,
     speedscope: SpeedscopeFile = None,
     open_page: OpenPage = False,
-    quiet: Quiet = False,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print only the result.")] = False,
 ) -> None:
     """Watch a running training job from outside and find out what it waits for.
 
@@ -45,17 +47,19 @@ def attach(
     trainings = find_trainings(pid)
     check_outputs(json_file, md_file, junit, speedscope=speedscope)
     folder = make_run_folder(f"attach-{pid}", out)
-    console = stderr_console()
     if not quiet:
         ranks = f", {len(trainings)} ranks" if len(trainings) > 1 else ""
-        console.print(f"loaderbench: watching process {trainings[0].pid}{ranks} for {seconds:g} s", highlight=False)
-    found = write_run_folders([_recording(seen, len(trainings)) for seen in look_at(trainings, seconds)], folder)
+        print(f"loaderbench: watching process {trainings[0].pid}{ranks} for {seconds:g} s", file=sys.stderr)
+    seen = look_at(trainings, seconds)
+    found = write_run_folders([_recording(one, len(trainings)) for one in seen], folder)
     if found:
         write_copies(found[0].run, json_file, md_file, junit, speedscope)
-    if not quiet:
-        print_loaders(found, console)
+    if STDOUT not in (json_file, md_file, str(junit)):
+        print_loaders(found, make_console())
     if found and open_page:
         webbrowser.open(found[0].page.absolute().as_uri())
+    if seen[0].stopped_by is not None:
+        raise Interrupted(f"loaderbench: interrupted; results so far: {folder}", seen[0].stopped_by)
 
 
 def _recording(seen: Seen, ranks: int) -> Recording:

@@ -1,4 +1,4 @@
-"""What a run is held to: flags of `run` and `compare`, and the exit code that comes of them."""
+"""Gates: the flags of `run` and `compare`, and the exit codes that follow."""
 
 from __future__ import annotations
 

@@ -52,7 +52,15 @@ def check_outputs(
             raise UsageError(f"{flag} {place} and {alike[0]}: two results cannot share one file; change one of them")
         if place != STDOUT:
             with writing(f"{flag} {place}"):
-                Path(place).open("a").close()
+                _try_to_write(Path(place))
+
+
+def _try_to_write(file: Path) -> None:
+    """Raise `OSError` where it cannot be written; a command that fails later leaves no empty file."""
+    was_there = file.exists()
+    file.open("a").close()
+    if not was_there:
+        file.unlink()
 
 
 def write_output(flag: str, place: str, text: str) -> None:
@@ -79,7 +87,7 @@ def write_speedscope(place: Path, run: Run) -> None:
             run.to_speedscope(place)
         except UsageError as error:
             print(f"loaderbench: --speedscope {place}: {error}", file=sys.stderr)
-            if not place.stat().st_size:
+            if place.exists() and not place.stat().st_size:
                 place.unlink()
 
 

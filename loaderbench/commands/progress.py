@@ -199,7 +199,7 @@ def _then_fixes(plan: Plan) -> str:
         return ""
     if not plan.freed_s:
         return f", then up to {_minutes(plan.verify_s)} to try fixes"
-    return f", then up to {_minutes(plan.freed_s + plan.verify_s)} to make stages free and try fixes"
+    return f", then up to {_minutes(plan.freed_s + plan.verify_s)} for free-stage trials and fixes"
 
 
 def _place(progress: Done, of: str) -> str:

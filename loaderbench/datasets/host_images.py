@@ -61,7 +61,7 @@ class HostImages(SharedImages):
         with socket.socket(socket.AF_UNIX) as place:
             while place.connect_ex(address):
                 if time.monotonic() > until_s:
-                    raise TimeoutError("the first rank of this machine made no such cache; make it in every rank")
+                    raise TimeoutError("the first rank of this machine made no image cache; make one in every rank")
                 time.sleep(0.05)
             said, files, _, _ = socket.recv_fds(place, 64, 2)
         if not files:

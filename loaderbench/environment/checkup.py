@@ -110,7 +110,7 @@ def check_shared_memory(usage: tuple[int, int] | None) -> Check:
 
 
 def check_open_files(limit: int | None) -> Check:
-    """Each batch under way holds descriptors."""
+    """Each batch in flight holds descriptors."""
     if limit is None:
         return Check("Open files", "ok", "no limit on this system")
     said = f"limit: {limit:,} per process"

@@ -64,9 +64,9 @@ def _free_inside(dataset: Any, stage: str, making: Making) -> list[Replay]:
 def _follow_samples(dataset: Any, making: Making, whole: Replay | None) -> None:
     """Know which sample is made; `whole` replays it in one piece."""
 
-    def one(original: Any, index: Any) -> Any:
-        with making.of([_key(index)]):
-            return whole(original, index) if whole else original(index)
+    def one(original: Any, *args: Any, **named: Any) -> Any:
+        with making.of([_key(args[0] if args else next(iter(named.values()), None))]):
+            return whole(original, *args, **named) if whole else original(*args, **named)
 
     def many(original: Any, indices: Any) -> Any:
         with making.of([_key(index) for index in indices]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
@@ -34,11 +35,27 @@ def _copy_of_pixels(value: Any) -> Any:
         return value
 
 
-def renewed(value: Any) -> Any:
-    """The same pixels in new containers, because a later stage may change a list or a dict."""
+def renewed(value: Any, leaf: Callable[[Any], Any] = lambda part: part) -> Any:
+    """The same pixels in new containers, because a later stage may change a list or a dict; `leaf` of all else."""
     if type(value) is dict:
-        return {key: renewed(part) for key, part in value.items()}
-    return type(value)(map(renewed, value)) if type(value) in (list, tuple) else value
+        return {key: renewed(part, leaf) for key, part in value.items()}
+    return type(value)(renewed(part, leaf) for part in value) if type(value) in (list, tuple) else leaf(value)
+
+
+def unshared(value: Any) -> Any:
+    """The tensors of a batch over the same memory, each with a storage of its own.
+
+    Sending a tensor moves its storage into shared memory, which costs nothing the second time. A new storage costs the
+    same each time. A tensor that is in shared memory already is returned itself.
+    """
+    import torch
+    from torch.utils.dlpack import from_dlpack
+
+    def fresh(part: Any) -> Any:
+        plain = type(part) is torch.Tensor and part.layout is torch.strided and not part.requires_grad
+        return from_dlpack(part) if plain and not part.is_shared() else part
+
+    return renewed(value, fresh)
 
 
 def is_same(one: Any, other: Any) -> bool:

@@ -32,7 +32,7 @@ def launch_kernel(device: str) -> None:
     ones = torch.ones(64, device=device)
     found = float((ones + ones).sum().item())
     if found != 128.0:
-        raise RuntimeError(f"the GPU adds 64 twos to {found:g}")
+        raise RuntimeError(f"wrong kernel result: 64 twos add up to {found:g}")
 
 
 def named(error: BaseException) -> str:

@@ -20,7 +20,7 @@ TracedIn = Literal["data_loader", "threads", "caller", "nowhere"]
 class Batches:
     """What a trial iterates over.
 
-    `ahead` batches are ready or under way before the first is asked for. Workers deliver in turn: a rate
+    `ahead` batches are ready or in flight before the first is asked for. Workers deliver in turn: a rate
     needs at least `cycle` batches. `configured` are the arguments that took effect. `batch_size` and
     `samples_per_epoch` are `None` where they are unknown.
     """
@@ -78,7 +78,7 @@ class Prefetch:
 
     @property
     def batches(self) -> int | None:
-        """How many are ready or under way before they are asked for."""
+        """How many are ready or in flight before they are asked for."""
         if self.queued is not None:
             return self.queued
         if self.workers is None or self.batches_per_worker is None:

@@ -21,7 +21,7 @@ from loaderbench.loaders.torch_loader import endless_sampler
 from loaderbench.ranks import has_ranks, local_rank
 
 QUEUED = 2
-"""Batches that are ready or under way: DALI's own default."""
+"""Batches that are ready or in flight: DALI's own default."""
 
 _POOL = "[DALI][TP"
 """How the names of threads begin that decode and transform. The others only wait for these, or read ahead."""

@@ -20,7 +20,7 @@ BUFFERED = 1
 """Batches in the queue of each process, and again in the thread that empties it: Grain's own default."""
 
 IN_PROCESS = 2 * BUFFERED + 2
-"""Batches under way for each process in addition to those of its threads: both of its queues are full, and what fills
+"""Batches in flight for each process in addition to those of its threads: both of its queues are full, and what fills
 them waits with one more."""
 
 _CODE = """\

@@ -10,7 +10,7 @@ from loaderbench.loaders.backend import Prefetch
 from loaderbench.loaders.threads import ThreadPoolBatches, Threads
 
 IN_PIPELINE = 5
-"""Batches under way in addition to one for each thread: SPDL's queue between stage and sink holds two, and each of
+"""Batches in flight in addition to one for each thread: SPDL's queue between stage and sink holds two, and each of
 three coroutines one that it is about to put into the next queue."""
 
 _SETUP = """\

@@ -74,7 +74,7 @@ class MadeByThreads(Protocol):
 
 
 class ThreadLoader(LoaderBackend):
-    """A loader with the axes `threads` and `queued`: batches that are ready or under way before they are asked for."""
+    """A loader with the axes `threads` and `queued`: batches that are ready or in flight before they are asked for."""
 
     arguments: ClassVar[Mapping[str, Check]] = {
         "batch_size": integer(1, MAX_BATCH_SIZE),
@@ -121,7 +121,7 @@ class ThreadLoader(LoaderBackend):
         )
 
     def queued(self, arguments: Mapping[str, Any]) -> int:
-        """Batches that are ready or under way: one for each thread, and one more."""
+        """Batches that are ready or in flight: one for each thread, and one more."""
         return _count(arguments, "queued", _count(arguments, "threads", 1) + 1)
 
 

@@ -23,7 +23,7 @@ MAX_BATCH_SIZE = 1_000_000
 MAX_WORKERS = MAX_PREFETCH = 1_024  # far above any host's use, far below what brings one down
 
 PREFETCH = 2
-"""Batches that each worker has ready or under way, where nothing else is asked for: torch's own default."""
+"""Batches that each worker has ready or in flight, where nothing else is asked for: torch's own default."""
 
 NEEDS_WORKERS: Config = {
     "prefetch_factor": None,
@@ -227,8 +227,19 @@ def build_loader(source: Any, arguments: Mapping[str, Any], *, seed: int) -> Bat
         batches = _made(DataLoader(source, sampler=sampler, **_usable(arguments)), arguments)
         return replace(batches, samples_per_epoch=per_epoch)
     if isinstance(source, Iterable):
+        _refuse_several(source)
         return Batches(source)
     raise TypeError(f"expected a Dataset or an iterable of batches, got {type(source).__name__}")
+
+
+def _refuse_several(source: Iterable[Any]) -> None:
+    """Raise `TypeError` for loaders or datasets in a tuple or the like, as for training and validation."""
+    from torch.utils.data import DataLoader, Dataset
+
+    parts = source.values() if isinstance(source, dict) else source if isinstance(source, list | tuple) else ()
+    found = next((part for part in parts if isinstance(part, DataLoader | Dataset)), None)
+    if found is not None:
+        raise TypeError(f"expected one loader or dataset, got a {type(source).__name__} with a {type(found).__name__}")
 
 
 def endless_sampler(source: Any, arguments: Mapping[str, Any], seed: int) -> tuple[Any, int]:

@@ -50,7 +50,7 @@ SHARING = "worker_sharing"
 
 
 def share_by(strategy: str) -> None:
-    """Share batches through files of `/dev/shm`, or through descriptors, of which each batch under way holds some."""
+    """Share batches through files of `/dev/shm`, or through descriptors, of which each batch in flight holds some."""
     import torch
 
     torch.multiprocessing.set_sharing_strategy(strategy)  # type: ignore[no-untyped-call]

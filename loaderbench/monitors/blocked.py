@@ -1,4 +1,4 @@
-"""What threads stand at while they do not run: the function of the kernel they sleep in, looked at now and then.
+"""What blocked threads wait for: the kernel function they sleep in, sampled now and then.
 
 Linux only. Source: proc(5), `/proc/<pid>/wchan`; 0 stands for a thread that runs or is ready to.
 """
@@ -17,6 +17,8 @@ from loaderbench.records import WorkerStates
 
 INTERVAL_S = 0.05
 FEWEST_LOOKS = 10
+MOST_APART = 4_096
+"""Processes with counts of their own; a loop may start many more."""
 
 RUNNING, LOCK, STORAGE, DEVICE, QUEUE, OTHER = "running", "lock", "storage", "device", "queue", "other"
 _WORDS = (
@@ -65,6 +67,8 @@ class Blocked:
             self._count(thread, self._kind(f"{pid}/task/{thread}"))
 
     def _count(self, pid: int, kind: str | None) -> None:
+        if pid not in self._seen and len(self._seen) >= MOST_APART:
+            self._seen = {0: sum(self._seen.values(), Counter())}
         self._seen.setdefault(pid, Counter())[kind or OTHER] += 1
 
     def _kind(self, process: str) -> str | None:

@@ -99,15 +99,27 @@ class TreeMonitor:
         self._reader: ProcessReader = reader or (LinuxReader() if proc.available() else PsutilReader())
         self._cpu_s: dict[int, float] = {}
         self._read_bytes: dict[int, int] = {}
+        self._gone = (0.0, 0)
         self._alive: list[int] = [root]
 
     def look_for_processes(self) -> None:
         """Find the processes that came since; dear enough for once a second."""
-        self._alive = self._reader.tree(self._root)
+        self._watch_only(self._reader.tree(self._root))
 
     def watch(self, pids: Sequence[int]) -> None:
         """Read only the root and these."""
-        self._alive = [self._root, *pids]
+        self._watch_only([self._root, *pids])
+
+    def _watch_only(self, pids: list[int]) -> None:
+        """Keep one sum for all that have ended: a loop may start thousands of workers."""
+        self._alive = pids
+        for pid in (self._cpu_s.keys() | self._read_bytes.keys()) - set(pids):
+            if self._reader.stat(pid) is None:
+                self._end(pid)
+
+    def _end(self, pid: int) -> None:
+        cpu_s, read_bytes = self._gone
+        self._gone = cpu_s + self._cpu_s.pop(pid, 0.0), read_bytes + self._read_bytes.pop(pid, 0)
 
     @property
     def below(self) -> Sequence[int]:
@@ -119,12 +131,14 @@ class TreeMonitor:
         rss_bytes: int | None = None
         for pid in self._alive:
             if stat := self._reader.stat(pid):
+                if stat.cpu_s < self._cpu_s.get(pid, 0.0):  # another process of the same number
+                    self._end(pid)
                 self._cpu_s[pid] = stat.cpu_s
                 rss_bytes = (rss_bytes or 0) + stat.rss_bytes
             if with_disk and (found := self._reader.read_bytes(pid)) is not None:
                 self._read_bytes[pid] = found
-        disk = sum(self._read_bytes.values()) if self._read_bytes else None
-        cpu_s = sum(self._cpu_s.values()) if self._cpu_s else None
+        disk = self._gone[1] + sum(self._read_bytes.values()) if self._read_bytes else None
+        cpu_s = self._gone[0] + sum(self._cpu_s.values()) if self._cpu_s else None
         return TreeReading(cpu_s, rss_bytes, disk, read_gauges(self._alive))
 
     def pss_bytes(self) -> int | None:

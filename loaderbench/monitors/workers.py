@@ -30,7 +30,7 @@ class WorkerWatch:
         self._before: dict[int, Reading] = {}
         self._sums = Sums()
         self._pins: dict[tuple[int, int], bool] = {}
-        self._pinning_s = 0.0
+        self._has_pinning, self._pinning_s = False, 0.0
         self._count = 0
         self._allowed_cpus = NO_CPU_COUNT
         self._are_threads = False
@@ -53,6 +53,7 @@ class WorkerWatch:
         self._are_threads = bool(threads) and not pids
         self._allowed_cpus = min([*map(_allowed_cpus, now), self._allowed_cpus])
         self._before = now
+        self._pins = {key: pins for key, pins in self._pins.items() if key[0] in now}
 
     def pause(self) -> None:
         """Leave out what happens from now until the next reading (an epoch boundary)."""
@@ -84,7 +85,7 @@ class WorkerWatch:
         if system is None:
             reasons["system_share"] = "the workers used too little CPU time"
         reasons["blocked_on"] = "what workers were blocked on was not checked"
-        if not any(self._pins.values()):
+        if not self._has_pinning:
             reasons["pinning_share"] = "no thread pins memory, or this torch version does not name it"
         if self._allowed_cpus == NO_CPU_COUNT:
             reasons["allowed_cpus"] = "this system does not report CPU affinity"
@@ -109,15 +110,16 @@ class WorkerWatch:
             system_share=system,
             allowed_cpus=self._allowed_cpus if self._allowed_cpus < NO_CPU_COUNT else None,
             are_threads=self._are_threads,
-            pinning_share=min(1.0, self._pinning_s / sums.wall_s) if any(self._pins.values()) else None,
+            pinning_share=min(1.0, self._pinning_s / sums.wall_s) if self._has_pinning else None,
             not_measured=reasons,
         )
 
     def _is_pinning(self, pid: int, thread: int) -> bool:
-        """Whether a thread pins memory; its name is read once."""
+        """Whether a thread pins memory; its name is read once for as long as its process is read."""
         if (pid, thread) not in self._pins:
             name = proc.read_text(f"{self._root}/{pid}/task/{thread}/comm").strip()
             self._pins[pid, thread] = name == PINNING_THREAD
+            self._has_pinning = self._has_pinning or self._pins[pid, thread]
         return self._pins[pid, thread]
 
     def why_not(self) -> str:

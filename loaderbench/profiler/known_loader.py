@@ -9,7 +9,7 @@ from typing import Any
 from loaderbench.recorder.inside import path_of
 from loaderbench.records import Config
 from loaderbench.references import Reference, weak
-from loaderbench.tracing.loader import is_loader, start_method_of
+from loaderbench.tracing.loader import is_loader, start_method_of, worker_arguments
 from loaderbench.tracing.other_loader import OtherLoader
 
 
@@ -40,11 +40,16 @@ class KnownLoader:
 
     def is_like(self, loader: Any) -> bool:
         """Whether batches of another loader belong to those of this one: a script may make a new one for each epoch."""
-        if loader is self.loader:
+        if self.has_same_dataset(loader):
             return True
+        length = _length_of(getattr(loader, "dataset", None))
+        return self.is_of_same_classes(loader) and length == self.samples
+
+    def has_same_dataset(self, loader: Any) -> bool:
+        """Whether it is the loader itself, or one of the same kind over its dataset."""
         dataset = getattr(loader, "dataset", None)
         same = dataset is not None and dataset is self._dataset()
-        return self.is_of_same_classes(loader) and (same or _length_of(dataset) == self.samples)
+        return loader is self.loader or (same and self.is_of_same_classes(loader))
 
     def is_of_same_classes(self, loader: Any) -> bool:
         """Whether loader and dataset have the same classes, and batches have the same size."""
@@ -78,12 +83,7 @@ def _config(loader: Any) -> Config:
     """What can be set of a `DataLoader`; nothing of anything else."""
     if not is_loader(loader):
         return {}
-    config: Config = {"batch_size": loader.batch_size, "num_workers": loader.num_workers}
-    config["pin_memory"] = bool(loader.pin_memory)
-    if loader.num_workers:
-        config["prefetch_factor"] = loader.prefetch_factor
-        config["persistent_workers"] = bool(loader.persistent_workers)
-    return config
+    return {"batch_size": loader.batch_size, **worker_arguments(loader), "pin_memory": bool(loader.pin_memory)}
 
 
 def _classes(loader: Any) -> tuple[Any, ...]:

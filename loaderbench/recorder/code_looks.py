@@ -11,7 +11,7 @@ from loaderbench.recorder.code_stages import stage_of
 from loaderbench.records import CodeLooks, CountedStack, StackFrame
 
 FEWEST_LOOKS = 20
-TOO_FEW = f"fewer than {FEWEST_LOOKS} looks at the loading threads"
+TOO_FEW = f"fewer than {FEWEST_LOOKS} stack samples of the loading threads"
 
 RARE_SHARE = 0.005
 """Rarer stacks are counted with their caller's, but for lines of the user's own code and the calls that these make."""

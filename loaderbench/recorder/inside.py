@@ -58,10 +58,18 @@ def loader_inside(
         reads=reads,
         taking=taking,
         wait_parts=waits,
-        code_looks=code_looks_of(traced.stacks, traced.looks, os.getcwd()),  # noqa: PTH109 - as text
+        code_looks=code_looks_of(traced.stacks, traced.looks, _working_folder()),
         sampled=_sampled(traced),
         not_measured=reasons,
     )
+
+
+def _working_folder() -> str:
+    """Empty where the script has removed it."""
+    try:
+        return os.getcwd()  # noqa: PTH109 - as text
+    except OSError:
+        return ""
 
 
 def path_of(dataset: Any, index: int) -> str | None:

@@ -69,7 +69,7 @@ def _without_data(runs: Sequence[RankRun], ranks: int | None) -> Iterator[str]:
     empty = [one.rank for one in runs if one.trial.status != "completed"]
     known = {one.rank for one in runs}
     if empty and len(empty) < len(runs):
-        yield f"no batch was counted in {_named(empty)}: does the sampler give each rank as many samples?"
+        yield f"no batch was counted in {_named(empty)}: does the sampler give each rank the same number of samples?"
     if ranks is not None and 0 in known and (absent := sorted({*range(ranks)} - known)):
         yield f"{_named(absent)} did not iterate over this loader, or recorded nothing"
     lengths = {one.rank: one.measured.dataset.files for one in runs if one.measured.dataset.files is not None}

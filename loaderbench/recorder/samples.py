@@ -11,14 +11,14 @@ def count_samples(batch: Any, batch_size: int | None = None) -> int:
     """Samples of a batch.
 
     The batch size that the loader was given, where the batch has such a length anywhere near its surface (a default
-    collate, a list of samples, `tuple(zip(*samples))`, a dict, a dataclass); else the likeliest of its lengths. 1 for a
-    batch that has none.
+    collate, a list of samples, `tuple(zip(*samples))`, a dict, a dataclass); else the likeliest of its lengths. A batch
+    without any, such as an object of the user's own class, has the loader's batch size, or 1 if that is unknown.
     """
     try:
         found = list(_lengths(batch))
     except Exception:  # a batch of the user's own making, whose parts may raise anything
-        return 1
-    if batch_size is not None and batch_size in found:
+        found = []
+    if batch_size is not None and (batch_size in found or not found):
         return batch_size
     return found[0] if found else 1
 

@@ -1,4 +1,4 @@
-"""Decoding takes much of the CPU time, and NVIDIA DALI decodes nothing of a JPEG but its crop.
+"""Decoding takes much of the CPU time, and NVIDIA DALI decodes only the crop of a JPEG.
 
 Triggers when CPUs are saturated, and decoding is the bottleneck or at least 15% of the CPU time. It needs a folder of
 images with a named transform, and is measured where DALI is installed.

@@ -2,7 +2,7 @@
 
 Triggers when trials of the sweep failed because shared memory was full. Docker's default is 64 MiB.
 
-What it does: gives the container room for all batches under way.
+What it does: gives the container room for all batches in flight.
 
 Costs: only the memory that is used.
 

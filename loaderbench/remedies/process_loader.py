@@ -2,7 +2,7 @@
 
 Triggers when the loader uses threads, and a lock such as the GIL limits them.
 
-What it does: loads in as many worker processes of torch's `DataLoader`, each with a GIL of its own.
+What it does: uses one worker process of torch's `DataLoader` per thread, each with its own GIL.
 
 How to confirm: measure again with `-P loader=torch -P num_workers=auto`; throughput and CPU use rise.
 """

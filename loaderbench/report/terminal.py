@@ -202,10 +202,10 @@ def _cut(ranking: Table) -> tuple[tuple[Column, ...], tuple[Row, ...]]:
 
 
 def _first(rows: Sequence[Row]) -> list[Row]:
-    """The best and the first others by rank; the last place is the baseline's, which gains are over."""
+    """The best and the first others by rank, and the baseline, which gains are relative to."""
     best_first = sorted(rows, key=lambda row: row.mark != "best")
     shown, left = best_first[:_MOST_CONFIGURATIONS], best_first[_MOST_CONFIGURATIONS:]
-    return [*shown[:-1], *([row for row in left if row.is_baseline] or shown[-1:])]
+    return [*shown, *(row for row in left if row.is_baseline)]
 
 
 def draw(console: Console, columns: tuple[Column, ...], rows: tuple[Row, ...]) -> None:

@@ -54,7 +54,7 @@ def explained(
 
 
 def _with_numbers(failure: Failure, order: TrialOrder) -> Failure:
-    """The same failure with how much this machine has of what ran out, and how much was under way."""
+    """The same failure with how much this machine has of what ran out, and how much was in flight."""
     if failure.kind == "device_memory":
         shortage = gpu_shortage(failure.message)
         numbered = replace(failure, limit_bytes=shortage.total, needed_bytes=shortage.needed)

@@ -1,4 +1,4 @@
-"""Holds the batches of one loader against those of another: structure, shapes, types, labels, values."""
+"""Compares the batches of two loaders: structure, shapes, types, labels, values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a trial is waited for: in all, and between two signs of progress, by what its neighbors needed for that."""
+"""How long to wait for a trial: in total, and without progress, based on what other trials needed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAUSED_S = 4 * LOOK_S  # a look that comes later than this was held up itself, a
 
 
 class Neighbors:
-    """How long completed trials went without progress, in proportion to the samples that each had under way."""
+    """How long completed trials went without progress, in proportion to the samples that each had in flight."""
 
     def __init__(self) -> None:
         self._idle: list[tuple[int, float]] = []

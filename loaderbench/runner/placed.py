@@ -106,7 +106,7 @@ class _Refusing:
 
     def _refuse(self, name: str, origin: str) -> None:
         if self._place.is_foreign(origin):
-            raise ImportError(f"{name} would be imported from {origin}, which is of the other version")
+            raise ImportError(f"{name} would be imported from {origin}, which belongs to the other version")
         if name in self._place.copies and _is_installed(Path(origin).resolve()):
             raise ImportError(f"{name} is an installed copy, the same for both versions; use `pip install -e .`")
 

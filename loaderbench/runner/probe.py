@@ -51,7 +51,8 @@ def probe(server: TrialServer, suite: Suite | None = None, folder: Path | None =
     if isinstance(answer, str):
         raise MissingError(import_advice(answer))
     if answer is None:
-        raise MissingError(f"importing torch crashed; try `{_REPAIR}`")
+        named = f" or the suite's {', '.join(names)}" if names else ""
+        raise MissingError(f"importing torch{named} crashed or takes too long; for torch, try `{_REPAIR}`")
     found: Probe = answer
     for gpu in _gpus_of(suite, found.gpus):
         if why := _why_unusable(server, gpu):
@@ -121,6 +122,9 @@ def _first_missing(names: list[str], folder: Path) -> MissingError | None:
             find_target(name, folder)
         except MissingError as error:
             return error
+        except SystemExit:
+            why = 'its module exits when it is imported; move what it runs under `if __name__ == "__main__":`'
+            return MissingError(f"target {name}: {why}")
         except Exception as error:  # the user's own module, which may raise anything
             return MissingError(f"target {name}: import failed: {type(error).__name__}: {error}")
     return None

@@ -86,7 +86,7 @@ class RankOfTrial(AloneInTrial):
         kind = consumer_of(self.order.suite.consumer, self.order.consumer)
         if found.ended_early and kind.in_step and self.rank_counters.ranks > 1:
             taken = f"{found.warmup_batches + found.batches} batches"
-            raise NoBatchesError(f"the loader ran out of data after {taken}; ranks that train together need as many")
+            raise NoBatchesError(f"the loader ran out of data after {taken}; all ranks need the same number")
         self.rank_counters.leave(self.rank)
 
     def added(self, result: Result, consumer: Consumer, steps: Steps, batches: Batches) -> Result:

@@ -155,9 +155,14 @@ def _has_ended(child: int) -> bool:
 
 
 def _answer(log: Path | None, target: Callable[..., None], pipe: Any, *args: object) -> None:
-    """Call what was asked for, in a session that ends when nobody waits for the answer any more."""
+    """Call what was asked for, in a session that ends when nobody waits for the answer any more.
+
+    Without a log, what user code prints goes to stderr: stdout has results only.
+    """
     enter_own_session(pipe)
-    if log is not None:
+    if log is None:
+        os.dup2(2, 1)
+    else:
         write_to(log)
     target(pipe, *args)
 

@@ -1,4 +1,4 @@
-"""Where every process of a trial stands that gives no answer: its Python stacks, written to the trial's log.
+"""Python stacks of every process of an unresponsive trial, written to the trial's log.
 
 Each process that is forked from the trial's own has its handler, for signal handlers live through a fork; one that was
 spawned and has none is told by what the kernel says it waits for.

@@ -11,7 +11,7 @@ from shutil import rmtree
 from tempfile import mkdtemp
 
 from loaderbench.errors import LoaderbenchError, UsageError
-from loaderbench.ranks import has_ranks, this_rank
+from loaderbench.ranks import rank_of_training
 from loaderbench.script.hook import RecordedKind, is_recorded
 from loaderbench.script.hosts import find_machines
 from loaderbench.script.order import RecordOrder
@@ -46,8 +46,12 @@ class LoaderRecording:
         if is_recorded(DataLoader):
             _say(_AGAIN)
             return
-        self._rank, self._pid = _rank_of_training(), os.getpid()
-        self._folder = Path(mkdtemp(prefix="loaderbench-callback-"))
+        self._rank, self._pid = rank_of_training(), os.getpid()
+        try:
+            self._folder = Path(mkdtemp(prefix="loaderbench-callback-"))
+        except OSError as error:
+            _say(f"cannot record: {error.strerror or error}; the training continues")
+            return
         order = RecordOrder(folder=str(self._folder), python_path=None, steps=self._steps)
         self._recorded = RecordedKind(DataLoader, order)
         self._recorded.change()
@@ -64,8 +68,8 @@ class LoaderRecording:
             if (self._folder / SENT).exists():  # rank 0 writes what this rank recorded
                 return []
             found = write_run_folders(read_recordings(self._folder), self._run_folder())
-        except (LoaderbenchError, OSError) as error:
-            _say(str(error))
+        except Exception as error:
+            _say(str(error) if isinstance(error, LoaderbenchError | OSError) else f"cannot write: {error!r}")
             return []
         finally:
             rmtree(self._folder, ignore_errors=True)
@@ -76,7 +80,7 @@ class LoaderRecording:
     def _run_folder(self) -> Path:
         """Make `out`, or a new folder if `out` has a run already."""
         of_rank = "" if self._rank is None or find_machines(alone=True) else f"-rank{self._rank}"
-        name = f"profile-{Path(sys.argv[0] or 'python').stem}{of_rank}"
+        name = f"profile-{Path(next(iter(sys.argv), '') or 'python').stem}{of_rank}"
         try:
             return make_run_folder(name, None if self._out is None else Path(f"{self._out}{of_rank}"))
         except UsageError as error:
@@ -84,16 +88,6 @@ class LoaderRecording:
                 raise
             _say(str(error).partition(";")[0] + "; the run is written to a new folder")
             return make_run_folder(name, None)
-
-
-def _rank_of_training() -> int | None:
-    """The rank, read while the training runs. Lightning's launcher sets no `RANK`, and removes the rest at the end."""
-    rank = this_rank()
-    if rank is not None or not has_ranks():
-        return rank
-    from torch import distributed
-
-    return distributed.get_rank() if distributed.get_world_size() > 1 else None
 
 
 def _print(found: Sequence[RecordedLoader]) -> None:

@@ -55,10 +55,11 @@ class LoaderProfiler(Profiler):
     def continues_with(self, loader: Any) -> bool:
         """Whether an epoch over this loader can be the next one.
 
-        In place of a loader that is gone it may have another length, as in another fold.
+        In place of a loader that is gone it may have another dataset, as in another fold. While both exist, another
+        dataset is another loader's: those for training and validation may be made in one line, and be of one length.
         """
         known = self._observer.known
-        fits = known.is_like(loader) or (known.loader is None and known.is_of_same_classes(loader))
+        fits = known.is_of_same_classes(loader) if known.loader is None else known.has_same_dataset(loader)
         return fits and not self.under_way
 
     @property

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from loaderbench.errors import UsageError
 from loaderbench.profiler.measured import Script
-from loaderbench.ranks import ranks_of_job, this_rank
+from loaderbench.ranks import rank_of_training, ranks_of_job, ranks_of_training, this_rank
 from loaderbench.script.divided_steps import DividedSteps
 from loaderbench.script.hosts import Machines, exchange, find_machines
 from loaderbench.script.loader_profiler import LoaderProfiler
@@ -227,7 +227,7 @@ class ScriptRecorder:
     def _exchange(self, machines: Machines) -> None:
         """Bring the ranks of several machines together, without harm to the script."""
         try:
-            found = [_recording_of(one, has_ended=True) for one in self._recorded]
+            found = [self._recording_of(one, has_ended=True) for one in self._recorded]
             said = exchange(machines, found, Path(self._order.folder), next(_exchanges))
         except Exception as error:
             said = f"cannot bring the ranks of all machines together: {type(error).__name__}: {error}"
@@ -294,10 +294,29 @@ class ScriptRecorder:
         """Never in the way of the script."""
         try:
             with _saving, SWITCH_INTERVAL.at_most(SWITCH_S):
-                found = [_recording_of(one, has_ended=has_ended) for one in list(self._recorded)]
+                found = [self._recording_of(one, has_ended=has_ended) for one in list(self._recorded)]
                 write_recordings(Path(self._order.folder), found)
         except Exception as error:
             _say(f"cannot save what was recorded: {type(error).__name__}: {error}")
+
+    def _recording_of(self, one: _Recorded, *, has_ended: bool) -> Recording:
+        """What was recorded of a loader. Where each rank is recorded by itself, only a launcher's ranks count."""
+        by_group = self._order.inherited
+        rank = rank_of_training() if by_group else this_rank()
+        place, around_s = str(one.place), one.profiler.around_s
+        script = Script(_command(), place if rank is None else f"rank {rank}: {place}", has_ended)
+        measured, readings = one.profiler.measured(script)
+        return Recording(
+            name=one.place.name,
+            place=place,
+            rank=rank,
+            measured=measured,
+            readings=readings,
+            steps=one.profiler.steps,
+            ranks=ranks_of_training() if by_group else ranks_of_job(),
+            around_s=around_s,
+            has_ended=has_ended,
+        )
 
 
 def _make_tuner(order: RecordOrder, makers: Makers) -> ScriptTuner | None:
@@ -309,23 +328,10 @@ def _make_tuner(order: RecordOrder, makers: Makers) -> ScriptTuner | None:
     return ScriptTuner(order, makers)
 
 
-def _recording_of(one: _Recorded, *, has_ended: bool) -> Recording:
-    rank, place = this_rank(), str(one.place)
-    command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
-    around_s = one.profiler.around_s
-    script = Script(command, place if rank is None else f"rank {rank}: {place}", has_ended)
-    measured, readings = one.profiler.measured(script)
-    return Recording(
-        name=one.place.name,
-        place=place,
-        rank=rank,
-        measured=measured,
-        readings=readings,
-        steps=one.profiler.steps,
-        ranks=ranks_of_job(),
-        around_s=around_s,
-        has_ended=has_ended,
-    )
+def _command() -> str:
+    """What the script was started with; it may have emptied `sys.argv` since."""
+    program, *arguments = sys.argv or sys.orig_argv[1:] or ["python"]
+    return shlex.join([Path(program).name, *arguments])
 
 
 def _leave(epoch: weakref.ref[RecordedEpoch] | None) -> None:

@@ -32,8 +32,8 @@ class RecordedLoader:
 
 def make_run_folder(name: str, out: Path | None) -> Path:
     """Make an empty folder, before a script runs for hours. Raises `UsageError` where that is not possible."""
-    folder = out or new_run_folder(name)
     try:
+        folder = _made(name) if out is None else out
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise UsageError(f"{folder}: folder exists and is not empty; choose a new one with --out")
@@ -42,15 +42,27 @@ def make_run_folder(name: str, out: Path | None) -> Path:
     return folder
 
 
+def _made(name: str) -> Path:
+    """A new folder, which no other command that starts in the same second has taken."""
+    while True:
+        folder = new_run_folder(name)
+        with suppress(FileExistsError):
+            folder.mkdir(parents=True)
+            return folder
+
+
 def write_run_folders(recordings: Sequence[Recording], folder: Path) -> list[RecordedLoader]:
     """Conclude and write each loader; the first is the one in whose loop the script spent most of its time.
 
-    An empty folder is removed if there is nothing to write. Raises `UsageError` where the folder cannot be written.
+    An empty folder is removed if there is nothing to write. If the script has written files there, runs go into a new
+    folder within it. Raises `UsageError` where the folder cannot be written.
     """
     if not recordings:
         with suppress(OSError):
             folder.rmdir()
         return []
+    if folder.exists() and any(folder.iterdir()):
+        folder = _free(folder / "loaderbench")
     by_time = sorted(_of_jobs(recordings), key=lambda one: -one.took_s)
     main = _write(by_time[0], folder)
     found = [main, *(_write(recording, _free(folder / _slug(recording))) for recording in by_time[1:])]
@@ -80,6 +92,8 @@ def _write(recording: Recording, folder: Path) -> RecordedLoader:
     run = Run(conclude(replace(recording.measured, notes=notes)), recording.readings, folder)
     store = Store(folder)
     try:
+        for trial in run.record.trials:
+            store.append(trial)
         store.write_run(run.record)
         store.write_timeline(run.readings)
         store.write_page(run.to_html())

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-_NONE = "loaderbench: nothing was recorded: the script iterated over no DataLoader"
+_NONE = (
+    "loaderbench: nothing was recorded: the script iterated over no DataLoader of torch in its own process. "
+    "To record processes that it starts: loaderbench profile -- python SCRIPT"
+)
 _LOST = "loaderbench: nothing was saved: the script ended too early (signal, os._exit or os.exec*)"
 
 

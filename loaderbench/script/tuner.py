@@ -18,9 +18,9 @@ from loaderbench.script.loader_profiler import LoaderProfiler
 from loaderbench.script.makers import Makers
 from loaderbench.script.order import RecordOrder
 from loaderbench.script.tuning_ranks import one_rank_tunes
+from loaderbench.tracing.loader import worker_arguments
 from loaderbench.tracing.other_loader import OtherLoader
 from loaderbench.tuning import OwnLoop, Tuned, TuneOrder, TuningInterrupted, tune_loader
-from loaderbench.tuning.own_loader import present_arguments
 
 SETTLED_BATCHES = 20
 """After the warm-up: its rate and the time of its step are known."""
@@ -100,7 +100,7 @@ class ScriptTuner:
             name=profiler.name,
             budget_s=self._order.tune_s or 0.0,
             own=own,
-            script=Path(sys.argv[0]).resolve(),
+            script=Path(next(iter(sys.argv), "-")).resolve(),
         )
         at = self._makers.of(loader)
 
@@ -108,7 +108,7 @@ class ScriptTuner:
             found = TunedLoader(name=profiler.name, made_at=at, tuned=tuned, own=own)
             (Path(self._order.folder) / FILE).write_bytes(pickle.dumps(found))
 
-        present = present_arguments(loader)
+        present = worker_arguments(loader)
         keep(Tuned(present=present, arguments=present, why_none="tuning was interrupted"))
         try:
             keep(tune_loader(loader, order, Path(self._order.tune_folder)))

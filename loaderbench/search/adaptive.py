@@ -15,7 +15,7 @@ from loaderbench.statistics.intervals import FEWEST_ROUNDS, ratio_interval
 from loaderbench.statistics.racing import RaceState, is_tie, standing
 from loaderbench.statistics.ratios import times
 
-FAILED = "no trial of it was completed"
+FAILED = "none of its trials completed"
 
 _AMONG = 64  # of the next in random order, the one whose values are the rarest so far is taken
 

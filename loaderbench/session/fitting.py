@@ -1,4 +1,4 @@
-"""Fixes that fit: what the sweep has shown not to fit is tried with less under way or shared another way."""
+"""Fixes that fit: what the sweep has shown not to fit is tried with less in flight or shared another way."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class Fitting:
         return any(trial.failure is not None and trial.failure.kind == TOO_MANY_FILES for trial in self.done)
 
     def _leaves_room(self, config: Config) -> bool:
-        """Whether all batches under way fit in /dev/shm, with the one that is being consumed."""
+        """Whether all batches in flight fit in /dev/shm, with the one that is being consumed."""
         ahead, one = prefetched_bytes(self.suite, config), batch_bytes(self.suite, config)
         return ahead is None or one is None or self.shm_total_bytes is None or ahead + one <= self.shm_total_bytes
 
     def _with_less(self, config: Config) -> Iterator[Config]:
-        """Changes that put less under way, the cheapest for the user first."""
+        """Changes that put less in flight, the cheapest for the user first."""
         arguments = {**self.suite.loader, **config}
         if SHARING in backend_of(arguments).worker_options and self._ran_out_of_files():
             yield {SHARING: "file_system"}

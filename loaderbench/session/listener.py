@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 from loaderbench.plan import Plan
 from loaderbench.records import PlannedTrial, Trial, Verdict
 
-Phase = Literal["Sweep", "Final", "Isolation runs", "Stages made free", "Fixes", "Pairs", "Rounds for the gate"]
+Phase = Literal["Sweep", "Final", "Isolation runs", "Free-stage trials", "Fixes", "Pairs", "Rounds for the gate"]
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ class Measurements:
 _AFTER_SWEEP: dict[Step, str] = {
     "final": "after the sweep, during its final",
     "isolation": "after the sweep, during the isolation runs",
-    "freed": "while stages were made free, after the sweep",
+    "freed": "after the sweep, during the free-stage trials",
     "remedies": "while trying fixes, after the sweep",
 }
 

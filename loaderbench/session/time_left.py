@@ -52,7 +52,7 @@ class TimeLeft:
     def in_freeing(self, done: int, until_s: float, sweep: Sequence[Trial]) -> Progress:
         """After `done` trials with a stage made free, which end at the monotonic time `until_s`."""
         left_s = until_s - time.monotonic() + self._plan.verify_s
-        return self._progress("Stages made free", done, None, left_s, sweep)
+        return self._progress("Free-stage trials", done, None, left_s, sweep)
 
     def in_fixes(self, tried: int, until_s: float, sweep: Sequence[Trial]) -> Progress:
         """After `tried` trials of fixes, which end at the monotonic time `until_s` or when none is left to try."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from loaderbench.errors import UsageError
+from loaderbench.errors import MissingError, UsageError
 from loaderbench.records import Side, Version
 from loaderbench.runner.placed import Place, installed_copies
 from loaderbench.runner.scratch import claim_scratch
@@ -89,7 +89,7 @@ class _Names:
         """The tree that modules of the user would be imported from now: that of git, else the working folder."""
         try:
             return self._repository.folder
-        except UsageError:
+        except (UsageError, MissingError):
             here = Path.cwd().resolve()
             return here if self._suite.is_relative_to(here) else self._suite.parent
 
@@ -112,7 +112,7 @@ class _Names:
         """Whether git knows it too. Raises `UsageError` for a name that could be meant as either."""
         try:
             known = self._repository.commit_of(name) is not None
-        except UsageError:
+        except (UsageError, MissingError):
             return False
         if known:
             raise UsageError(f"both a folder and a revision; write ./{name} for the folder, heads/{name} for a branch")
@@ -123,7 +123,7 @@ class _Names:
         try:
             commit = self._repository.commit_of(HEAD)
             changed = self._repository.has_changes()
-        except UsageError:  # in no repository, and then nothing is known of changes
+        except (UsageError, MissingError):  # in no repository or without git, nothing is known of changes
             pass
         content = self._content(commit) if commit and not changed else (self._home, self._suite)
         return self._root(side, WORKING_TREE, self._suite, self._home, content, commit=commit, changed=changed)

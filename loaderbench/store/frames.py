@@ -23,7 +23,8 @@ def trials_frame(trials: Iterable[Trial]) -> pd.DataFrame:
 
     hints = get_type_hints(Trial)
     plain = [field.name for field in fields(Trial) if _is_plain(hints[field.name])]
-    return pd.DataFrame([_row(trial, plain) for trial in trials])
+    rows = [_row(trial, plain) for trial in trials]
+    return pd.DataFrame(rows) if rows else pd.DataFrame(columns=[*plain, "failure"])
 
 
 def timeline_frame(points: Iterable[TimelinePoint]) -> pd.DataFrame:

@@ -35,7 +35,8 @@ def find_problems(suite: Suite) -> Iterator[Problem]:
             yield Problem(("loader", name), "also an axis under sweep; remove one of the two", at_key=True)
     for axis, values in suite.sweep.items():
         if axis not in automatic or values != "auto":
-            yield from _axis_problems(axis, values, swept, "" if suite.dataset.takes_any_axis else named)
+            known = "" if suite.dataset.takes_any_axis else named
+            yield from _axis_problems(axis, values, swept, known, type(suite.dataset).model_fields)
     yield from _size_problems(suite.sweep, automatic)
     yield from _decoding_problems(suite, backends)
     yield from _combination_problems(suite)
@@ -87,8 +88,13 @@ def _argument_problems(path: KeyPath, value: Any, checks: Mapping[str, Check], n
         yield Problem(path, f"unknown {named} argument{nearest(name, checks)}", at_key=True)
 
 
-def _axis_problems(axis: str, values: Any, checks: Mapping[str, Check], named: str) -> Iterator[Problem]:
-    """`named` are the loaders whose arguments are known; empty where any axis may be a target's own."""
+def _axis_problems(
+    axis: str, values: Any, checks: Mapping[str, Check], named: str, options: Collection[str]
+) -> Iterator[Problem]:
+    """`named` are the loaders whose arguments are known; empty where any axis may be a target's own.
+
+    `options` are all of the dataset's, among them those that are no axis.
+    """
     path: KeyPath = ("sweep", axis)
     if isinstance(values, dict):
         yield Problem(path, "expected a value or a list of values, got a mapping")
@@ -103,6 +109,8 @@ def _axis_problems(axis: str, values: Any, checks: Mapping[str, Check], named: s
     check = checks.get(axis, None if named else _scalar)
     if check is None:
         what = f"unknown axis; neither a {named} argument nor a dataset option{nearest(axis, checks)}"
+        if axis in options:
+            what = "a dataset option that cannot vary; set one value under dataset"
         yield Problem(path, what, at_key=True)
         return
     yield from _equal_values(path, values if isinstance(values, list) else [])

@@ -1,4 +1,4 @@
-"""How many bytes of batches a configuration has under way at once, by what suite and loader say."""
+"""How many bytes of batches a configuration has in flight at once, by what suite and loader say."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def batch_bytes(suite: Suite, config: Config) -> int | None:
 
 
 def prefetched_bytes(suite: Suite, config: Config) -> int | None:
-    """Bytes of all batches that are ready or under way, in all ranks; `None` where their size or count is not known.
+    """Bytes of all batches that are ready or in flight, in all ranks; `None` where their size or count is not known.
 
     0 where the consumer's own process loads: nothing is shared then.
     """

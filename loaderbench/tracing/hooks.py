@@ -12,6 +12,7 @@ import io
 import os
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
@@ -141,11 +142,12 @@ def _timed_image(original: Any) -> Callable[..., Any]:
         if tracer is None or tracer.clock.top in tracer.decoding:
             return original(*args, **kwargs)
         image = _in_stage(original, tracer, tracer.decode, *args, **kwargs)
-        load = image.load
+        opened = weakref.ref(image)  # an image that is never loaded, only measured, has to close its file as before
 
         def load_once(*args: Any, **kwargs: Any) -> Any:
-            vars(image).pop("load", None)
-            still = _timing()
+            this: Any = opened()
+            vars(this).pop("load", None)
+            load, still = this.load, _timing()
             return load(*args, **kwargs) if still is None else _in_stage(load, still, still.decode, *args, **kwargs)
 
         image.load = load_once

@@ -1,7 +1,8 @@
-"""Traces one `DataLoader`: two of its attributes are others for the moment in which it begins an epoch."""
+"""Traces one `DataLoader`: two of its attributes are replaced while it starts an epoch."""
 
 from __future__ import annotations
 
+import mmap
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -11,6 +12,7 @@ from itertools import chain
 from multiprocessing.sharedctypes import RawArray
 from typing import Any
 
+from loaderbench.records import Config
 from loaderbench.tracing import block as layout
 from loaderbench.tracing.attach import Attachment, InProcess
 from loaderbench.tracing.batch_choice import BatchChoice
@@ -40,7 +42,7 @@ class LoaderTrace:
     def __init__(self, loader: Any, *, marks_only: bool = False, lines: bool = False, begin: Begin = iter) -> None:
         self.workers = int(loader.num_workers)
         self._loader, self._marks_only, self._begin = loader, marks_only, begin
-        self._memory = RawArray("B", BLOCK_BYTES * max(1, self.workers))
+        self._memory = _shared_memory(BLOCK_BYTES * max(1, self.workers), start_method_of(loader))
         self.blocks = [Block(self._memory, worker) for worker in range(max(1, self.workers))]
         self.taking = TakingClock()
         self._made = MadeBatches(self.blocks, in_workers=self.workers > 0)
@@ -189,6 +191,11 @@ class LoaderTrace:
         yield from chain(batches)  # without `chain`, it would close what is the user's
 
 
+def _shared_memory(size_bytes: int, start_method: str) -> Any:
+    """Memory for counters of workers; `RawArray` takes it from `/dev/shm`, which may be small and hold batches."""
+    return mmap.mmap(-1, size_bytes) if start_method == "fork" else RawArray("B", size_bytes)
+
+
 @contextmanager
 def _replaced(attributes: dict[str, Any], new: dict[str, Any]) -> Iterator[None]:
     """Put others in the place of attributes that are there, for a moment."""
@@ -215,6 +222,16 @@ def is_loader(source: Any) -> bool:
     """Whether it is torch's `DataLoader`, or one that is traced as such; nothing is before torch is imported."""
     data = sys.modules.get("torch.utils.data")
     return data is not None and isinstance(source, data.DataLoader | OtherLoader)
+
+
+def worker_arguments(loader: Any) -> Config:
+    """What a `DataLoader` was told about its workers; torch also takes integers of NumPy, which JSON does not."""
+    found: Config = {"num_workers": int(loader.num_workers)}
+    if loader.num_workers:
+        ahead = loader.prefetch_factor
+        found["prefetch_factor"] = None if ahead is None else int(ahead)
+        found["persistent_workers"] = bool(loader.persistent_workers)
+    return found
 
 
 class IterableTrace:

@@ -189,10 +189,31 @@ def sample_methods(base: Any, tracer: SampleTimer) -> dict[str, Callable[..., An
         return {"__iter__": lambda self: CountedIterator(begin(self), tracer)}
     methods: dict[str, Callable[..., Any]] = {}
     if (one := getattr(base, "__getitem__", None)) is not None:
-        methods["__getitem__"] = lambda self, index: tracer.sample(index, one, self, index)
+        methods["__getitem__"] = _one_sample(one, tracer)
     if (many := getattr(base, "__getitems__", None)) is not None:
-        methods["__getitems__"] = lambda self, indices: tracer.group(lambda asked: many(self, asked), indices)
+        methods["__getitems__"] = _many_samples(many, tracer)
     return methods
+
+
+def _one_sample(original: Callable[..., Any], tracer: SampleTimer) -> Callable[..., Any]:
+    """A timed `__getitem__`. A dataset that calls its own may give it more than an index."""
+
+    def item(self: Any, *args: Any, **named: Any) -> Any:
+        index = args[0] if args else next(iter(named.values()), None)
+        return tracer.sample(index, functools.partial(original, **named) if named else original, self, *args)
+
+    return item
+
+
+def _many_samples(original: Callable[..., Any], tracer: SampleTimer) -> Callable[..., Any]:
+    """A timed `__getitems__`, with further arguments as for `_one_sample`."""
+
+    def items(self: Any, *args: Any, **named: Any) -> Any:
+        if not args:
+            return original(self, **named)
+        return tracer.group(lambda indices: original(self, indices, *args[1:], **named), args[0])
+
+    return items
 
 
 class CountedIterator:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,6 +30,11 @@ class TracedInit:
     original: Callable[[int], Any] | None
     marks_only: bool
     lines: bool = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Memory for forked workers cannot be sent to others; these count in memory that nothing reads."""
+        memory = bytearray(len(self.memory)) if isinstance(self.memory, mmap.mmap) else self.memory
+        return TracedInit, (memory, self.original, self.marks_only, self.lines)
 
     def __call__(self, worker_id: int) -> None:
         """Run in the worker, before its first sample."""

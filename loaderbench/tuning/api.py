@@ -28,10 +28,10 @@ def tune(loader: Any, demand: float | None = None, budget: str | float = "20s") 
     """Measure faster arguments for a `DataLoader` and return them, as `DataLoader(dataset, ..., **tune(loader))`.
 
     Dataset, sampler and collate function stay as they are, and so does the batch size. Trials run in forked processes
-    for about `budget` (seconds, or a text such as `2m`); `demand` is what training takes, samples/s, and nothing faster
-    is looked for. The answer is kept for this machine, data and versions, and the next call returns it at once.
+    for about `budget` (seconds, or a string such as `2m`). `demand` is the samples/s that training needs; anything
+    faster gains nothing. The answer is kept for this machine, data and versions, and the next call returns it at once.
 
-    Returns the present arguments, with a `RuntimeWarning`, where nothing can be tried. Raises `UsageError` for anything
+    Returns the current arguments, with a `RuntimeWarning`, where nothing can be tried. Raises `UsageError` for anything
     but a `DataLoader`, and for an invalid demand or budget.
     """
     budget_s = checked_budget_s(budget)
@@ -50,7 +50,7 @@ def tune(loader: Any, demand: float | None = None, budget: str | float = "20s") 
     print(f"loaderbench: tuning {name} for up to {budget_s:.0f} s", file=sys.stderr)
     with TemporaryDirectory(prefix="loaderbench-tune-") as folder:
         own = OwnLoop(step_s_per_sample=1 / demand if demand else None)
-        order = TuneOrder(name=name, budget_s=budget_s, own=own, script=Path(sys.argv[0] or "-").resolve())
+        order = TuneOrder(name=name, budget_s=budget_s, own=own, script=Path(next(iter(sys.argv), "") or "-").resolve())
         found = tune_loader(loader, order, Path(folder) / "run")
     print(f"loaderbench: {headline(name, found)}", file=sys.stderr)
     if found.is_decided:

@@ -16,7 +16,7 @@ from typing import Any
 from loaderbench.cache_folder import user_cache
 from loaderbench.environment import cpus_allotted
 from loaderbench.records import Config
-from loaderbench.tuning.own_loader import present_arguments
+from loaderbench.tracing.loader import worker_arguments
 
 LEVELS, MOST_OF_ONE, MOST_WORDS = 4, 50, 2_000
 _PLAIN = (str, bytes, int, float, complex, type(None))
@@ -43,7 +43,7 @@ def keep_answer(loader: Any, demand: float | None, found: Config) -> None:
 
 
 def _file(loader: Any, demand: float | None) -> Path:
-    parts = (*_machine(), *_versions(), *_data(loader), present_arguments(loader), demand)
+    parts = (*_machine(), *_versions(), *_data(loader), worker_arguments(loader), demand)
     return kept_folder() / f"{sha256(repr(parts).encode()).hexdigest()[:32]}.json"
 
 

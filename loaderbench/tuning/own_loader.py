@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from loaderbench.datasets import Built, DatasetOrder
 from loaderbench.datasets.target import Target
-from loaderbench.records import Config
 
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
@@ -42,14 +41,6 @@ def keep(loader: DataLoader[Any], *, whole_epochs: bool) -> None:
 def forget() -> None:
     """Keep none alive."""
     _own.clear()
-
-
-def present_arguments(loader: DataLoader[Any]) -> Config:
-    """Those that trials may change, as they are."""
-    found: Config = {"num_workers": loader.num_workers}
-    if loader.num_workers:
-        found |= {"prefetch_factor": loader.prefetch_factor, "persistent_workers": loader.persistent_workers}
-    return found
 
 
 def changed_loader(batch_size: int | None = None, *, persistent_workers: bool | None = None) -> DataLoader[Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from loaderbench.records import Config
 from loaderbench.runner.forking import ForkingServer
 from loaderbench.session import Listener, run_suite
+from loaderbench.tracing.loader import worker_arguments
 from loaderbench.tuning import own_loader
 from loaderbench.tuning.forked import call_in_copy
 from loaderbench.tuning.obstacles import why_not_tried
@@ -33,7 +34,7 @@ def tune_loader(loader: DataLoader[Any], order: TuneOrder, folder: Path, listene
     This process waits meanwhile, and nothing in it changes. Raises `TuningInterrupted` for Ctrl-C, and at once for a
     second one `KeyboardInterrupt`.
     """
-    present = own_loader.present_arguments(loader)
+    present = worker_arguments(loader)
     if why := why_not_tried(loader):
         return Tuned(present=present, arguments=present, why_none=why)
     plan = make_tune_plan(loader, order)

@@ -154,3 +154,24 @@ def test_a_rank_that_a_cluster_gives_to_the_launcher_is_none(start: Start, monke
     assert [(one.rank, one.ranks) for one in ranks] == [(2, 4), (3, 4)]
     assert launcher not in [one.pid for one in ranks]
     assert str(ranks[1]).startswith("rank 3 of 4, process ")
+
+
+SPAWNS = f"""
+import subprocess, sys, time
+started = [
+    subprocess.Popen([sys.executable, "-c", {WITH_WORKERS!r}, "named"], stdout=subprocess.PIPE) for _ in range(2)
+]
+for one in started:
+    one.stdout.readline()
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_script_that_starts_its_trainings_by_itself_is_none(start: Start) -> None:
+    """As `torch.multiprocessing.spawn` does, whose ranks have none in their environment."""
+    parent = start(sys.executable, "-c", SPAWNS)
+    found = find_trainings(parent)
+    assert len(found) == 2
+    assert parent not in [one.pid for one in found]
+    assert [len(one.workers()) for one in found] == [2, 2]

@@ -89,7 +89,7 @@ def test_run_finds_out_before_measuring(cli: Cli, tmp_path: Path, photos: Path, 
     assert result.returncode == 2
     assert len(result.stderr.strip().splitlines()) == 1
     assert words in result.stderr
-    assert not (tmp_path / "reports").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["s.yaml"]
 
 
 def test_a_run_leaves_the_list_of_runs_and_its_markdown(cli: Cli, tmp_path: Path, photos: Path) -> None:

@@ -70,7 +70,7 @@ def test_the_bar_is_as_far_as_the_run_is_and_never_goes_back() -> None:
         (
             {"rounds": 3, "verify_s": 120.0},
             "6 trials (2 configurations, 3 rounds), plus 3 A/A trials and up to 6 isolation runs; "
-            "about 40 s, then up to 3 min to make stages free and try fixes",
+            "about 40 s, then up to 3 min for free-stage trials and fixes",
         ),
         (
             {"configurations": PLAN.configurations[:1], "rounds": 1, "isolation_runs": 0},

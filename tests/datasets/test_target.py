@@ -72,3 +72,10 @@ def test_a_target_with_keyword_arguments_receives_all() -> None:
     found, taken = call_target(lambda **given: given, {}, {"batch_size": 8, "num_workers": 2})
     assert found == {"batch_size": 8, "num_workers": 2}
     assert taken == {"batch_size", "num_workers"}
+
+
+def test_a_package_that_hides_a_folder_next_to_the_suite_is_named(folder: Path) -> None:
+    (folder / "xml").mkdir()
+    (folder / "xml" / "mine.py").write_text("def make(): return []\n")
+    with pytest.raises(MissingError, match=r"hides the folder xml next to the suite; add xml/__init__\.py"):
+        find_target("xml.mine:make", folder)

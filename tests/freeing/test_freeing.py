@@ -24,6 +24,7 @@ from loaderbench.datasets.decoders import decode_pillow
 from loaderbench.datasets.image_samples import TRANSFORMS, StoredSamples
 from loaderbench.formats import FORMATS, written_copy
 from loaderbench.freeing import Freeing
+from loaderbench.freeing.batches import KeptBatches
 from loaderbench.freeing.loader import free_loader
 from loaderbench.freeing.order import CannotFreeError
 from loaderbench.loaders import LOADER_BACKENDS
@@ -253,6 +254,20 @@ def test_free_collating_hands_out_batches_that_were_made_before(photos: Path) ->
     assert 0 < made.collate.made < BATCHES
     assert made.decode.made == BATCHES * BATCH
     assert {tuple(images.shape) for images, _ in found} == {(BATCH, 3, 8, 8)}
+
+
+def test_batches_of_a_free_collate_cost_the_same_to_send_each_time(photos: Path) -> None:
+    """A tensor that has been moved to shared memory once would be sent for nothing."""
+    made = Counted(photos)
+    collate = KeptBatches(made.collate, 1)
+    samples = [made.dataset[index] for index in range(BATCH)]
+    for _ in range(3):
+        images, _labels = collate(samples)
+        assert not images.is_shared()
+        images.share_memory_()
+    assert made.collate.made == 1
+    shared = KeptBatches(lambda _: torch.zeros(2).share_memory_(), 1)
+    assert shared([1]).data_ptr() == shared([1]).data_ptr()
 
 
 def test_free_transport_sends_a_token_and_all_else_still_runs(photos: Path) -> None:

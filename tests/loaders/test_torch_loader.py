@@ -38,6 +38,13 @@ def test_shuffling_visits_every_sample_once_an_epoch_and_repeats_with_its_seed()
     assert first == again != other
 
 
+@pytest.mark.parametrize("kind", [tuple, list, lambda parts: dict(enumerate(parts))], ids=["tuple", "list", "dict"])
+@pytest.mark.parametrize("part", [DATA, DataLoader(DATA)], ids=["dataset", "loader"])
+def test_several_loaders_or_datasets_are_refused(kind: Any, part: Any) -> None:
+    with pytest.raises(TypeError, match=r"expected one loader or dataset, got a (tuple|list|dict) with a"):
+        build_loader(kind([part, part]), {}, seed=0)
+
+
 def test_what_torch_refuses_without_workers_is_left_out() -> None:
     arguments = {"num_workers": 0, "prefetch_factor": 4, "persistent_workers": True, "timeout": 3}
     assert build_loader(DATA, arguments, seed=0).ahead == 0

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from loaderbench.monitors.blocked import Blocked, BlockedThread, kind_of
+from loaderbench.monitors.blocked import MOST_APART, Blocked, BlockedThread, kind_of
 
 
 @pytest.mark.parametrize(
@@ -129,3 +129,12 @@ def test_a_thread_that_waits_for_threads_of_its_own_waits_for_what_they_fetch(tm
     for _ in range(10):
         blocked.look([1])
     assert blocked.shares() == {"device": 0.5, "lock": 0.5}
+
+
+def test_counts_of_many_processes_become_one(tmp_path: Path) -> None:
+    blocked = Blocked(str(tmp_path))
+    for pid in range(3 * MOST_APART):
+        blocked._count(pid, "queue")
+    assert blocked.shares() == {"queue": 1.0}
+    assert sum(seen.total() for seen in blocked._seen.values()) == 3 * MOST_APART
+    assert len(blocked._seen) <= MOST_APART

@@ -61,3 +61,44 @@ def test_the_cpu_time_of_children_counts_and_is_kept_when_they_die(reader: Psuti
         time.sleep(0.02)
     assert seen == 2
     assert monitor.read(with_disk=False).cpu_s >= used_s > 0.1
+
+
+class Table:
+    """Processes with a CPU time each, which come and go."""
+
+    def __init__(self) -> None:
+        self.cpu_s: dict[int, float] = {}
+
+    def tree(self, root: int) -> list[int]:
+        return [root, *self.cpu_s]
+
+    def stat(self, pid: int) -> proc.ProcessStat | None:
+        return proc.ProcessStat(self.cpu_s[pid], 0) if pid in self.cpu_s else None
+
+    def read_bytes(self, pid: int) -> int | None:
+        return 10 if pid in self.cpu_s else None
+
+    def pss_bytes(self, _: int) -> int | None:
+        return None
+
+
+def test_thousands_of_workers_are_kept_as_one_sum() -> None:
+    table = Table()
+    monitor = TreeMonitor(1, table)
+    for pid in range(100, 1100):
+        table.cpu_s = {pid: 2.0, 50: float(pid)}
+        monitor.watch([pid, 50])
+        monitor.read(with_disk=True)
+    found = monitor.read(with_disk=True)
+    assert (found.cpu_s, found.read_bytes) == (1000 * 2.0 + 1099, 1001 * 10)
+    assert len(monitor._cpu_s) == 2
+
+
+def test_another_process_of_the_same_number_adds_to_the_one_before() -> None:
+    table = Table()
+    monitor = TreeMonitor(1, table)
+    for used_s in (3.0, 0.5):
+        table.cpu_s = {7: used_s}
+        monitor.watch([7])
+        found = monitor.read(with_disk=False)
+    assert found.cpu_s == 3.5

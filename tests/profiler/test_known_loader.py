@@ -5,21 +5,25 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import random
+import sys
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from loops import trial_of
+from PIL import Image
 from torch.utils.data import DataLoader, Dataset
 
 from loaderbench import Profiler
 from loaderbench.script.makers import Makers
 from loaderbench.script.order import RecordOrder
-from loaderbench.script.recorder import ScriptRecorder, _recording_of
+from loaderbench.script.recorder import ScriptRecorder
+from loaderbench.script.recording import read_recordings
 from loaderbench.tracing.block import ENABLED
 from loaderbench.tracing.loader import LoaderTrace
 
@@ -87,7 +91,7 @@ def test_so_is_the_loader_of_a_script(tmp_path: Path, workers: int) -> None:
     assert multiprocessing.active_children() == []
     (recorded,) = script._recorded
     script.finish()
-    measured = _recording_of(recorded, has_ended=True).measured
+    measured = script._recording_of(recorded, has_ended=True).measured
     assert measured.dataset.description.endswith("Listed, 64 samples")
 
 
@@ -254,6 +258,52 @@ def test_a_loader_of_another_length_takes_the_place_of_one_that_is_gone(tmp_path
         del loader
     (recorded,) = script._recorded
     assert recorded.profiler._recorder.begun == 3
+
+
+def test_two_loaders_of_one_length_that_exist_together_stay_apart(tmp_path: Path) -> None:
+    """As a dictionary of loaders for training and validation, made in one line and iterated over in one."""
+    script = recorder(tmp_path)
+    loaders = {phase: DataLoader(Listed(), batch_size=4) for phase in ("train", "val")}
+    for phase in ("train", "val", "train", "val"):
+        list(script.epoch(loaders[phase]))
+    assert [one.profiler._recorder.begun for one in script._recorded] == [2, 2]
+
+
+def test_a_number_of_workers_from_numpy_is_a_plain_number() -> None:
+    with Profiler("train", warmup=0) as prof:
+        list(prof.iter(DataLoader(Listed(), 4, num_workers=np.int64(1), prefetch_factor=np.int64(3))))  # type: ignore[arg-type]
+    config = prof.result.to_dict()["trials"][0]["config"]
+    assert (config["num_workers"], config["prefetch_factor"]) == (1, 3)
+
+
+def test_what_a_script_did_to_its_own_state_does_not_keep_it_from_being_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script, gone = recorder(tmp_path), tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    list(script.epoch(DataLoader(Listed(), batch_size=4)))
+    gone.rmdir()
+    monkeypatch.setattr(sys, "argv", [])
+    script.finish()
+    assert len(read_recordings(tmp_path)) == 1
+
+
+def test_an_image_that_is_opened_and_never_loaded_is_closed_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "photo.png"
+    Image.new("RGB", (4, 3)).save(file)
+    opened: list[weakref.ref[Any]] = []
+
+    class Sizes(Listed):
+        def __getitem__(self, index: int) -> torch.Tensor:
+            image = Image.open(file)
+            opened.append(weakref.ref(image))
+            return torch.tensor(image.size)
+
+    with Profiler("train", trace=True) as prof:
+        list(prof.iter(DataLoader(Sizes(), batch_size=4)))
+    assert len(opened) == 64
+    assert all(one() is None for one in opened)
 
 
 def test_a_dropped_loader_has_the_paths_of_its_own_samples() -> None:

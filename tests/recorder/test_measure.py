@@ -150,6 +150,7 @@ def test_a_known_batch_size_settles_what_a_batch_s_shape_leaves_open() -> None:
     assert count_samples([(torch.zeros(3, 8, 9), torch.zeros(4))] * 2, batch_size=2) == 2
     assert count_samples({"boxes": torch.zeros(40, 4), "images": [1] * 8}, batch_size=8) == 8
     assert count_samples(torch.zeros(5, 3), batch_size=8) == 5  # the last of an epoch
+    assert count_samples(object(), batch_size=8) == 8  # a class of the user's own
 
 
 def test_batches_without_samples_are_an_error() -> None:

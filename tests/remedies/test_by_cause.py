@@ -174,7 +174,7 @@ def test_a_remedy_is_silent_where_it_has_nothing_to_do(remedy: str) -> None:
 
 
 @pytest.mark.parametrize("remedy", CAUSES)
-def test_what_is_so_already_is_tried_by_nobody(remedy: str) -> None:
+def test_a_change_already_in_place_is_not_a_candidate(remedy: str) -> None:
     found = replace(diagnosis(CAUSES[remedy]), profile=False)
     for candidate in candidates_for(found):
         known = {**(found.options or {}), **found.config}

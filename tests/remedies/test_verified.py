@@ -127,7 +127,7 @@ def test_what_was_not_tried_stays_advice() -> None:
     assert told([tried("faster_decoder", DECODER)], trials)["scaled_decode"].basis == "heuristic"
 
 
-def test_all_that_was_kept_stands_first_beside_the_baseline() -> None:
+def test_all_accepted_fixes_vs_baseline_come_first() -> None:
     first, both = {**PRESENT, **UINT8}, {**PRESENT, **UINT8, **DECODER}
     trials = [
         *pairs(1, [(PRESENT, 100.0), (first, 130.0), ({**PRESENT, **DECODER}, 120.0)]),

@@ -250,7 +250,7 @@ def test_without_the_first_batch_of_an_epoch_no_title_names_a_start() -> None:
     late = [batch for batch in own.batches(count=200, straggler=150) if batch.batch >= 50]
     titles = [drawing.title for drawing in drawings(run, own.readings(run, *late))]
     assert [title.partition(" (")[0] for title in titles] == [
-        "First batches that were kept",
+        "First recorded batches",
         "Around the slowest batch",
     ]
 

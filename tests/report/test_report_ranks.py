@@ -150,7 +150,7 @@ def test_ranks_without_batches_or_with_other_data_are_named_in_the_notes() -> No
     ]
     runs[1] = replace(runs[1], measured=replace(runs[1].measured, trials=(empty,)))
     assert merge_ranks(runs, 12)[0].notes == (
-        "no batch was counted in rank 1: does the sampler give each rank as many samples?",
+        "no batch was counted in rank 1: does the sampler give each rank the same number of samples?",
         "ranks 3, 4, 5, 6, 7, 8, 9, 10 and 1 more did not iterate over this loader, or recorded nothing",
         "datasets differ: 320 samples in rank 1, 640 in rank 0",
     )

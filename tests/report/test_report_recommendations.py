@@ -116,8 +116,7 @@ def test_a_fix_that_was_undecided_at_the_end_is_named_with_its_ratio_so_far() ->
     in_vain = replace(run.recommendations[0], id=others[0].id, title="Smaller", status="already_ok", reason="no gain")
     assert said(undecided, in_vain) == f"No fixes. Smaller: no gain. {so_far}"
     assert (
-        said(replace(undecided, ratio=None, pairs=0))
-        == "No fixes. Still undecided: num_workers=16, not one whole pair."
+        said(replace(undecided, ratio=None, pairs=0)) == "No fixes. Still undecided: num_workers=16, no complete pair."
     )
     assert said(replace(undecided, answer="gain")) == "No fixes: nothing to change was found."
 

@@ -56,7 +56,7 @@ def test_a_process_imports_the_modules_of_its_version_and_refuses_the_other(tree
 
     assert str(checkout) == lb_placed.WHERE
     sys.path.append(str(home / "new"))  # as a script may do
-    with pytest.raises(ImportError, match=r"lb_placed_new would be imported from .* of the other version"):
+    with pytest.raises(ImportError, match=r"lb_placed_new would be .*, which belongs to the other version"):
         import lb_placed_new  # noqa: F401
     with pytest.raises(ModuleNotFoundError):
         import lb_placed_of_none  # noqa: F401

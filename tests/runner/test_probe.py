@@ -16,3 +16,13 @@ def test_a_torchvision_of_another_build_is_one_line_with_its_repair(command: Cli
     assert "builds do not match" in result.stderr
     assert "uv pip install --reinstall torch torchvision" in result.stderr
     assert not (tmp_path / "r").exists()
+
+
+def test_a_target_whose_module_exits_is_one_line_and_prints_to_stderr(command: Cli, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import sys\nprint('device: cpu', flush=True)\nsys.exit(3)\n")
+    (tmp_path / "s.yaml").write_text("dataset: {kind: target, target: 'train:make'}\n")
+    result = command("run", "s.yaml", "--json", "-", "-q", "--out", "r")
+    assert result.returncode == 5
+    assert result.stdout == ""
+    assert "device: cpu" in result.stderr
+    assert "target train:make: its module exits when it is imported; move what it runs under" in result.stderr

@@ -148,7 +148,7 @@ STEP = {"kind": "target", "target": "lb_rung_targets:step"}
 
 
 @pytest.mark.sleeping
-def test_each_rung_is_without_what_it_takes_away(runner: TrialRunner, tmp_path: Path) -> None:
+def test_each_isolation_run_measures_only_what_it_keeps(runner: TrialRunner, tmp_path: Path) -> None:
     """A loader of 80 ms and a step of 5 ms, in one process: each alone, and both."""
     rungs: tuple[str, ...] = ("replay_host", "loader_warm", "end_to_end")
     host, warm, whole = (measured(runner, tmp_path, rung, SLOW, STEP, batch_size=4, num_workers=0) for rung in rungs)

@@ -201,7 +201,7 @@ def test_the_memory_of_workers_is_read_while_they_live(runner: TrialRunner, tmp_
     assert (trial.pss_bytes or 0) > 2 * held
 
 
-def test_a_loader_that_runs_dry_and_epochs_that_end_are_told(runner: TrialRunner, tmp_path: Path) -> None:
+def test_epoch_ends_are_counted_and_an_endless_loader_does_not_end_early(runner: TrialRunner, tmp_path: Path) -> None:
     looped = completed(run(runner, tmp_path, target("loader"), {"batch_size": 16}))
     assert (looped.epoch_ends or 0) > 0
     assert looped.samples_per_epoch == 64

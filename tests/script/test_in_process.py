@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 from scripts import HEAD, write
-from torch import distributed
 
 from loaderbench.result import load
 from loaderbench.script import in_process, recorder
@@ -89,20 +88,6 @@ def test_a_rank_has_a_folder_of_its_own_and_where_that_cannot_be_used_a_new_one(
         assert len([*tmp_path.glob(f"{folder}/run.json")]) == count
 
 
-def test_a_rank_of_another_launcher_is_that_of_its_process_group(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lightning's removes its variables, and the group, before the callback ends."""
-    for name in ("RANK", "WORLD_SIZE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(in_process, "has_ranks", lambda: True)
-    monkeypatch.setattr(distributed, "get_rank", lambda: 1)
-    for size, rank in ((2, 1), (1, None)):
-        monkeypatch.setattr(distributed, "get_world_size", lambda size=size: size)
-        assert in_process._rank_of_training() == rank
-    monkeypatch.setenv("RANK", "3")
-    monkeypatch.setenv("WORLD_SIZE", "4")
-    assert in_process._rank_of_training() == 3
-
-
 FORKS = OWN.replace(
     "    other = LoaderRecording()",
     """\
@@ -170,3 +155,16 @@ def test_a_copy_that_was_forked_during_tuning_forks_from_any_thread(monkeypatch:
             thread.join()
             os._exit(0)
     assert os.waitpid(copy, 0)[1] == 0
+
+
+def test_without_a_place_for_recordings_the_training_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def no_place(**_: str) -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr(in_process, "mkdtemp", no_place)
+    recording = in_process.LoaderRecording()
+    recording.start()
+    assert recording.finish() == []
+    assert "cannot record: No usable temporary directory found; the training continues" in capsys.readouterr().err

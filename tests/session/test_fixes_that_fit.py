@@ -1,4 +1,4 @@
-"""A fix that does not fit in memory is tried with less under way, the cheapest change first, or not at all."""
+"""A fix that does not fit in memory is tried with less in flight, the cheapest change first, or not at all."""
 
 from __future__ import annotations
 

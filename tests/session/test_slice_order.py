@@ -203,7 +203,7 @@ def test_what_fails_before_its_first_slice_is_measured_alone_and_the_others_take
     assert list(kept) == ["b", "a"]
 
 
-def test_what_fails_only_beside_others_ends_the_slices_of_later_rounds_and_what_fails_always_does_not() -> None:
+def test_only_a_failure_next_to_other_trials_disables_later_time_slices() -> None:
     for alone, sliced in (("completed", ""), ("failed", "cccc")):
         measuring = FakeMeasuring(a={"found": ERROR, "alone": alone})
         fake: Any = measuring

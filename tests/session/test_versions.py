@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from loaderbench.errors import UsageError
+from loaderbench.errors import MissingError, UsageError
 from loaderbench.session.versions import Found, opened_versions, same_code
 
 SUITE = Path("bench/suite.yaml")
@@ -164,6 +164,19 @@ def test_without_a_repository_a_revision_cannot_be_meant(tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match=r"--before HEAD: .* is not in a git repository; name a folder"):
         opened_versions(Path("suite.yaml"), None, None).__enter__()
+
+
+def test_suite_files_and_folders_need_no_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "suite.yaml").write_text(f"name: {name}")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for before, after in (("a/suite.yaml", "b/suite.yaml"), ("a", "b")):
+        with opened_versions(Path("a/suite.yaml"), before, after) as found:
+            assert [one.suite.parent.name for one in found] == ["a", "b"]
+    with pytest.raises(MissingError, match="git is not installed"):
+        opened_versions(Path("a/suite.yaml"), "v1", "b").__enter__()
 
 
 def test_a_bare_repository_and_one_without_commits_say_so(

@@ -29,6 +29,7 @@ WRONG = {
     "sweep: 3": "1:8: sweep: expected a mapping, got 3",
     "sweep:\n  batch_sise: [1]": "2:3: sweep.batch_sise: unknown axis; neither a DataLoader argument nor "
     "a dataset option; did you mean batch_size?",
+    "sweep: {sample: [10, 20]}": "1:9: sweep.sample: a dataset option that cannot vary; set one value under dataset",
     "sweep:\n  batch_size: []": "2:15: sweep.batch_size: empty list; add the values to measure",
     "sweep: {num_workers: [0, -1]}": "1:26: sweep.num_workers[1]: expected an integer from 0 to 1,024, got -1",
     "sweep: {pin_memory: [yes]}": "1:22: sweep.pin_memory[0]: expected true or false, got 'yes'",

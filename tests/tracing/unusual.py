@@ -192,7 +192,21 @@ class Closes(Base):
         Closes.closed += 1
 
 
+class CallsItself(Base):
+    """Takes more than an index where it calls its own `__getitem__`, as datasets that skip bad samples do."""
+
+    def __getitem__(self, index: int, retry: int = 0, *, add: int = 0) -> Any:
+        if retry == 0:
+            return self.__getitem__(index, 1)
+        return self.__getitem__(index=index, retry=2, add=1) if retry == 1 else self.numbers[index] + add
+
+
+class CallsItsBatch(CallsItself):
+    def __getitems__(self, indices: list[int], add: int = 0, *, more: int = 0) -> list[Any]:
+        return [self[index] + add for index in indices] if more else self.__getitems__(indices, 1, more=1)
+
+
 UNUSUAL = (
     Base, Cached, OfDict, Copies, LooksAtParts, LooksAtItself, Cyclic, Holds, WithMeta, Told, Frozen, Forwards, Module,
-    Closes,
+    Closes, CallsItself, CallsItsBatch,
 )  # fmt: skip

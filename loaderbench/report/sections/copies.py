@@ -9,7 +9,7 @@ from loaderbench.report.view import View
 
 _METHOD = (
     "Before the sweep, the files were copied in each of these formats, once. Copies are kept in the cache folder for "
-    "later runs. Time to write is that of all runs that wrote a part of the copy."
+    "later runs. Time to write covers all runs that wrote a part of the copy."
 )
 
 
@@ -23,7 +23,7 @@ def section(view: View) -> Section | None:
         Column("Samples", numeric=True),
         Column("Files", numeric=True),
         Column("Size", numeric=True),
-        Column("Of the source", numeric=True),
+        Column("Size vs source", numeric=True),
         Column("Time to write", numeric=True),
         Column("Checksum"),
     )

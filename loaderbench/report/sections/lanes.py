@@ -105,7 +105,7 @@ def _title(window: Window, lanes: Lanes) -> str:
         frozenset({"start"}): start,
         frozenset({"slowest"}): f"Around {slowest}",
     }
-    return f"{titles.get(window.shows, 'First batches that were kept')} ({numbers.duration(window.seconds).text})"
+    return f"{titles.get(window.shows, 'First recorded batches')} ({numbers.duration(window.seconds).text})"
 
 
 def _method(view: View, trial: Trial, lanes: Lanes) -> str:

@@ -9,7 +9,7 @@ from loaderbench.report.view import View
 
 _METHOD = (
     "Before the sweep, each loader made batches of the same files in the same order. Shapes, types and labels have to "
-    "be equal, and values have to have the same mean and spread. Decoders may differ in single pixels."
+    "be equal, and values must have the same mean and spread. Decoders may differ in single pixels."
 )
 
 

@@ -51,7 +51,7 @@ def _hosts(hosts: Sequence[HostUse], together: HostUse | None) -> tuple[Table, .
         Column("Host"),
         Column("Ranks", numeric=True),
         Column("Samples/s", numeric=True),
-        Column("Reads", numeric=True, title="bytes that the loading processes asked for, with those from memory"),
+        Column("Reads", numeric=True, title="bytes requested by the loading processes, including page-cache hits"),
     )
     return (Table("Hosts", columns, tuple(map(_host, (*shown, together)))),)
 

@@ -162,7 +162,7 @@ def _undecided(found: Verification | None) -> list[str]:
 
 
 def _so_far(found: Judgement) -> str:
-    return f"{_ratio(found).text} in {_pairs(found.pairs)}" if found.ratio else "not one whole pair"
+    return f"{_ratio(found).text} in {_pairs(found.pairs)}" if found.ratio else "no complete pair"
 
 
 def _pairs(count: int) -> str:
