@@ -82,15 +82,24 @@ def _take(root: Path, classes: list[str], quota: int | None) -> tuple[list[tuple
     return taken, cut_short
 
 
+def _kind_of(entry: os.DirEntry[str]) -> tuple[bool, bool]:
+    """Whether it is a file, and a folder; a link that leads back to itself, or where nobody may look, is neither."""
+    try:
+        return entry.is_file(), entry.is_dir()
+    except OSError:
+        return False, False
+
+
 def _walk(folder: str) -> Iterator[str]:
     """Yield the images below a folder in the order the disk gives them, one directory entry at a time."""
     below: list[str] = []
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
-                if entry.name.lower().endswith(IMAGE_SUFFIXES) and entry.is_file():
+                is_file, is_folder = _kind_of(entry)
+                if entry.name.lower().endswith(IMAGE_SUFFIXES) and is_file:
                     yield entry.path
-                elif entry.is_dir():
+                elif is_folder:
                     below.append(entry.path)
     except OSError:
         return  # what can be read is measured; `ImageFolder` passes over such folders too

@@ -124,16 +124,19 @@ def allowed_cpus() -> Sequence[int]:
 def busy_s(cpus: Sequence[int]) -> float | None:
     """Seconds for which these CPUs were not idle since the machine was started, by any program.
 
-    `None` where `/proc` is hidden from this process.
+    `None` where `/proc` is hidden from this process, or numbers CPUs another way, as in some containers.
     """
     try:
         times = psutil.cpu_times(percpu=True)
+        numbers = proc.parse_cpu_numbers(proc.read_text("/proc/stat")) or range(len(times))
     except OSError:
         return None
-    counted = [times[cpu] for cpu in cpus if cpu < len(times)]
+    known = dict(zip(numbers, times, strict=False))
+    if not known.keys() >= set(cpus):
+        return None
     return sum(
         value
-        for one in counted
+        for one in (known[cpu] for cpu in cpus)
         for name, value in zip(one._fields, one, strict=True)
         if name not in (*_IDLE, *_COUNTED_ELSEWHERE)
     )

@@ -87,6 +87,11 @@ def parse_times_blocked(text: str) -> int | None:
     return int(found[1]) if found else None
 
 
+def parse_cpu_numbers(text: str) -> list[int]:
+    """The numbers of the CPUs that `/proc/stat` counts, in its order: those that are offline are left out."""
+    return [int(number) for number in re.findall(r"^cpu(\d+) ", text, re.MULTILINE)]
+
+
 def parse_huge_faults(text: str) -> int | None:
     """Page faults of all programs that were given a huge page, of `/proc/vmstat`; `None` where they are not counted."""
     found = re.search(r"^thp_fault_alloc (\d+)", text, re.MULTILINE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -99,7 +100,7 @@ class TreeMonitor:
         self._reader: ProcessReader = reader or (LinuxReader() if proc.available() else PsutilReader())
         self._cpu_s: dict[int, float] = {}
         self._read_bytes: dict[int, int] = {}
-        self._gone = (0.0, 0)
+        self._gone, self._lock = (0.0, 0), threading.Lock()
         self._alive: list[int] = [root]
 
     def look_for_processes(self) -> None:
@@ -112,10 +113,11 @@ class TreeMonitor:
 
     def _watch_only(self, pids: list[int]) -> None:
         """Keep one sum for all that have ended: a loop may start thousands of workers."""
-        self._alive = pids
-        for pid in (self._cpu_s.keys() | self._read_bytes.keys()) - set(pids):
-            if self._reader.stat(pid) is None:
-                self._end(pid)
+        with self._lock:
+            self._alive = pids
+            for pid in (self._cpu_s.keys() | self._read_bytes.keys()) - set(pids):
+                if self._reader.stat(pid) is None:
+                    self._end(pid)
 
     def _end(self, pid: int) -> None:
         cpu_s, read_bytes = self._gone
@@ -128,6 +130,10 @@ class TreeMonitor:
 
     def read(self, with_disk: bool) -> TreeReading:
         """Read CPU time, memory and gauges of the known processes, and their disk reads when asked to."""
+        with self._lock:
+            return self._read(with_disk)
+
+    def _read(self, with_disk: bool) -> TreeReading:
         rss_bytes: int | None = None
         for pid in self._alive:
             if stat := self._reader.stat(pid):

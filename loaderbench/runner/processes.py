@@ -21,6 +21,7 @@ GRACE_S = 10.0  # a worker finishes its batch before it looks up
 _MANAGER = "torch_shm_manager"  # removes the files it manages when the last process that uses them is gone
 _DEATH_S = 1.0
 _ENDING = threading.Lock()
+_LOADED_S = time.time()  # before any process that is started here
 
 
 def enter_own_session(pipe: Connection | None = None) -> None:
@@ -76,7 +77,7 @@ def end_session(process: BaseProcess, pipe: Connection | None = None, grace_s: f
         process.join(grace_s)
     if process.is_alive():
         process.kill()
-    process.join()
+    process.join(GRACE_S)  # a system call that waits for storage may not end, even by SIGKILL
     below = list({*below, *_in_session(process.pid)})  # those begun since
     _kill(below)
     _wait_until_dead(below)
@@ -139,7 +140,12 @@ def _all_pids() -> list[int]:
 
 
 def _remove_shared_memory(pids: list[int]) -> None:
-    """Remove the files that torch's `file_system` sharing leaves when its owner is killed."""
+    """Remove the files that torch's `file_system` sharing leaves when its owner is killed.
+
+    Containers may share `/dev/shm`, with processes of the same numbers: older files, or another user's, are not ours.
+    """
     for pid in pids:
         for file in Path("/dev/shm").glob(f"torch_{pid}_*"):
-            file.unlink(missing_ok=True)
+            with suppress(OSError):
+                if file.stat().st_ctime >= _LOADED_S:
+                    file.unlink()

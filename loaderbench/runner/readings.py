@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from itertools import pairwise
 
 from loaderbench.monitors import (
+    SLOW_EVERY,
     GpuMonitor,
     Sample,
     Sampling,
@@ -122,7 +123,7 @@ def resource_use(result: Result, sampling: Sampling, environment: Environment, g
             "rss_bytes": _HIDDEN if hidden else "the steady state was shorter than one monitor reading",
             "pss_bytes": "this system does not report proportional memory (PSS)",
             "shm_peak_bytes": "no /dev/shm, or the steady state was shorter than one monitor reading",
-            "disk_read_bytes_per_s": "this system does not report disk reads of a process",
+            "disk_read_bytes_per_s": "the trial was shorter than two looks at the disk, or disk reads are hidden",
         },
     )
 
@@ -167,8 +168,9 @@ def timeline_of(
 
 
 def _disk_rate(samples: Sequence[Sample]) -> float | None:
-    """Bytes from disk per second over the whole trial: counters are read but once a second."""
-    known = [sample for sample in samples if sample.tree.read_bytes is not None]
+    """Bytes from disk per second over the whole trial, between the looks at its disk counters: one per second."""
+    known = [sample for sample in samples[::SLOW_EVERY] if sample.tree.read_bytes is not None]
     if len(known) < 2:
         return None
-    return (known[-1].tree.read_bytes or 0) / (known[-1].at_s - known[0].at_s)
+    read_bytes = (known[-1].tree.read_bytes or 0) - (known[0].tree.read_bytes or 0)
+    return read_bytes / (known[-1].at_s - known[0].at_s)

@@ -86,7 +86,10 @@ class Adaptive(Grid):
         return Dropped(config=config, rounds=rounds, why=why, not_measured=dict.fromkeys(("than", "ratio"), why))
 
     def _race(self, known: Iterable[Trial]) -> Race:
-        return Race(((self._numbers[_key(t.config)], t) for t in known if t.role == "sweep"), self._plan.rounds - 1)
+        """Rounds beyond the plan's, which a gate has asked for, are of some configurations only."""
+        last = self._plan.rounds
+        planned = (trial for trial in known if trial.role == "sweep" and trial.round <= last)
+        return Race(((self._numbers[_key(trial.config)], trial) for trial in planned), last - 1)
 
 
 class Race:

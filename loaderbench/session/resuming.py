@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from loaderbench.consumers import demand_rate
 from loaderbench.errors import UsageError
-from loaderbench.records import Environment, Measured, Readings, RunRecord, Trial, to_dict
+from loaderbench.records import Config, Environment, Measured, Readings, RunRecord, Trial, to_dict
 from loaderbench.store import RUN_FILE, read_run, read_timeline, read_trials
 from loaderbench.suite import Override
 
@@ -21,7 +21,7 @@ _PACKAGES = ("torch", "torchvision", "pillow", "numpy")
 
 @dataclass(frozen=True)
 class Earlier:
-    """What an earlier call left: the run as it was then, and the trials of its sweep that were completed, by id."""
+    """What an earlier call left: the run as it was then, and the trials of its sweep that are not repeated, by id."""
 
     folder: Path
     record: RunRecord
@@ -44,10 +44,20 @@ def read_earlier(folder: Path) -> Earlier:
         raise UsageError(f"--resume {folder}: a comparison of two versions cannot be resumed; run ab again")
     if record.kind == "profile":
         raise UsageError(f"--resume {folder}: a profile cannot be resumed; run the training script again")
-    found = [t for t in read_trials(folder) if t.status == "completed" and t.role in ("sweep", "twin")]
-    kept = {trial.id: trial for trial in found}
+    kept = {trial.id: trial for trial in _not_repeated(record, read_trials(folder))}
     timeline = read_timeline(folder).only(kept)
     return Earlier(folder, record, kept, timeline)
+
+
+def _not_repeated(record: RunRecord, trials: Sequence[Trial]) -> Iterator[Trial]:
+    """Completed trials of the sweep. What failed is measured again, unless an adaptive sweep has drawn conclusions."""
+    of_sweep = [trial for trial in trials if trial.role in ("sweep", "twin")]
+    measure = record.suite.get("measure")
+    is_adaptive = isinstance(measure, dict) and measure.get("strategy") == "adaptive"
+    last = max((trial.round for trial in of_sweep), default=0)
+    for trial in of_sweep:
+        if trial.status == "completed" or (is_adaptive and trial.round < last):
+            yield trial
 
 
 def overrides_of(folder: Path | None) -> list[Override]:
@@ -64,6 +74,7 @@ def refuse_changes(earlier: Earlier, now: Measured) -> None:
         *_demands(demand_rate(then), demand_rate(now)),
         *_machines(then.environment, now.environment),
         *_differences("dataset", to_dict(then.dataset), to_dict(now.dataset), ("description", "files", "classes")),
+        *_plans(then.plan.configs, now.plan.configs),
     ]
     if changed:
         more = f" (and {len(changed) - 1} more)" if len(changed) > 1 else ""
@@ -85,6 +96,12 @@ def _demands(before: float | None, now: float | None) -> Iterator[str]:
     """The rate of an emulated GPU: the same suite asks for another where the published rate was corrected."""
     if before != now:
         yield _differs("demand in samples/s", before, now)
+
+
+def _plans(before: Sequence[Config], now: Sequence[Config]) -> Iterator[str]:
+    """What `auto` stands for depends on what is installed, and on the version of loaderbench."""
+    if [*before] != [*now]:
+        yield f"configurations differ ({len(before)} then, {len(now)} now): auto stands for other values"
 
 
 def _machines(before: Environment, now: Environment) -> Iterator[str]:

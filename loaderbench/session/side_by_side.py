@@ -282,12 +282,15 @@ class Pairs:
             return []
         if not self._asked.looks and self._round == FIRST_LOOK - 1:
             self._note(looks=planned_looks(self._most_pairs()))
-        if not any(pairs_of(config, trials) in self._asked.looks for config in left):
+        looked_at = [config for config in left if pairs_of(config, trials) in self._asked.looks]
+        if not looked_at:
             return left
         found = comparison_of(self._asked, trials)
+        found = replace(found, metrics=tuple(change for change in found.metrics if change.config in looked_at))
         if any(fails(gate, found) for gate in self._asked.gates):
             return []
-        return [config for config in left if not is_decided(config, self._asked, found)]
+        decided = [config for config in looked_at if is_decided(config, self._asked, found)]
+        return [config for config in left if config not in decided]
 
     def _most_pairs(self) -> int:
         """How many pairs of each configuration the budget allows, by the time that a round took."""

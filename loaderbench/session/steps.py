@@ -191,7 +191,7 @@ class Session:
         found = self.found
         put_off_signals(found.late_signals)
         found.stopped_by = signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT
-        found.trials[:] = self._with_earlier()
+        self.take_over_earlier()
         found.why_partial = self._interrupted()
         for step in ("final", "isolation") if self.step == "sweep" else ("isolation",):
             found.left_out.setdefault(step, found.why_partial)
@@ -200,10 +200,10 @@ class Session:
         if found.verification is None:
             found.left_out.setdefault("verification", found.why_partial)
 
-    def _with_earlier(self) -> list[Trial]:
-        """All trials, with those of the sweep that an earlier call had measured and this one had not reached."""
+    def take_over_earlier(self) -> None:
+        """Add the trials of the sweep that an earlier call had measured and this one does not reach."""
         here = {trial.id for trial in self.found.trials}
-        return [*self.found.trials, *(trial for trial in self.of_sweep() if trial.id not in here)]
+        self.found.trials += [trial for trial in self.of_sweep() if trial.id not in here]
 
     def _interrupted(self) -> str:
         if self.step in _AFTER_SWEEP:
@@ -249,6 +249,8 @@ def measure_sweep(session: Session, round_ended: Callable[[str], None] = lambda 
             round_ended(f"round {round_} of {plan.rounds}")
         if not is_late and plan.rounds > 1 and not any(trial.status == "completed" for trial in found.trials):
             found.why_partial = ALL_FAILED
+    if is_late:
+        session.take_over_earlier()
     cut_short = is_late or (session.budget_s is not None and round_ < plan.fewest_rounds)
     if found.why_partial is None and cut_short and not _names_a_winner(session):
         done = len(found.of("sweep", "twin"))
@@ -264,13 +266,14 @@ def _measure_round(session: Session, search: Grid, proposed: Sequence[PlannedTri
 
     for planned in proposed:
         done = found.of("sweep", "twin")
-        if time.monotonic() + mean_trial_s(done, session.plan.trial_s) > session.sweep_until_s:
+        trial = session.from_earlier(planned)
+        expected_s = mean_trial_s(done, session.plan.trial_s)
+        if trial is None and time.monotonic() + expected_s > session.sweep_until_s:
             return True
         session.listener.trial_started(planned, progress())
-        why_not = why_refused(planned.config, found.parity) or search.why_not(planned, done)
-        trial = session.from_earlier(planned) or (
-            session.measure(planned) if why_not is None else session.leave_out(planned, why_not)
-        )
+        if trial is None:
+            why_not = why_refused(planned.config, found.parity) or search.why_not(planned, done)
+            trial = session.measure(planned) if why_not is None else session.leave_out(planned, why_not)
         session.listener.trial_ended(trial, progress())
     return False
 

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from loaderbench import host_memory
 from loaderbench.environment import process_limit, read_limits
-from loaderbench.monitors import proc
+from loaderbench.monitors import Sampling, proc
 from loaderbench.recorder.measure import FEWEST_BATCHES
 from loaderbench.records import Failure, PlannedTrial, TimeSlices
 from loaderbench.runner import Begun, ForkServerKilledError, Outcome
@@ -154,12 +154,19 @@ def _hangs(process: TrialProcess) -> bool:
 
 def _is_room(processes: Sequence[TrialProcess]) -> bool:
     """Whether memory and shared memory suffice for another trial of twice the size of the largest."""
-    sizes = [process.sampling.pss_bytes or 0 for process in processes if not isinstance(process.found, Failure)]
+    sizes = [_size(process.sampling) for process in processes if not isinstance(process.found, Failure)]
     free = host_memory.available_bytes() or 0
     limit = read_limits().memory_bytes
     if limit is not None:
         free = min(free, limit - sum(sizes))
     return free > ROOM * max(sizes, default=0) and _is_shared_room(processes)
+
+
+def _size(sampling: Sampling) -> int:
+    """Bytes of memory of a trial; older kernels do not say how much of it is shared."""
+    if sampling.pss_bytes is not None:
+        return sampling.pss_bytes
+    return max((sample.tree.rss_bytes or 0 for sample in sampling.samples), default=0)
 
 
 def _is_shared_room(processes: Sequence[TrialProcess]) -> bool:

@@ -54,13 +54,14 @@ def _ranked(found: Configuration, rank: int | None, *, tied: bool) -> Configurat
 
 
 def rates_by_round(config: Config, trials: Iterable[Trial]) -> dict[Round, float]:
-    """Samples/s of the completed trials of a configuration."""
+    """Samples/s of the completed trials of a configuration. In time slices the same trial is slower or faster."""
     rates = {(_step(trial), trial.round): rate_of(trial) for trial in trials if trial.config == config}
     return {found: rate for found, rate in rates.items() if rate is not None}
 
 
 def _step(trial: Trial) -> str:
-    return trial.role if trial.role in ("final", "remedy") else "sweep"
+    step = trial.role if trial.role in ("final", "remedy") else "sweep"
+    return step if trial.time_slices is None else f"{step} in time slices"
 
 
 def rate_of(trial: Trial) -> float | None:

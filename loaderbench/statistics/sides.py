@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from loaderbench.records import (
     Comparison,
@@ -32,6 +33,9 @@ from loaderbench.statistics.intervals import (
     ratio_interval,
 )
 from loaderbench.statistics.sequential import level_at_looks
+
+Rates = dict[tuple[int, bool], float]
+"""By round, and whether in time slices: the rates of the two kinds make no pair."""
 
 NO_WAIT = "not measured without a gate on data_wait_share"
 _WIDE = "the interval includes both no change and one that matters; a longer --budget narrows it"
@@ -90,9 +94,10 @@ def _is_rate_of(config: Config, change: MetricChange) -> bool:
     return change.config == config and change.metric == "samples_per_s"
 
 
-def _rates(config: Config, trials: Sequence[Trial], side: Side) -> dict[int, float]:
-    found = {t.round: rate_of(t) for t in trials if t.config == config and t.side == side}
-    return {number: rate for number, rate in found.items() if rate is not None}
+def _rates(config: Config, trials: Sequence[Trial], side: Side) -> Rates:
+    of_side = [t for t in trials if t.config == config and t.side == side]
+    found = {(t.round, t.time_slices is not None): rate_of(t) for t in of_side}
+    return {key: rate for key, rate in found.items() if rate is not None}
 
 
 def _shares(config: Config, trials: Sequence[Trial], side: Side) -> dict[int, float]:
@@ -118,14 +123,14 @@ def _share_change(config: Config, trials: Sequence[Trial], level: float) -> Metr
     )
 
 
-def _of_enough(found: Interval | None, before: Mapping[int, float], after: Mapping[int, float]) -> Interval | None:
+def _of_enough(found: Interval | None, before: Mapping[Any, float], after: Mapping[Any, float]) -> Interval | None:
     """The change, without bounds if there are too few pairs."""
     if found is None or len(before.keys() & after.keys()) >= FEWEST_ROUNDS:
         return found
     return replace(found, lo=None, hi=None)
 
 
-def _missing(before: Mapping[int, float], after: Mapping[int, float], why: str) -> dict[str, str]:
+def _missing(before: Mapping[Any, float], after: Mapping[Any, float], why: str) -> dict[str, str]:
     reasons = {name: why for name, found in (("before", before), ("after", after)) if not found}
     pairs = len(before.keys() & after.keys())
     if not pairs:

@@ -29,7 +29,7 @@ class Store:
     def __init__(self, folder: Path, *, again: bool = False) -> None:
         """Make the folder, or go on `again` in one that is there."""
         self.folder = folder
-        self._made = not folder.exists()
+        self._made, self._appended = not folder.exists(), again
         with _one_line(folder):
             if not again and folder.exists() and any(folder.iterdir()):
                 raise UsageError(f"{folder}: folder exists and is not empty; choose a new one with --out")
@@ -58,11 +58,12 @@ class Store:
 
     def append(self, trial: Trial) -> None:
         """Add a trial and wait until the disk has it."""
-        kept = f"results so far are kept; once fixed, continue with --resume {quote(str(self.folder))}"
-        with _one_line(self.folder / TRIALS_FILE, kept):
+        again = f"results so far are kept; once fixed, continue with --resume {quote(str(self.folder))}"
+        with _one_line(self.folder / TRIALS_FILE, again if self._appended else ""):
             self._trials.write(_line(trial))
             self._trials.flush()
             os.fsync(self._trials.fileno())
+        self._appended = True
 
     def write_run(self, run: RunRecord) -> Path:
         """Write `run.json` at once or not at all."""

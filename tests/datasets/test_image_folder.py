@@ -100,3 +100,12 @@ def test_a_folder_without_images_is_one_clear_line(tmp_path: Path, what: str) ->
     assert str(root) in str(caught.value)
     assert "\n" not in str(caught.value)
     assert caught.value.exit_code == 5
+
+
+def test_a_link_that_leads_nowhere_hides_no_other_image(tmp_path: Path) -> None:
+    make(tmp_path, {"class": 3, "class/deep": 1})
+    for name in ("00.jpg", "loop"):
+        (tmp_path / "class" / name).symlink_to(name)
+    found = scan_image_folder(tmp_path)
+    names = [str(Path(path).relative_to(tmp_path / "class")) for path, _ in found.samples]
+    assert names == ["0000.jpg", "0001.jpg", "0002.jpg", "deep/0000.jpg"]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import multiprocessing
 import os
 import time
+from collections import namedtuple
 
 import pytest
 
-from loaderbench.monitors import proc
+from loaderbench.monitors import machine, proc
 from loaderbench.monitors.machine import MachineWatch, allowed_cpus, busy_s, other_ranks, use_of_this_program
 
 
@@ -73,3 +74,13 @@ def test_processes_of_the_same_parent_that_are_no_ranks_are_other_programs(monke
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert os.getpid() not in other_ranks()
     assert all("RANK" in proc.environment_of(pid) for pid in other_ranks())
+
+
+def test_cpus_are_found_by_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With CPUs offline, or in containers that number them anew, their place in the list is not their number."""
+    times = namedtuple("times", ["user", "idle"])
+    monkeypatch.setattr(machine.psutil, "cpu_times", lambda **_: [times(1.0, 7.0), times(2.0, 7.0)])
+    monkeypatch.setattr(machine.proc, "read_text", lambda _: "cpu  3 0\ncpu0 1 0\ncpu2 2 0\nintr 7\n")
+    assert busy_s([0, 2]) == 3.0
+    assert busy_s([2]) == 2.0
+    assert busy_s([0, 1]) is None

@@ -6,6 +6,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -142,3 +143,10 @@ def test_time_that_is_short_on_the_second_call_adds_nothing_to_a_round_that_is_o
     again = measured(laid_out, lambda _: 100.0, room=1000, known=[one for one in whole if one.round <= 2])
     assert {one.id for one in again if one.round == 1} == {one.id for one in whole if one.round == 1}
     assert {one.id for one in again if one.round == 2} >= {one.id for one in whole if one.round == 2}
+
+
+def test_rounds_that_a_gate_asked_for_drop_nothing() -> None:
+    laid_out = plan(3, num_workers=[0, 1, 2])
+    whole = measured(laid_out, lambda _: 100.0)
+    more = replace(whole[0], id="r4-c00", round=4)
+    assert Adaptive(laid_out).dropped([*whole, more]) == Adaptive(laid_out).dropped(whole)

@@ -36,8 +36,16 @@ def run_of(
     data: DatasetSummary = DATA,
     demand: AssumedDemand | None = None,
     consumer: str = "none",
+    configs: tuple[dict[str, int], ...] = ({"num_workers": 0},),
 ) -> Any:
-    return SimpleNamespace(suite=suite, environment=machine, dataset=data, assumed_demand=demand, consumer=consumer)
+    return SimpleNamespace(
+        suite=suite,
+        environment=machine,
+        dataset=data,
+        assumed_demand=demand,
+        consumer=consumer,
+        plan=SimpleNamespace(configs=configs),
+    )
 
 
 def refusal(*now: Any, then: Any = None, **changed: Any) -> str:
@@ -113,6 +121,12 @@ def test_a_run_of_an_earlier_version_kept_the_resolved_demand_in_its_suite(deman
     assert found == (f"--resume r: {said}; start a new run" if said else "")
 
 
+def test_other_configurations_are_another_run() -> None:
+    """`auto` stands for what is installed, and for what this version makes of it."""
+    said = refusal(configs=({"num_workers": 0}, {"num_workers": 3}))
+    assert said == "--resume r: configurations differ (1 then, 2 now): auto stands for other values; start a new run"
+
+
 def test_what_changes_no_measurement_may_differ() -> None:
     other = replace(MACHINE, versions={**MACHINE.versions, "psutil": "6"}, cpus_online=64, open_files_limit=9)
     assert refusal(machine=other, data=replace(DATA, total_files=9)) == ""
@@ -140,7 +154,7 @@ def test_a_long_value_is_cut_to_sixty_letters() -> None:
 @pytest.fixture
 def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A folder with what an earlier call is said to have left."""
-    found = SimpleNamespace(complete=False, kind="sweep", overrides={"measure.seed": 7, "sweep.a.b": [1]})
+    found = SimpleNamespace(complete=False, kind="sweep", overrides={"measure.seed": 7, "sweep.a.b": [1]}, suite=SUITE)
     trials = [
         trial_of(planned("r1-c00")),
         trial_of(planned("r1-aa", role="twin")),
@@ -161,6 +175,18 @@ def test_completed_trials_of_the_sweep_are_kept_with_their_readings_and_no_other
         assert earlier.folder == tmp_path
         assert list(earlier.trials) == ["r1-c00", "r1-aa"]
         assert earlier.timeline.trials == ("r1-c00", "r1-aa")
+
+
+def test_failures_on_which_an_adaptive_sweep_decided_are_kept_too(left: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    left.suite = measure(strategy="adaptive")
+    trials = [
+        trial_of(planned("r1-c00")),
+        trial_of(planned("r1-c01"), None),
+        trial_of(planned("r2-c00", number=2)),
+        trial_of(planned("r2-c01", number=2), None),
+    ]
+    monkeypatch.setattr(resuming, "read_trials", lambda _: trials)
+    assert list(read_earlier(tmp_path).trials) == ["r1-c00", "r1-c01", "r2-c00"]
 
 
 def test_what_the_flags_of_the_earlier_call_set_is_set_again(left: Any, tmp_path: Path) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from loaderbench.records import Config, Failure, Gate, SideBySide, Trial, Version
+from loaderbench.records import Config, Failure, Gate, SideBySide, TimeSlices, Trial, Version
 from loaderbench.statistics.gates import judge_sides, parse_gate
 from loaderbench.statistics.sequential import planned_looks
 from loaderbench.statistics.sides import NO_WAIT, comparison_of, is_decided, pairs_of
@@ -145,3 +146,11 @@ def test_a_configuration_that_only_the_later_version_fails_to_load_is_the_worst(
     found = comparison_of(asked(configs=(TWO, FOUR)), [*pairs(1.2), *broken])
     assert (found.config, found.outcome) == (FOUR, "inconclusive")
     assert "every trial failed" in found.headline
+
+
+def test_a_rate_in_time_slices_makes_no_pair_with_one_without() -> None:
+    slices = TimeSlices(count=4, batches=40, samples=160, seconds=1.0)
+    trials = [replace(one, time_slices=slices if one.side == "before" else None) for one in pairs(1.0)]
+    assert pairs_of(trials[0].config, trials) == 0
+    alike = [replace(one, time_slices=slices) for one in pairs(1.0)]
+    assert pairs_of(alike[0].config, alike) == pairs_of(trials[0].config, pairs(1.0)) > 0
