@@ -14,6 +14,7 @@ from loaderbench.diagnosis.contention import describe_contention
 from loaderbench.diagnosis.copies import with_copies
 from loaderbench.diagnosis.epochs import epoch_costs
 from loaderbench.diagnosis.facts import Facts
+from loaderbench.diagnosis.gathering import facts_of
 from loaderbench.diagnosis.gpu_memory import describe_gpu_memory
 from loaderbench.diagnosis.gpu_warnings import power_notes
 from loaderbench.diagnosis.hosts import all_hosts, describe_hosts, storage_evidence
@@ -22,8 +23,8 @@ from loaderbench.diagnosis.isolation import describe_isolation, find_ceiling, wi
 from loaderbench.diagnosis.ranking import Ranking, rank
 from loaderbench.diagnosis.ranks import describe_ranks, loading_rates, of_job, trials_of_ranks, with_evidence
 from loaderbench.diagnosis.shortage import Shortage, find_shortage, more_workers_fail
-from loaderbench.diagnosis.subject import expected_wait, facts_of, rate_cap, subject_of
-from loaderbench.diagnosis.verdict import Subject, decide
+from loaderbench.diagnosis.subject import Subject, expected_wait, rate_cap, subject_of
+from loaderbench.diagnosis.verdict import decide
 from loaderbench.diagnosis.warnings import describe_noise, describe_overhead, find_warnings
 from loaderbench.loaders import backend_of
 from loaderbench.ranks import process_count

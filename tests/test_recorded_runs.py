@@ -12,7 +12,7 @@ import gzip
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from command_line import Cli
 from schema_1 import as_schema_1
 
 from loaderbench.conclusion import conclude
+from loaderbench.diagnosis.wording import in_percent, in_seconds
 from loaderbench.store import RUN_FILE, read_run
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -91,17 +92,28 @@ factory for the transform. Of the copy, it copied between two steps instead of d
 CORRECTED_CODE = {
     'for path in Path(root).rglob("*.*"):': "for path, _ in ImageFolder(root).samples:",
     "copy = small / path.relative_to(root)": "copy = small / Path(path).relative_to(root)",
+    "collate_fn=collate_and_process, num_workers=2)": "collate_fn=collate_and_process, num_workers=...)",
 }
-"""Lines of a program that were wrong when recorded: not every name with a dot is an image."""
+"""Lines of a program that were wrong when recorded: not every name with a dot is an image, and not everyone who loads
+in two workers or more wants two."""
+
+DECIDED_AGAIN = {
+    "run_shared_memory_full": ("recommendations",),
+    **dict.fromkeys(("synthetic_gpus_ladder", "synthetic_gpus_ties"), ("verdict", "recommendations")),
+}
+"""What is concluded in another way on purpose. Threads of a worker were limited to one, though it had no other. Of 16
+CPUs, 15.2 are in use: they are saturated now, and cheaper work is advised instead of more workers."""
 
 
 REWORDED = {
     "scenario_threads_blur_two_each_w2": ("verdict: figures that are gone: 4",),
     "profile_steps_marked": ("verdict: figures that are gone: 54",),
     "scenario_startup_init_w2": ("verdict: figures that are gone: 73",),
+    "run_verified": ("recommendations.0: figures that are gone: 252",),
 }
 """Lines that say which figures of a sentence are gone on purpose. A mean of 4.1 threads was rounded to 4. A startup
-that is the cause was said a second time, as a share of an epoch; that is still among the costs of an epoch."""
+that is the cause was said a second time, as a share of an epoch; that is still among the costs of an epoch. The time
+before a first batch included the training step of a batch."""
 
 
 EXCLUDED = (
@@ -177,6 +189,24 @@ def conclusions_of(run: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def _starts(costs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [cost for cost in costs if cost["name"] == "first_batch"]
+
+
+def _without_starts(lines: Iterable[str], recorded: dict[str, Any]) -> Iterator[str]:
+    """Without what follows from the time before the first batch: it included the training step of a batch."""
+    starts = _starts(recorded["epoch_costs"])
+    said = [f"{in_seconds(cost['s_per_epoch'])} {in_percent(cost['share'] or 0.0)}" for cost in starts]
+    known = {found.replace(",", "") for text in said for found in _FIGURE.findall(text)}
+    for line in lines:
+        place, is_figures, gone = line.partition(": figures that are gone: ")
+        left = [figure for figure in gone.split(", ") if figure not in known]
+        if is_figures and left:
+            yield f"{place}{is_figures}{', '.join(left)}"
+        elif not is_figures and not re.match(r"epoch_costs\.\d+\.(s_per_epoch|share): ", line):
+            yield line
+
+
 SCIPY = tuple(map(int, version("scipy").split(".")[:2]))
 TOLERANCE = 1e-12 if SCIPY >= (1, 16) else 1e-7
 """SciPy 1.15, for Python 3.10, has other last digits of Student's t, which weigh more in intervals near zero."""
@@ -241,7 +271,10 @@ def _short(value: Any) -> str:
 def test_a_recorded_run_is_concluded_as_it_was(name: str, tmp_path: Path) -> None:
     run = read_run(put(name, tmp_path / name))
     today = as_schema_1(conclude(run))
-    lines = list(differences(conclusions_of(recording(name)), conclusions_of(today)))
+    recorded = recording(name)
+    lines = list(_without_starts(differences(conclusions_of(recorded), conclusions_of(today)), recorded))
+    for then, now in zip(_starts(recorded["epoch_costs"]), _starts(today["epoch_costs"]), strict=True):
+        assert 0 <= now["s_per_epoch"] <= then["s_per_epoch"]
     corrected = [f"recommendations.0{field}" for field in CORRECTED.get(name, ())]
     assert all(any(line.startswith(place) for line in lines) for place in corrected)
     assert set(REWORDED.get(name, ())) <= set(lines)
@@ -250,7 +283,9 @@ def test_a_recorded_run_is_concluded_as_it_was(name: str, tmp_path: Path) -> Non
         *corrected,
         *(_OPEN if name in HELD_BY_NEIGHBORS else ()),
         *(_AGAINST if name in EXCLUDED else ()),
+        *DECIDED_AGAIN.get(name, ()),
     )
+    assert all(any(line.startswith(place) for line in lines) for place in DECIDED_AGAIN.get(name, ()))
     found = [line for line in lines if not line.startswith(expected) and line not in REWORDED.get(name, ())]
     assert not found, "\n".join([f"{name}: {len(found)} fields differ", *found[:SHOWN]])
 

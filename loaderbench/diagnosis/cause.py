@@ -133,7 +133,8 @@ def epochs_begin_too_often(facts: Facts) -> Cause | None:
         return None
     each = "" if facts.startup_s is None else f"{in_seconds(facts.startup_s)} before the first batch of each epoch, "
     why = _why("Startup", f"{each}{in_percent(facts.startup_share)} of all time")
-    clause = "worker startup delays the first batch of every epoch" if facts.workers else "epochs start slowly"
+    started = facts.workers and not facts.workers_persist
+    clause = "worker startup delays the first batch of every epoch" if started else "epochs start slowly"
     return _cause("startup", "startup", why, clause)
 
 

@@ -38,12 +38,13 @@ def costs_in_words(costs: Sequence[EpochCost]) -> tuple[Evidence, ...]:
 
 
 def _of_trial(trial: Trial, loader: Mapping[str, Any]) -> Iterator[tuple[CostName, float, float | None]]:
-    wait_s = trial.data_wait.mean_s if trial.data_wait else 0.0
+    wait_s, step_s = (times.mean_s if times else 0.0 for times in (trial.data_wait, trial.step))
     epoch_s = trial.samples_per_epoch / trial.samples_per_s if trial.samples_per_epoch and trial.samples_per_s else None
     if trial.epochs is not None and trial.epochs.boundary_s is not None:
         yield "boundary", max(0.0, trial.epochs.boundary_s - wait_s), epoch_s
     elif trial.time_to_first_batch_s is not None and not {**loader, **trial.config}.get("persistent_workers"):
-        yield "first_batch", max(0.0, trial.time_to_first_batch_s - wait_s), epoch_s
+        # a batch arrives every `wait_s + step_s`; nothing computes before the first one
+        yield "first_batch", max(0.0, trial.time_to_first_batch_s - wait_s - step_s), epoch_s
     if trial.wait_parts is not None and trial.samples and trial.batches and trial.samples_per_epoch:
         batches = trial.samples_per_epoch * trial.batches / trial.samples / trial.processes
         yield "stragglers", trial.wait_parts.order_s * batches, epoch_s

@@ -9,6 +9,7 @@ from loaderbench.diagnosis.wording import in_percent, stage_name
 from loaderbench.records import Limit
 
 NEIGHBORS = "other programs use the CPUs"
+NOTABLY_IDLE = 0.2  # of the workers' time; with less they are simply busy
 
 
 def limit_of_work(limit: Limit, facts: Facts) -> str:
@@ -28,7 +29,9 @@ def _workers(facts: Facts) -> str:
     taken = " (now spinning)" if facts.library_cpus >= SPARE_CPUS else ""
     free = "" if facts.spare_cpus is None else f", {facts.spare_cpus:.1f} CPUs free for workers{taken}"
     busy = who.get(facts.workers, f"all {facts.workers} workers are busy")
-    return f"{busy if at_work == facts.workers else f'{at_work} of {facts.workers} workers are busy'}{free}"
+    busy = busy if at_work == facts.workers else f"{at_work} of {facts.workers} workers are busy"
+    idle = min(facts.idle_share or 0.0, 1.0) if facts.workers else 0.0
+    return f"{busy}{f' {in_percent(1 - idle)} of the time' if idle >= NOTABLY_IDLE else ''}{free}"
 
 
 def threads_compete(facts: Facts) -> str:

@@ -15,7 +15,9 @@ from loaderbench.diagnosis.thresholds import (
     KERNEL,
     LOCKED,
     MOST,
+    MOST_OF_A_CPU,
     ONE_THREAD,
+    PART_OF_CPUS,
     QUEUED,
     SPARE_CPUS,
     THROTTLED,
@@ -25,8 +27,10 @@ from loaderbench.records import Limit
 
 def disturbed(facts: Facts) -> bool:
     """Whether other programs hold the CPUs that are missing here."""
-    idle, others = facts.idle_cpus, facts.others_cpus
-    return idle is not None and others is not None and idle < IDLE_CPUS and others >= DISTURBING_CPUS
+    idle, others, part = facts.idle_cpus, facts.others_cpus, PART_OF_CPUS * facts.cpus
+    if idle is None or others is None:
+        return False
+    return idle < max(IDLE_CPUS, part) and others >= max(DISTURBING_CPUS, part)
 
 
 def blocked_by_itself(facts: Facts) -> float:
@@ -53,7 +57,7 @@ def limit_of_cpus(facts: Facts) -> Limit:
     """More workers where this program leaves CPUs, cheaper work where it does not, unless others hold them."""
     if disturbed(facts):
         return "neighbors"
-    return "cpu" if cpus_are_full(facts) else "workers"
+    return "workers" if another_worker_fits(facts) else "cpu"
 
 
 def limit_of_one_thread(facts: Facts) -> Limit:
@@ -76,7 +80,9 @@ def limit_of_transport(facts: Facts) -> Limit:
         return "memory"
     if cpus_are_full(facts):
         return "cpu"
-    return "lock" if main_process_is_busy(facts) or not have_work(facts) else "workers"
+    if main_process_is_busy(facts) or not have_work(facts):
+        return "lock"
+    return "workers" if another_worker_fits(facts) else "cpu"
 
 
 def main_process_is_busy(facts: Facts) -> bool:
@@ -207,8 +213,24 @@ def cpus_left(facts: Facts) -> float:
 
 
 def cpus_are_full(facts: Facts) -> bool:
-    """Whether less CPU is left than a worker could use: `SPARE_CPUS`, or half of a quota below one CPU."""
-    return cpus_left(facts) < min(SPARE_CPUS, MOST * facts.cpus)
+    """Whether too little is left to matter: `SPARE_CPUS`, half of a quota below one CPU, or a tenth of many CPUs."""
+    return cpus_left(facts) < max(min(SPARE_CPUS, MOST * facts.cpus), PART_OF_CPUS * facts.cpus)
+
+
+def workers_that_fit(facts: Facts) -> int:
+    """As many as the idle CPUs can feed, one more at least where they are not full; one per CPU if there are fewer.
+
+    Ranks share the CPUs.
+    """
+    each = max(MOST_OF_A_CPU, (facts.own_cpus or 1.0) / max(1, facts.workers * facts.ranks))
+    spare = (facts.spare_cpus or 0.0) / facts.ranks
+    more = max(int(spare / each), 0 if facts.spare_cpus is None or cpus_are_full(facts) else 1)
+    return max(1, int(facts.cpus / facts.ranks), facts.workers + more)
+
+
+def another_worker_fits(facts: Facts) -> bool:
+    """Whether CPUs are left for more workers, and no measurement shows that more are no faster."""
+    return not cpus_are_full(facts) and not facts.more_are_no_faster
 
 
 def part_of_wait(facts: Facts, name: str) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from loaderbench.diagnosis.bottlenecks import gain_in_words
 from loaderbench.diagnosis.cause import Cause
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.headline import limit_of_work
@@ -12,7 +13,7 @@ from loaderbench.diagnosis.limits import limit_of_cpus, limit_of_transport
 from loaderbench.diagnosis.requirements import holds
 from loaderbench.diagnosis.wording import in_percent, stage_name
 from loaderbench.records import Bottleneck, Evidence, Limit, Stage
-from loaderbench.statistics.intervals import excludes_one
+from loaderbench.statistics.intervals import is_above_one
 
 _OF_ALL_STAGES: tuple[Limit, ...] = ("cpu", "workers", "quota", "oversubscription", "neighbors")
 """Limits that do not depend on which stage it is."""
@@ -37,7 +38,7 @@ def with_measured(cause: Cause | None, facts: Facts | None, found: Sequence[Bott
 
 
 def _gains(one: Bottleneck) -> bool:
-    return excludes_one(one.gain_if_free) and one.gain_if_free.est > 1
+    return is_above_one(one.gain_if_free)
 
 
 def _may_replace(stage: Stage, named: Stage, limit: Limit) -> bool:
@@ -56,15 +57,15 @@ def _is_more(one: Bottleneck, other: Bottleneck) -> bool:
 def _about(top: Bottleneck, own: Bottleneck, cause: Cause, facts: Facts) -> Cause:
     """The cause of the measured stage; what the rules found for another stays as the evidence against it."""
     limit = _limit_of(top.stage, cause, facts)
-    gained, instead = (in_percent(one.gain_if_free.est - 1) for one in (top, own))
-    measured = f"gain if free: {stage_name(top.stage)} +{gained}, {stage_name(own.stage)} +{instead}"
+    gained, instead = (gain_in_words(one.gain_if_free) for one in (top, own))
+    measured = f"gain if free: {stage_name(top.stage)} {gained}, {stage_name(own.stage)} {instead}"
     held = limit_of_work(limit, facts) if limit in ("cpu", "workers", "neighbors") else _in_words(limit)
     return replace(
         cause,
         stage=top.stage,
         limit=limit,
         why=Evidence("cause", "Measured", f"{measured}; measurement takes precedence over the rules"),
-        clause=f"{held}; {stage_name(top.stage)} gains most if free (+{gained})",
+        clause=f"{held}; {stage_name(top.stage)} gains most if free (+{in_percent(top.gain_if_free.est - 1)})",
         named=None,
         read_inside=None,
         is_measured=True,

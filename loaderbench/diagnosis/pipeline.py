@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from loaderbench.consumers import consumer_kind
-from loaderbench.diagnosis.facts import Facts, gather
+from loaderbench.diagnosis.facts import Facts
+from loaderbench.diagnosis.gathering import gather
 from loaderbench.diagnosis.operational import Bounds, at_work_s, operational_bounds
 from loaderbench.diagnosis.subject import find_subject
 from loaderbench.diagnosis.thresholds import CONFLICT

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
-from loaderbench.diagnosis.facts import workers_of
+from loaderbench.diagnosis.gathering import workers_of
 from loaderbench.diagnosis.thresholds import NOTICED
 from loaderbench.diagnosis.wording import in_percent
 from loaderbench.ranks import RANKS
@@ -114,7 +114,15 @@ def of_job(verdict: Verdict, ranks: Sequence[Rank], rates: Mapping[int, float] |
     if verdict.bound in ("input", "unknown") or shared < NOTICED or not _wait_for_one_another(ranks):
         return found
     headline = f"each step waits for the slowest of {len(ranks)} ranks, and none is always the slowest"
-    return replace(found, bound="input", stage=None, limit="imbalance", headline=headline, confidence="medium")
+    return replace(
+        found,
+        bound="input",
+        stage=None,
+        limit="imbalance",
+        headline=headline,
+        confidence="medium",
+        not_measured={**found.not_measured, "stage": "a different rank is slowest each time"},
+    )
 
 
 def _wait_for_one_another(ranks: Sequence[Rank]) -> bool:

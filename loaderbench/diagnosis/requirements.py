@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.limits import (
+    another_worker_fits,
     blocked_by_itself,
     cpus_are_full,
     cpus_of_workers,
@@ -41,12 +42,17 @@ from loaderbench.diagnosis.thresholds import (
 )
 from loaderbench.records import Limit
 
-Fact = Callable[[Facts], bool]
+Condition = Callable[[Facts], bool]
 
 
 def a_cpu_is_left(facts: Facts) -> bool:
     """A CPU is left that a worker could use."""
     return not cpus_are_full(facts)
+
+
+def more_workers_could_help(facts: Facts) -> bool:
+    """A CPU is left that they could use, and no measurement shows that more workers are no faster."""
+    return another_worker_fits(facts)
 
 
 def no_program_disturbs(facts: Facts) -> bool:
@@ -55,8 +61,8 @@ def no_program_disturbs(facts: Facts) -> bool:
 
 
 def cpus_are_full_or_workers_useless(facts: Facts) -> bool:
-    """No CPU is left, or a worker would cost more than it takes over."""
-    return cpus_are_full(facts) or no_worker_would_help(facts)
+    """No CPU is left for another worker, or a worker would cost more than it takes over."""
+    return not another_worker_fits(facts) or no_worker_would_help(facts)
 
 
 def threads_wait_for_a_cpu(facts: Facts) -> bool:
@@ -85,7 +91,7 @@ def kept_from_cpus(facts: Facts) -> bool:
     return (is_throttled(facts) and wants_cpu(facts)) or narrow_mask(facts) is not None
 
 
-def blocked_at_work(facts: Facts) -> bool:
+def mostly_blocked(facts: Facts) -> bool:
     """Loading processes are blocked for most of the time they have work, or would be without other programs."""
     return blocked_by_itself(facts) >= BLOCKED
 
@@ -175,15 +181,15 @@ def epochs_cost(facts: Facts) -> bool:
     return facts.startup_share >= NOTICED
 
 
-NEEDED: Mapping[Limit, tuple[Fact, ...]] = {
-    "workers": (have_work, a_cpu_is_left, no_program_disturbs),
+NEEDED: Mapping[Limit, tuple[Condition, ...]] = {
+    "workers": (have_work, more_workers_could_help, no_program_disturbs),
     "cpu": (cpus_are_full_or_workers_useless, no_program_disturbs),
     "oversubscription": (
         threads_wait_for_a_cpu, more_threads_than_cpus, most_cpus_are_used, fewer_are_not_slower
     ),
     "quota": (kept_from_cpus,),
-    "storage_latency": (blocked_at_work, not_at_locks, requests_take_the_time),
-    "storage_bandwidth": (blocked_at_work, not_at_locks, bytes_take_the_time),
+    "storage_latency": (mostly_blocked, not_at_locks, requests_take_the_time),
+    "storage_bandwidth": (mostly_blocked, not_at_locks, bytes_take_the_time),
     "lock": (something_is_serialized,),
     "order": (several_workers, ready_batches_wait),
     "startup": (epochs_cost,),
@@ -199,7 +205,7 @@ _OF_IDLE_WORKERS: tuple[Limit, ...] = ("order", "imbalance", "startup", "lock")
 
 def holds(limit: Limit, stage: str, facts: Facts) -> bool:
     """Whether the facts allow this limit for this stage. Work of idle workers is not what the loop waits for."""
-    if not all(fact(facts) for fact in NEEDED.get(limit, ())):
+    if not all(condition(facts) for condition in NEEDED.get(limit, ())):
         return False
     if not facts.workers:
         return stage != "transport"

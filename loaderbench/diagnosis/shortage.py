@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loaderbench.diagnosis.failures import TOO_MANY_FILES, TOO_MANY_PROCESSES, ran_out_of_memory
-from loaderbench.loaders import worker_count
+from loaderbench.loaders import COUNT_AXES, worker_count
 from loaderbench.records import Config, Evidence, Trial, config_label, in_bytes
 
 SHARED = "shared_memory_full"
@@ -44,6 +44,8 @@ def find_shortage(trials: Sequence[Trial], than: Config | None = None) -> Shorta
     least = -1 if than is None else _workers(than)
     failed = [(trial.config, trial.failure) for trial in trials if trial.failure and ran_out_of_memory(trial.failure)]
     short = [found for found in failed if found[1].limit_bytes is not None and _workers(found[0]) > least]
+    if than is not None and _more_ran(trials, than):
+        return None
     shared = any(failure.kind == SHARED for _, failure in short)
     of_it = [(config, failure) for config, failure in short if (failure.kind == SHARED) == shared]
     if not of_it:
@@ -61,11 +63,17 @@ def find_shortage(trials: Sequence[Trial], than: Config | None = None) -> Shorta
 def more_workers_fail(trials: Sequence[Trial], than: Config) -> bool:
     """Whether configurations with more workers than this one ran out of memory, open files or processes."""
     failed = [(trial.config, trial.failure) for trial in trials if trial.failure]
-    return any(
+    return not _more_ran(trials, than) and any(
         _workers(config) > _workers(than)
         and (ran_out_of_memory(failure) or failure.kind in (TOO_MANY_FILES, TOO_MANY_PROCESSES))
         for config, failure in failed
     )
+
+
+def _more_ran(trials: Sequence[Trial], than: Config) -> bool:
+    """Whether the same configuration with more workers was completed: others failed for their larger batches."""
+    more = (t.config for t in trials if t.status == "completed" and _workers(t.config) > _workers(than))
+    return any({**config, **{axis: than.get(axis) for axis in COUNT_AXES if axis in config}} == than for config in more)
 
 
 def _workers(config: Config) -> int:

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from loaderbench.diagnosis.facts import Facts, gather
-from loaderbench.diagnosis.verdict import Subject
-from loaderbench.loaders import backend_of, worker_count
-from loaderbench.records import Best, Config, Configuration, Environment, Interval, Trial, varying
-from loaderbench.statistics.configurations import ratio_of
+from loaderbench.diagnosis.facts import Facts
+from loaderbench.records import Best, Config, Configuration, Interval, varying
 
 AT_THE_CAP = 0.97
 """From this share of the demand on, the emulated accelerator and not the loader may set the rate."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The configuration a verdict is about, by the axes that vary. `is_best`: it won; else it merely looked fastest.
+
+    `facts` are those of its trials. `samples_per_s` is `None` of a process that was attached to.
+    """
+
+    config: Config
+    samples_per_s: Interval | None
+    data_wait_share: Interval
+    is_best: bool
+    facts: Facts | None = None
 
 
 def find_subject(
@@ -47,38 +59,6 @@ def expected_wait(rate: Interval, demand: float) -> Interval:
         return None if found is None else max(0.0, 1 - found / demand)
 
     return Interval(max(0.0, 1 - rate.est / demand), short_of_it(rate.hi), short_of_it(rate.lo))
-
-
-def facts_of(config: Config, trials: Sequence[Trial], environment: Environment) -> Facts | None:
-    """The facts of a configuration, and what the sweep says of those that differ from it in the worker count alone."""
-    alike = [other for other in _configs(trials) if _but_workers(other) == _but_workers(config) and other != config]
-    slower = [other for other in alike if _is_slower(other, config, trials)]
-    count = worker_count(config, {})
-    fewer = count is not None and any(0 < _count(other) < count for other in slower)
-    parallel = [other for other in alike if _count(other) > 0]
-    return gather(
-        [trial for trial in trials if trial.config == config],
-        environment,
-        fewer_are_slower=fewer,
-        workers_are_slower=count == 0 and bool(parallel) and all(other in slower for other in parallel),
-    )
-
-
-def _configs(trials: Sequence[Trial]) -> list[Config]:
-    return list({tuple(trial.config.items()): trial.config for trial in trials}.values())
-
-
-def _but_workers(config: Config) -> Config:
-    return {axis: value for axis, value in config.items() if axis not in backend_of(config).worker_axes}
-
-
-def _count(config: Config) -> int:
-    return worker_count(config, {}) or 0
-
-
-def _is_slower(other: Config, config: Config, trials: Sequence[Trial]) -> bool:
-    ratio = ratio_of(other, config, trials)
-    return ratio is not None and ratio.hi is not None and ratio.hi < 1
 
 
 def rate_cap(notes: Sequence[str], configurations: Sequence[Configuration], demand: float | None) -> tuple[str, ...]:

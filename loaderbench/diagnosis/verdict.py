@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from loaderbench.consumers import consumer_kind, describe_target
 from loaderbench.diagnosis.bottlenecks import bottlenecks_in_words
@@ -16,6 +16,7 @@ from loaderbench.diagnosis.limits import disturbed, have_work, idle_time
 from loaderbench.diagnosis.measured_cause import with_measured
 from loaderbench.diagnosis.operational import bounds_in_words, operational_bounds
 from loaderbench.diagnosis.shortage import Shortage
+from loaderbench.diagnosis.subject import Subject
 from loaderbench.diagnosis.thresholds import NOTICED, TRANSFER
 from loaderbench.diagnosis.wording import (
     describe_inside,
@@ -29,7 +30,6 @@ from loaderbench.records import (
     Bottleneck,
     Bound,
     Confidence,
-    Config,
     EpochCost,
     Evidence,
     Interval,
@@ -47,20 +47,6 @@ _ONE_LESS: dict[Confidence, Confidence] = {"high": "medium", "medium": "low", "l
 _NO_STAGES = "nothing was measured inside the loader"
 _UNTRACED = "use Profiler(trace=True) to measure inside the loader"
 _ALONE = Evidence("consumer", "Consumer", "none; throughput is that of the loader alone")
-
-
-@dataclass(frozen=True)
-class Subject:
-    """The configuration a verdict is about, by the axes that vary. `is_best`: it won; else it merely looked fastest.
-
-    `facts` are those of its trials. `samples_per_s` is `None` of a process that was attached to.
-    """
-
-    config: Config
-    samples_per_s: Interval | None
-    data_wait_share: Interval
-    is_best: bool
-    facts: Facts | None = None
 
 
 def decide(
@@ -124,7 +110,8 @@ def _led_by(found: Verdict, *first: Evidence) -> Verdict:
 
 def _bound(subject: Subject, consumer: str) -> Bound:
     wait, facts = subject.data_wait_share, subject.facts
-    if not consumer_kind(consumer).consumes or (facts and facts.startup_share >= NOTICED):
+    starts = facts.startup_share if facts else 0.0
+    if not consumer_kind(consumer).consumes or (facts and starts >= max(NOTICED, facts.transfer_share)):
         return "input"
     crosses = wait.lo is not None and wait.hi is not None and wait.lo < NOTICED <= wait.hi
     if crosses and (wait.hi or 0) - (wait.lo or 0) > UNDECIDED_WIDTH:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -59,6 +60,12 @@ def _busy(facts: Facts, counted: str = "") -> str:
 def in_percent(share: float) -> str:
     """`27%`."""
     return f"{share * 100:.0f}%"
+
+
+def wait_in_percent(share: float) -> str:
+    """`27%`; just below the limit of input-bound `4.9%`, where `5%` would contradict the verdict."""
+    rounded = round(share, 2)
+    return f"{math.floor(share * 1000) / 10:.1f}%" if share < NOTICED <= rounded else in_percent(share)
 
 
 def in_seconds(seconds: float) -> str:
@@ -121,19 +128,19 @@ def _costliest(stages: dict[str, StageCost], whose: str, *, is_loader: bool) -> 
 
 
 def percent(share: Interval) -> str:
-    """`27% (24-30%)` with an en dash; without the bracket for a single round."""
-    return f"{in_percent(share.est)}{_between(share)}"
+    """`27% (24-30%)` of data wait, with an en dash; without the bracket for a single round."""
+    return f"{wait_in_percent(share.est)}{_between(share)}"
 
 
 def _between(share: Interval) -> str:
     if share.lo is None or share.hi is None:
         return ""
-    return f" ({share.lo * 100:.0f}\N{EN DASH}{share.hi * 100:.0f}%)"
+    return f" ({wait_in_percent(share.lo).removesuffix('%')}\N{EN DASH}{wait_in_percent(share.hi)})"
 
 
 def waits(wait: Interval) -> Evidence:
     """How much it waits, and from where on that counts."""
-    share = f"{in_percent(wait.est)} of step time{_between(wait)}"
+    share = f"{wait_in_percent(wait.est)} of step time{_between(wait)}"
     return Evidence("wait", "Data wait", f"{share}; input-bound at {in_percent(NOTICED)} or more")
 
 

@@ -64,6 +64,10 @@ def backend_of(arguments: Mapping[str, Any]) -> LoaderBackend:
     return LOADER_BACKENDS.get(str(arguments.get(AXIS, DEFAULT_BACKEND)), LOADER_BACKENDS[DEFAULT_BACKEND])
 
 
+COUNT_AXES = ("num_workers", "threads")
+"""Axes that say how many load at the same time."""
+
+
 def worker_count(config: Mapping[str, Any], loader: Mapping[str, Any]) -> int | None:
     """How many workers a configuration has, by the suite's fixed `loader` arguments too; `None` where none says."""
     arguments = {**loader, **config}

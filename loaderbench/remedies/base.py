@@ -16,6 +16,7 @@ from loaderbench.remedies.program import python_program, yaml_change
 from loaderbench.remedies.wording import costs, evidence, savings, why_not
 from loaderbench.statistics.configurations import ratio_of, ties
 from loaderbench.statistics.intervals import excludes_one
+from loaderbench.statistics.judging import WORTH_IT
 
 AS_FAST = "Same speed within the noise; recommended because it costs less"
 
@@ -47,7 +48,7 @@ class MeasuredChange:
     cheaper: bool = False
 
     def recommend(self, findings: Findings) -> Recommendation:
-        """Compare it with the baseline in paired rounds; open if the gain's interval lies above 1."""
+        """Compare it with the baseline in paired rounds; open if the gain is significant and not tiny."""
         change = {axis: value for axis, value in self.changed.items() if findings.baseline.get(axis) != value}
         after, before = findings.find(self.changed), findings.find(findings.baseline)
         ratio = ratio_of(self.changed, findings.baseline, findings.trials)
@@ -55,7 +56,7 @@ class MeasuredChange:
             return not_checked(
                 self.id, self.title, "Not checked: no round holds both this config and the baseline", change
             )
-        gained = excludes_one(ratio) and ratio.est > 1
+        gained = excludes_one(ratio) and ratio.est >= WORTH_IT
         as_fast = self.cheaper and ties(self.changed, findings.baseline, findings.trials)
         answer = Recommendation(
             id=self.id,

@@ -123,7 +123,7 @@ IN_THE_CODE = "Not measured: it changes your own code"
 
 @dataclass(frozen=True)
 class MeasuredFirst:
-    """The sweep's measurement counts; if it has one value of the axis, the cause advises."""
+    """The sweep's measurement counts; the cause advises what the sweep has not measured."""
 
     measured: Remedy
     advised: CauseRemedy
@@ -139,10 +139,17 @@ class MeasuredFirst:
 
     def recommend(self, findings: Findings) -> Recommendation | None:
         """Ask the sweep, then the cause."""
-        advice = None if findings.profile else self.measured.recommend(findings)
-        if advice is not None and advice.status != "not_checked":
-            return advice
-        return self.advised.recommend(findings) or advice
+        swept = None if findings.profile else self.measured.recommend(findings)
+        if swept is not None and (swept.status == "open" or swept.basis == "measured"):
+            return swept
+        advised = self.advised.recommend(findings)
+        is_new = advised is not None and not _was_swept(advised.change, findings)
+        return advised if is_new or swept is None or (swept.status == "not_checked" and advised) else swept
+
+
+def _was_swept(change: Config, findings: Findings) -> bool:
+    """Whether every value of a change was measured."""
+    return all(value in findings.values(axis) for axis, value in change.items())
 
 
 def estimate(facts: Facts, change: Config, relieves: Mapping[str, float], demand: float | None) -> float | None:

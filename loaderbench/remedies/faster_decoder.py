@@ -23,9 +23,13 @@ def _change(found: Diagnosis) -> Config:
     return {"decoder": "simplejpeg" if find_spec("simplejpeg") else "torchvision"}
 
 
+_TITLE = "Decode JPEGs with {decoder} instead of Pillow"
+_OF_OTHER_CODE = "Decode JPEGs with torchvision, if Pillow does now"
+
 REMEDY = CauseRemedy(
     id="faster_decoder",
-    title="Decode JPEGs with {decoder} instead of Pillow",
+    title=_TITLE,
+    title_for=lambda found: _TITLE if found.option("decoder") else _OF_OTHER_CODE,
     values={"decoder": "torchvision"},
     applies=lambda found: found.cpu_goes_to("decode") and found.option("decoder") in (None, "pillow"),
     change=_change,

@@ -20,10 +20,10 @@ NO_GPU = "Not measured: no GPU here. Measure it where the GPU is"
 
 
 def decode_by(decoder: str) -> Change:
-    """The change to a decoder on the GPU; none for a transform of the user's own, which may need an image of Pillow."""
+    """The change to a decoder on the GPU; none for another transform, which may need an image of Pillow."""
 
     def change(found: Diagnosis) -> Config:
-        if not found.has_options("decoder") or found.option("transform") not in (None, *DEVICE_TRANSFORMS):
+        if not found.has_options("decoder") or found.option("transform") not in DEVICE_TRANSFORMS:
             return {}
         return {"decoder": decoder}
 

@@ -8,9 +8,9 @@ What it does: loads in worker processes, as many as the idle CPUs can feed.
 How to confirm: throughput rises and data wait falls with workers.
 """
 
-from loaderbench.diagnosis.limits import no_worker_would_help
+from loaderbench.diagnosis.limits import no_worker_would_help, workers_that_fit
 from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
-from loaderbench.remedies.workers import WorkerRemedy, workers_that_fit
+from loaderbench.remedies.workers import WorkerRemedy
 
 REMEDY = MeasuredFirst(
     WorkerRemedy(

@@ -24,6 +24,6 @@ REMEDY = CauseRemedy(
     title=_TITLE,
     title_for=_title,
     applies=lambda found: found.named(stages={"main_process"}),
-    code="""loader = DataLoader(dataset, sampler=list_of_indices, collate_fn=collate_and_process, num_workers=2)
+    code="""loader = DataLoader(dataset, sampler=list_of_indices, collate_fn=collate_and_process, num_workers=...)
 """,
 )

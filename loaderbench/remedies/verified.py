@@ -214,6 +214,7 @@ def _last_failure(config: Config, trials: Sequence[Trial]) -> str:
 LARGE_SHARE = 0.1
 """Of an epoch's time: from here on its start cancels much of the gain of workers or larger batches."""
 
+_WITHOUT_START = "set persistent_workers=True or use an endless sampler"
 _STARTS = {"batch_size", "num_workers"}
 """Arguments that change how long an epoch takes to start."""
 
@@ -225,10 +226,9 @@ def with_start_caveat(advice: Recommendation, findings: Findings) -> Recommendat
     start = _start(advice, findings)
     if start is None or start.share is None or start.share < LARGE_SHARE:
         return advice
-    caveat = (
-        f"Excludes per-epoch startup: {in_seconds(start.s_per_epoch)}, {in_percent(start.share)} of the epoch. "
-        "To keep most of the gain, set persistent_workers=True or use an endless sampler"
-    )
+    without = "use an endless sampler" if advice.change.get("num_workers") == 0 else _WITHOUT_START
+    lost = f"{in_seconds(start.s_per_epoch)}, {in_percent(start.share)} of the epoch"
+    caveat = f"Excludes per-epoch startup: {lost}. To keep most of the gain, {without}"
     return replace(advice, caveat=". ".join(filter(None, (advice.caveat, caveat))))
 
 

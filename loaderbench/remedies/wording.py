@@ -18,8 +18,8 @@ NO_GAIN = f"No gain above {(SMALL - 1) * 100:.0f}%"
 
 
 def why_not(ratio: Interval, rounds: int) -> tuple[Standing, str]:
-    """Why a change is not recommended whose interval is not above 1 after this many rounds."""
-    if excludes_one(ratio):
+    """Why a change is not recommended: slower, hardly faster, or undecided after this many rounds."""
+    if excludes_one(ratio) and ratio.est < 1:
         return "already_ok", f"Slower: {times(ratio)}"
     if ratio.hi is not None and ratio.hi <= SMALL:
         return "already_ok", f"{NO_GAIN}: {times(ratio)}"

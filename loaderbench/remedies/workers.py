@@ -6,16 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.loaders import backend_of
+from loaderbench.loaders import COUNT_AXES, backend_of
 from loaderbench.loaders.torch_loader import NEEDS_WORKERS
 from loaderbench.records import Config, Recommendation
 from loaderbench.remedies.base import MeasuredChange, already_ok, not_checked
 from loaderbench.remedies.findings import Diagnosis, Findings
 from loaderbench.remedies.wording import argument
 
-MOST_OF_A_CPU = 0.5  # a worker that is the limit uses at least this much
 MOST_WORKERS = 32
-COUNT_AXES = ("num_workers", "threads")
 RAM_OF_PROCESSES = ("RAM for each worker process",)
 
 _ONE_VALUE = "Not checked: one value swept; add -P {axis}={values}"
@@ -73,13 +71,6 @@ def loading_in(found: Diagnosis, workers: int) -> Config:
 def costs_of_workers(found: Diagnosis, workers: int) -> tuple[str, ...]:
     """What more of them take; threads share the memory of their process."""
     return RAM_OF_PROCESSES if "num_workers" in loading_in(found, workers) else ()
-
-
-def workers_that_fit(facts: Facts) -> int:
-    """As many as the idle CPUs can feed; one per CPU if the present ones say nothing. Ranks share the CPUs."""
-    each = max(MOST_OF_A_CPU, (facts.own_cpus or 1.0) / max(1, facts.workers * facts.ranks))
-    spare = (facts.spare_cpus or 0.0) / facts.ranks
-    return max(1, int(facts.cpus / facts.ranks), facts.workers + int(spare / each))
 
 
 def workers_that_hide(facts: Facts) -> int:

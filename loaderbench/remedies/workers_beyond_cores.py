@@ -19,6 +19,7 @@ REMEDY = CauseRemedy(
     applies=lambda found: (
         0 < found.facts.workers < workers_that_hide(found.facts)
         and have_work(found.facts)
+        and found.workers_fit
         and found.named(limits={"storage_latency"})
         and found.verdict.stage != "stragglers"
     ),

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from loaderbench.loaders import worker_count
-from loaderbench.records import Baseline, Best, Config, Configuration, Dropped, Interval, Scalar, Trial, config_label
+from loaderbench.records import Baseline, Best, Config, Configuration, Dropped, Scalar, Trial, config_label
 from loaderbench.statistics.configurations import PRACTICAL_TIE, rates_by_round, ratio_of
-from loaderbench.statistics.intervals import FEWEST_ROUNDS, excludes_one
+from loaderbench.statistics.intervals import FEWEST_ROUNDS, is_below_one
 
 LEAST_SAVED_BYTES = 50_000_000  # printed as 0.1 GB; less decides nothing
 _SIGNIFICANT = 2  # digits of a memory reading that count when two configurations are compared
@@ -173,7 +173,7 @@ def _alone(
 
 def _not_excluded(top: Configuration, others: Sequence[Configuration], trials: Sequence[Trial]) -> list[str]:
     """The configurations that are neither ties nor significantly slower."""
-    undecided = [ratio for ratio in (ratio_of(o.config, top.config, trials) for o in others) if not _is_slower(ratio)]
+    undecided = [ratio for ratio in (ratio_of(o.config, top.config, trials) for o in others) if not is_below_one(ratio)]
     slower = sum(ratio is not None and ratio.est < 1 - PRACTICAL_TIE for ratio in undecided)
     unknown = len(undecided) - slower
     said = []
@@ -184,10 +184,6 @@ def _not_excluded(top: Configuration, others: Sequence[Configuration], trials: S
     if unknown:
         said.append(f"{unknown} other{'s' * (unknown > 1)} not compared: too few rounds in common")
     return said
-
-
-def _is_slower(ratio: Interval | None) -> bool:
-    return ratio is not None and excludes_one(ratio) and ratio.est < 1
 
 
 def _too_few_rounds(found: Configuration, trials: Sequence[Trial]) -> str:

@@ -32,7 +32,8 @@ from loaderbench.statistics.ratios import times
 
 SAME_RATE = 0.05
 SAME_SHARE = 0.02
-"""A change is noise where its whole interval lies within these: as a share of samples/s, and of the time."""
+"""A change that is not significant is noise where its whole interval lies within these: as a share of samples/s, and
+of the time. Otherwise it is inconclusive. A significant change is never noise, however small."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loaderbench.records import Config, Interval, Trial
+from loaderbench.records import Config, Trial
 from loaderbench.statistics.configurations import rates_by_round, ratio_of
-from loaderbench.statistics.intervals import FEWEST_ROUNDS, excludes_one
+from loaderbench.statistics.intervals import FEWEST_ROUNDS, is_below_one
 from loaderbench.statistics.racing import estimates, is_tie
 
 FINAL_TIE = 0.03
@@ -18,14 +18,10 @@ def finalists(configs: Sequence[Config], trials: Sequence[Trial]) -> list[Config
     rates = {number: rates_by_round(config, trials) for number, config in enumerate(configs)}
     ahead = estimates({number: found for number, found in rates.items() if len(found) >= FEWEST_ROUNDS})
     order = [configs[number] for number in sorted(ahead, key=lambda number: -ahead[number])]
-    return [config for config in order if config is order[0] or not _is_slower(ratio_of(config, order[0], trials))]
+    return [config for config in order if config is order[0] or not is_below_one(ratio_of(config, order[0], trials))]
 
 
 def is_settled(found: Sequence[Config], trials: Sequence[Trial]) -> bool:
     """Whether the first of these finalists is separated from all others, which then are none, or tied with them."""
     ratios = (ratio_of(config, found[0], trials) for config in found[1:])
     return all(ratio is not None and is_tie(ratio, FINAL_TIE) for ratio in ratios)
-
-
-def _is_slower(ratio: Interval | None) -> bool:
-    return ratio is not None and excludes_one(ratio) and ratio.est < 1

@@ -76,6 +76,16 @@ def excludes_one(ratio: Interval) -> bool:
     return ratio.lo is not None and ratio.hi is not None and not ratio.lo <= 1 <= ratio.hi
 
 
+def is_below_one(ratio: Interval | None) -> bool:
+    """Whether there is an interval, and all of it lies below 1."""
+    return ratio is not None and excludes_one(ratio) and ratio.est < 1
+
+
+def is_above_one(ratio: Interval | None) -> bool:
+    """Whether there is an interval, and all of it lies above 1."""
+    return ratio is not None and excludes_one(ratio) and ratio.est > 1
+
+
 def _mean_and_half(values: Sequence[float], level: float = LEVEL) -> tuple[float, float | None]:
     if not values:
         raise ValueError("an interval needs at least one value")

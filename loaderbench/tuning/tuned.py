@@ -10,7 +10,7 @@ from loaderbench.loaders.torch_loader import PREFETCH
 from loaderbench.records import Config, Configuration, Interval, RunRecord
 from loaderbench.report import numbers
 from loaderbench.statistics.configurations import PRACTICAL_TIE
-from loaderbench.statistics.intervals import excludes_one
+from loaderbench.statistics.intervals import is_above_one
 
 AS_FAST = "no other arguments were faster"
 DEFAULTS: Config = {"prefetch_factor": PREFETCH, "persistent_workers": False}
@@ -99,7 +99,7 @@ def _of_fixes(run: RunRecord) -> tuple[Config, Interval, int] | None:
 
 def _of_sweep(run: RunRecord) -> tuple[Config, Interval, int] | None:
     best = run.best
-    if best is None or best.gain is None or not (excludes_one(best.gain) and best.gain.est > 1):
+    if best is None or best.gain is None or not is_above_one(best.gain):
         return None
     return best.config, best.gain, run.plan.rounds
 

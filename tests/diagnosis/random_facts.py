@@ -108,6 +108,8 @@ class Draws:
             transfer_share=self.share(),
             fewer_are_slower=self.yes(),
             workers_are_slower=self.yes(),
+            more_are_no_faster=self.yes(),
+            workers_persist=self.yes(),
         )
 
     def freed(self) -> tuple[Bottleneck, ...]:

@@ -8,7 +8,7 @@ import pytest
 
 from loaderbench.diagnosis.cause import Cause, conflicting, find_cause, speaks_against
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.diagnosis.limits import blocked_by_itself, disturbed
+from loaderbench.diagnosis.limits import blocked_by_itself, disturbed, workers_that_fit
 from loaderbench.records import Evidence, WaitParts, WorkerStates
 
 
@@ -182,6 +182,24 @@ def test_workers_are_called_blocked_from_half_of_their_working_time_on() -> None
 def test_fewer_workers_are_not_advised_when_they_were_slower() -> None:
     many = CASES["more workers than CPUs"][0]
     assert cause_of(replace(many, fewer_are_slower=True)) == ("decode", "cpu")
+
+
+def test_of_many_cpus_a_tenth_has_to_be_left_for_more_workers_to_matter() -> None:
+    full, with_room = (
+        replace(DECODING, workers=32, cpus=32.0, own_cpus=own, idle_cpus=32 - own, loads=states(own / 32))
+        for own in (29.0, 26.0)
+    )
+    assert cause_of(full) == ("decode", "cpu")
+    assert cause_of(with_room) == ("decode", "workers")
+    assert workers_that_fit(with_room) > 32
+    assert cause_of(replace(with_room, more_are_no_faster=True)) == ("decode", "cpu")
+
+
+def test_of_many_cpus_others_disturb_from_a_tenth_on() -> None:
+    shared = replace(DECODING, workers=23, cpus=32.0, own_cpus=21.0, idle_cpus=1.0, others_cpus=10.0)
+    assert cause_of(shared) == ("decode", "neighbors")
+    assert not disturbed(replace(shared, others_cpus=3.0))
+    assert not disturbed(replace(shared, idle_cpus=4.0))
 
 
 def test_where_others_hold_the_cpus_they_are_the_limit() -> None:

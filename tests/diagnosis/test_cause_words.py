@@ -138,6 +138,7 @@ def test_without_workers_a_cpu_limit_is_told_from_small_batches_and_from_workers
         (replace(DECODING, cpu_s={"collate": 9e-3}, loads=PAGES), "page-fault overhead in worker-to-main IPC"),
         (replace(DECODING, startup_s=0.5, startup_share=0.6), "worker startup delays the first batch of every epoch"),
         (replace(ALONE, startup_s=0.5, startup_share=0.6), "epochs start slowly"),
+        (replace(DECODING, startup_s=0.5, startup_share=0.6, workers_persist=True), "epochs start slowly"),
         (waiting(order_s=0.8), "head-of-line blocking by slow samples"),
         (replace(DECODING, tail_share=0.8, own_cpus=2.0), "CPUs saturated; a few slow samples dominate"),
         (replace(DECODING, cpu_s={}, wall_s={}, own_cpus=2.0), "CPUs saturated"),

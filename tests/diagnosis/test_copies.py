@@ -9,7 +9,8 @@ import pytest
 from loaderbench.diagnosis.copies import NOT_COPIED, with_copies
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.isolation import describe_isolation, with_copy
-from loaderbench.diagnosis.verdict import Subject, decide
+from loaderbench.diagnosis.subject import Subject
+from loaderbench.diagnosis.verdict import decide
 from loaderbench.records import Config, CopySpeed, GpuUse, Interval, Isolation, IsolationName, Trial
 
 CONFIG: Config = {"batch_size": 100, "num_workers": 2}

@@ -37,6 +37,8 @@ def test_a_sweep_tells_the_first_batch_where_each_epoch_starts_its_workers() -> 
         time_to_first_batch_s=1.0,
     )
     assert epoch_costs([persistent], {}) == ()
+    (found,) = epoch_costs([trial(time_to_first_batch_s=1.1, step=replace(WAIT, mean_s=0.4))], {})
+    assert found.s_per_epoch == pytest.approx(0.6), "a batch arrives every 0.5 s: a wait and a step"
     assert epoch_costs([trial(time_to_first_batch_s=1.1)], {"persistent_workers": True}) == ()
 
 

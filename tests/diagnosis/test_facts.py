@@ -10,7 +10,8 @@ from machine import TWO_CPUS
 from test_cause import DECODING, states
 from test_gathering import SPREAD, trial
 
-from loaderbench.diagnosis.facts import Facts, gather
+from loaderbench.diagnosis.facts import Facts
+from loaderbench.diagnosis.gathering import gather
 from loaderbench.records import (
     Epochs,
     MachineUse,

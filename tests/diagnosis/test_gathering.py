@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 from machine import TWO_CPUS
 
-from loaderbench.diagnosis.facts import Facts, gather
+from loaderbench.diagnosis.facts import Facts
+from loaderbench.diagnosis.gathering import gather
 from loaderbench.diagnosis.operational import operational_bounds
 from loaderbench.records import (
     Epochs,

@@ -9,7 +9,8 @@ import pytest
 
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.isolation import MOST_ROUNDS, describe_isolation, find_ceiling, why_not, with_copy
-from loaderbench.diagnosis.verdict import Subject, decide
+from loaderbench.diagnosis.subject import Subject
+from loaderbench.diagnosis.verdict import decide
 from loaderbench.records import Config, Failure, Interval, Isolation, IsolationRun, Trial
 
 CONFIG: Config = {"batch_size": 10, "num_workers": 2}

@@ -11,8 +11,9 @@ from random_facts import all_facts
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.limits import cpus_left, disturbed
 from loaderbench.diagnosis.shortage import Shortage
+from loaderbench.diagnosis.subject import Subject
 from loaderbench.diagnosis.thresholds import SPARE_CPUS
-from loaderbench.diagnosis.verdict import Subject, decide
+from loaderbench.diagnosis.verdict import decide
 from loaderbench.records import Interval, Verdict
 
 ROUNDED = 0.11  # two figures with one decimal each

@@ -16,6 +16,7 @@ from random_facts import Draws, draws
 from loaderbench.diagnosis.cause import Cause, find_cause
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.measured_cause import with_measured
+from loaderbench.diagnosis.subject import Subject
 from loaderbench.diagnosis.thresholds import (
     BLOCKED,
     FAULT_S,
@@ -24,12 +25,13 @@ from loaderbench.diagnosis.thresholds import (
     IDLE_CPUS,
     MOST,
     NOTICED,
+    PART_OF_CPUS,
     QUEUED,
     RUNNABLE,
     SPARE_CPUS,
     THROTTLED,
 )
-from loaderbench.diagnosis.verdict import Subject, decide
+from loaderbench.diagnosis.verdict import decide
 from loaderbench.records import Bottleneck, Interval, Limit, Recommendation, Verdict
 from loaderbench.remedies import Diagnosis, Findings, candidates_for, recommend
 
@@ -67,8 +69,14 @@ def free_cpus(facts: Facts) -> float:
     return facts.cpus if facts.own_cpus is None else facts.cpus - facts.own_cpus + facts.library_cpus
 
 
+def room_for_a_worker(facts: Facts) -> float:
+    """CPUs that must be free for more workers to matter."""
+    return max(min(SPARE_CPUS, MOST * facts.cpus), PART_OF_CPUS * facts.cpus)
+
+
 def others_hold(facts: Facts) -> bool:
-    return (facts.others_cpus or 0.0) >= IDLE_CPUS and (facts.idle_cpus or 0.0) < IDLE_CPUS
+    enough = max(IDLE_CPUS, PART_OF_CPUS * facts.cpus)
+    return (facts.others_cpus or 0.0) >= enough and (facts.idle_cpus or 0.0) < enough
 
 
 def runs_less_than_it_is_blocked(facts: Facts) -> bool:
@@ -108,13 +116,14 @@ def at_locks(facts: Facts) -> bool:
 def check_workers(facts: Facts, _: Cause) -> None:
     assert idle(facts) < IDLE
     assert not maybe_idle(facts)
-    assert free_cpus(facts) >= min(SPARE_CPUS, MOST * facts.cpus) - 1e-9
+    assert not facts.more_are_no_faster
+    assert free_cpus(facts) >= room_for_a_worker(facts) - 1e-9
     assert not others_hold(facts)
 
 
 def check_cpu(facts: Facts, _: Cause) -> None:
     useless = facts.workers == 0 and (facts.workers_are_slower or facts.tiny_batches)
-    assert useless or free_cpus(facts) < min(SPARE_CPUS, MOST * facts.cpus) + 1e-9
+    assert useless or facts.more_are_no_faster or free_cpus(facts) < room_for_a_worker(facts) + 1e-9
     assert not others_hold(facts)
 
 
@@ -149,7 +158,7 @@ def check_lock(facts: Facts, cause: Cause) -> None:
     elif cause.stage == "main_process":
         assert facts.workers == 0 or of_wait(facts, "main_process_s", "not_begun_s") >= MOST - 1e-9
     elif not cause.is_measured:
-        assert free_cpus(facts) >= min(SPARE_CPUS, MOST * facts.cpus) - 1e-9
+        assert free_cpus(facts) >= room_for_a_worker(facts) - 1e-9
         assert idle(facts) < IDLE
 
 

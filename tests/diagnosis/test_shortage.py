@@ -59,3 +59,14 @@ def test_where_nothing_fits_the_verdict_says_in_what() -> None:
     found = decide(None, "emulated", 1000.0, 0, trials=trials, shortage=find_shortage(trials))
     assert found.headline == "nothing was measured: every trial failed; memory (500 MiB) is too small"
     assert found.evidence[-1] == "Memory: num_workers=0 failed; memory limit: 500 MiB"
+
+
+def test_larger_batches_that_do_not_fit_say_nothing_of_more_workers() -> None:
+    subject: Config = {"batch_size": 32, "num_workers": 4}
+    large = failed({"batch_size": 512, "num_workers": 8}, needs=900)
+    more: Config = {"batch_size": 32, "num_workers": 8}
+    ran = Trial(id="t", role="sweep", config=more, round=1, status="completed", samples_per_s=1.0)
+    assert find_shortage([large], subject) is not None
+    assert more_workers_fail([large], subject)
+    assert find_shortage([large, ran], subject) is None
+    assert not more_workers_fail([large, ran], subject)

@@ -9,8 +9,8 @@ import pytest
 from machine import TWO_CPUS
 
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.diagnosis.subject import AT_THE_CAP, facts_of, find_subject, rate_cap, subject_of
-from loaderbench.diagnosis.verdict import Subject
+from loaderbench.diagnosis.gathering import facts_of
+from loaderbench.diagnosis.subject import AT_THE_CAP, Subject, find_subject, rate_cap, subject_of
 from loaderbench.records import Best, Config, Configuration, Interval, Trial
 from loaderbench.statistics.configurations import ratio_of
 
@@ -120,6 +120,24 @@ def test_what_differs_in_more_than_the_workers_is_not_compared() -> None:
     assert slower({"num_workers": 4, "batch_size": 8}, trials) == (False, False)
     prefetching = [*sweep({4: 200.0}, prefetch_factor=2), *sweep({2: 100.0}, prefetch_factor=8)]
     assert slower({"num_workers": 4, "prefetch_factor": 2}, prefetching) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("rates", "workers", "no_faster"),
+    [
+        ({2: 200.0, 3: 202.0}, 2, True),
+        ({2: 200.0, 3: 150.0}, 2, True),
+        ({2: 200.0, 3: 250.0}, 2, False),
+        ({2: 200.0, 3: 202.0}, 3, False),
+        ({0: 200.0, 2: 150.0}, 0, True),
+    ],
+)
+def test_more_workers_are_no_faster_where_they_were_measured_without_a_gain(
+    rates: dict[int | None, float], workers: int, no_faster: bool
+) -> None:
+    facts = facts_of({"num_workers": workers}, sweep(rates), TWO_CPUS)
+    assert facts is not None
+    assert facts.more_are_no_faster is no_faster
 
 
 def test_one_round_shows_nothing_to_be_slower() -> None:

@@ -7,7 +7,8 @@ from test_cause import BLOCKED, DECODING
 
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.isolation import find_ceiling
-from loaderbench.diagnosis.verdict import Subject, decide
+from loaderbench.diagnosis.subject import Subject
+from loaderbench.diagnosis.verdict import decide
 from loaderbench.records import EpochCost, Evidence, Failure, Interval, StageCost, Trial, WorkerStates
 
 
@@ -207,6 +208,18 @@ def test_what_is_too_noisy_keeps_all_that_was_measured() -> None:
         "Target 1,000 samples/s",
         "Head-of-line blocking: 20% of epoch time (2 s per epoch)",
     )
+
+
+def test_just_below_the_threshold_is_not_printed_as_the_threshold() -> None:
+    found = decide(subject(0.049, 0.048, 0.0495), "emulated", 1, doubts=0)
+    assert "data wait is 4.9% (4.8\N{EN DASH}4.9%)" in found.headline
+    assert found.evidence[0].startswith("Data wait: 4.9% of step time (4.8\N{EN DASH}4.9%)")
+    assert "5% of step time (5\N{EN DASH}6%)" in decide(subject(0.05, 0.05, 0.06), "emulated", 1, doubts=0).evidence[0]
+
+
+def test_a_copy_that_takes_more_than_the_starts_of_epochs_is_the_bound() -> None:
+    facts = replace(DECODING, startup_share=0.055, wait_share=0.005, transfer_share=0.6)
+    assert decide(caused(0.005, 0.0, 0.01, facts), "model", None, doubts=0).bound == "transfer"
 
 
 @pytest.mark.parametrize(("startup", "bound"), [(0.049, "compute"), (0.05, "input")])

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import pytest
+from sweeps import answers, findings
 
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.records import Candidate, Recommendation, Verdict, WorkerStates
@@ -342,3 +343,27 @@ def test_decoded_images_are_not_cached_for_a_loader_that_reads_them_otherwise(lo
     found = diagnosis(CAUSES["memory_cache"])
     assert "memory_cache" in {one.id for one in candidates_for(found)}
     assert "memory_cache" not in {one.id for one in candidates_for(replace(found, loader={"loader": loader}))}
+
+
+def test_threads_of_a_training_step_are_not_limited_in_the_workers() -> None:
+    found = diagnosis(CAUSES["library_threads"])
+    assert "library_threads" in {one.id for one in told(found)}
+    quiet = replace(found.facts, loads=replace(found.facts.loads, other_threads_cpu_share=0.02))
+    assert "library_threads" not in {one.id for one in told(replace(found, facts=quiet))}
+
+
+def test_workers_beyond_cores_are_not_advised_where_more_did_not_fit() -> None:
+    found = diagnosis(CAUSES["workers_beyond_cores"])
+    assert "workers_beyond_cores" in {one.id for one in told(found)}
+    assert "workers_beyond_cores" not in {one.id for one in told(replace(found, workers_fit=False))}
+
+
+def test_what_the_sweep_did_not_measure_is_advised_though_its_best_is_in_place() -> None:
+    """All 4 workers are busy with CPUs left, and the sweep ends at 4."""
+    found = diagnosis(CAUSES["more_workers"])
+    axes = {"num_workers": [0, 1]}
+    swept = findings(axes, {"num_workers": 1}, {("num_workers", 1): 2.0}, diagnosis=found)
+    advised = answers(swept)["more_workers"]
+    assert (advised.status, advised.basis) == ("open", "heuristic")
+    known = findings({"num_workers": [0, 1, 4]}, {"num_workers": 1}, {("num_workers", 1): 2.0}, diagnosis=found)
+    assert answers(known)["more_workers"].status == "already_ok"

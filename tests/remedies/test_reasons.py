@@ -122,3 +122,10 @@ def test_a_best_config_of_another_loader_says_nothing_of_a_count(remedy: str) ->
     axes: dict[str, list[Any]] = {"loader": ["torch", "threads"], "num_workers": [now, 4, None], "threads": [None, 4]}
     found = answers(measured(rates, axes))[remedy]
     assert (found.status, found.reason) == ("not_checked", "Not checked: the best config's loader takes no num_workers")
+
+
+def test_a_tiny_gain_is_no_recommendation() -> None:
+    rates = [({"batch_size": 8}, [1000.0, 1001.0, 1002.0]), ({"batch_size": 16}, [1004.0, 1005.1, 1006.0])]
+    found = answers(measured(rates, {"batch_size": [8, 16]}))["larger_batch"]
+    assert (found.status, found.basis) == ("already_ok", "measured")
+    assert (found.reason or "").startswith("No gain above 10%: 1.00")

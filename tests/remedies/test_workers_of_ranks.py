@@ -8,10 +8,11 @@ import pytest
 
 from loaderbench.datasets.image_folder import ImageFolder
 from loaderbench.diagnosis.facts import Facts
+from loaderbench.diagnosis.limits import workers_that_fit
 from loaderbench.loaders import LOADER_BACKENDS
 from loaderbench.records import Candidate, Config, Limit, Verdict, WorkerStates
 from loaderbench.remedies import Diagnosis, candidates_for
-from loaderbench.remedies.workers import workers_that_fit, workers_that_hide
+from loaderbench.remedies.workers import workers_that_hide
 from loaderbench.search import ForwardSelection
 
 

@@ -67,7 +67,7 @@ def test_recommendations_are_parted_by_what_came_of_them() -> None:
 
 def test_without_a_cause_there_is_no_advice_and_it_is_said_why() -> None:
     run = replace(runs.typical(), recommendations=())
-    for bound, said in (("unknown", "the cause of the data wait is unknown"), ("compute", "nothing to change")):
+    for bound, said in (("unknown", "the cause of the data wait is unknown"), ("compute", "the loader keeps up")):
         changed = replace(run, verdict=replace(run.verdict, bound=bound))  # type: ignore[arg-type]
         assert said in str(the(changed, Cards).empty)
 

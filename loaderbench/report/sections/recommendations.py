@@ -133,7 +133,9 @@ def _with_headings(cards: Sequence[Card]) -> tuple[Card, ...]:
 
 
 def _empty(run: RunRecord) -> str:
-    if run.best is None:
+    if run.verdict.bound == "compute":
+        return "No fixes: the loader keeps up."
+    if run.best is None and run.kind != "profile":
         reason = run.not_measured.get("best", "no best config was found")
         return f"No fixes: {words.plain(reason, words.SENTENCE_LIMIT)}."
     if run.verdict.bound == "unknown":
