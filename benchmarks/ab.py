@@ -4,7 +4,7 @@
     uv run python benchmarks/ab.py --simulate
 
 Each repeat is the command as a user calls it, on a git repository of its own: a commit, and a working tree whose
-samples cost 1 / 0.94 as much (`loss`) or the same (`equal`). The work is a counted loop in one worker. Asked, of 50
+samples cost 1 / 0.94 as much (`loss`) or the same (`equal`). The work is a counted loop in one worker. Target, of 50
 comparisons of 3 minutes: of equal code at most 1 fails and at most 5 are undecided; of a true loss of 6%, 95 of 100
 fail.
 

@@ -2,12 +2,11 @@
 
     uv run python benchmarks/false_alarms.py [--repeats 100] [--burner] [--only aa|power] [--seconds 0.3] [--json FILE]
 
-A/A: one configuration is offered as a remedy of itself; what is then called a gain or a loss is a false alarm (asked:
-at most 5 of 100). Power: the remedy does 1 / 1.1 of the work of each sample, so that it is worth a true tenth where
-work is all there is (asked: 80 of 100 on a quiet machine). Each repeat goes the way of a run: the same selection, the
-same trials, five pairs and more while the interval is wide. The work is a counted loop in one worker; `--burner` keeps
-one core busy beside it. How quiet it was is told by the spread of the unchanged configuration's rates from one trial
-to the next.
+A/A: a configuration is tried as a fix of itself. A gain or a loss is then a false alarm (target: at most 5 of 100).
+Power: the fix does 1 / 1.1 of the work of each sample, which is a true gain of 10% (target: 80 of 100 on a quiet
+machine). Each repeat does what a run does: the same selection, the same trials, five pairs and more while the interval
+is wide. The work is a counted loop in one worker. `--burner` keeps one more core busy. The spread of the unchanged
+configuration's rates, from one trial to the next, shows how quiet the machine was.
 """
 
 from __future__ import annotations

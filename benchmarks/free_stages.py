@@ -5,7 +5,7 @@
 Each seed draws a loader: megabytes to read, work in decode, in two named transforms and in collate, small tensors to
 hand over, one worker or two. Work is a counted loop, so nothing depends on a clock. For some of its stages, a round
 holds the unchanged loader, the loader with the stage made free, and a loader made without that cost, in time slices.
-Asked: the gain without the cost lies within the interval of the prediction in 90%, and the median error is 5%.
+Target: the gain without the cost lies within the interval of the prediction in 90%, and the median error is 5%.
 """
 
 from __future__ import annotations

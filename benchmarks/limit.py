@@ -3,8 +3,8 @@
     uv run python benchmarks/limit.py [--data DIR] [--rounds 7] [--seconds 1.5]
     uv run --group loaders python benchmarks/limit.py --files [--data DIR]
 
-`loaderbench run` is let loose on the photographs (generated ones without --data) with the usual recipe and nothing that
-consumes the batches, and finds its combination by itself. Then the default (`num_workers=0`), each step of that
+`loaderbench run` finds a combination by itself, on the photographs (generated ones without --data), with the usual
+recipe and no consumer. Then the default (`num_workers=0`), each step of that
 combination and the limit are measured in interleaved rounds. The limit is JPEG decoding alone: the fastest decoder that
 is installed, from memory, in one process for each CPU. Shares are ratios within a round, with their 95% interval.
 Steps that need a copy of the data (smaller files, decoded images in memory) decode something else than the limit does,
@@ -227,7 +227,7 @@ def _print_ladder(steps: dict[str, Config], rates: Rates, decoder: str) -> None:
 
 
 def _print_answer(steps: dict[str, Config], rates: Rates) -> None:
-    print(f"\nasked: {WANTED:.0%} of the limit; got, of what was recommended:")
+    print(f"\ntarget: {WANTED:.0%} of the limit; reached by the recommended combination:")
     for what, name in (("all of it", _last_kept(steps)), ("what decodes the files as they are", _before_copies(steps))):
         print(f"- {what}: {_percent(ratio_interval(rates[name], rates['limit']))} ({name})")
 

@@ -1,17 +1,17 @@
 """Mutation testing: makes small changes to the code, one at a time, and lists those that no test catches.
 
-    uv run --group mutation python benchmarks/mutation.py [ROOM ...] [--file TEXT] [--sample N] [--again] [--minutes N]
+    uv run --group mutation python benchmarks/mutation.py [PART ...] [--file TEXT] [--sample N] [--again] [--minutes N]
 
-Prints for each room how many changes ("mutants") its tests kill, and each that survives. The changes are those of
-cosmic-ray's operators that `mutation_operators.py` names, and some of our own: other comparisons, numbers, signs and
-conditions, a call or a loop left out, an exception not caught, `min` for `max`. mutmut was the other choice: it leaves
-constants of a module alone, and with them every threshold. Not changed: strings (the words of a sentence), annotations,
+Prints for each part of the package how many changes ("mutants") its tests kill, and each that survives. The changes are
+those of cosmic-ray's operators that `mutation_operators.py` names, and some of our own: other comparisons, numbers,
+signs and conditions, a call or a loop left out, an exception not caught, `min` for `max`. mutmut was the other choice:
+it leaves constants of a module alone, and with them every threshold. Not changed: strings, annotations,
 `strict=` of `zip` and imports for the type checker.
 
 Each change is tried in a process of its own by the tests that reach its lines, the fastest first, until one fails or
 the time is over. Killed ones are kept in `.mutation/` for as long as the file and the test are as they were; with
 `--again` all are tried. Equivalent mutants are listed with the reason in
-`mutation_equivalents.yaml`, by its text. One process; minutes for a room.
+`mutation_equivalents.yaml`, by its text. One process; minutes for a part.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SPARE_S, TIMES = 4.0, 5.0
 
 
 @dataclass(frozen=True)
-class Room:
+class Part:
     """Files of the package, and the tests that are to notice a change to them."""
 
     files: tuple[str, ...]
@@ -58,24 +58,24 @@ class Room:
 
 _OF_SESSION = (
     *("first_suite", "inputs", "isolation_plan", "measuring", "progress", "resuming", "running"),
-    *("slice_order", "steps", "verifier_time", "verifying"),
+    *("slice_order", "session", "verifier_time", "verifying"),
 )
 RECORDS = "tests/records/test_records.py"
 _OF_STORE = (*(f"tests/test_{name}.py" for name in ("store", "schema_1", "run_list")), RECORDS)
-ROOMS = {
-    "histogram": Room(("histogram.py",), ("tests/test_histogram.py",)),
-    "gates": Room(("statistics/gates.py",), ("tests/statistics/test_gates.py",)),
-    "statistics": Room(
+PARTS = {
+    "histogram": Part(("histogram.py",), ("tests/test_histogram.py",)),
+    "gates": Part(("statistics/gates.py",), ("tests/statistics/test_gates.py",)),
+    "statistics": Part(
         ("statistics/*.py",),
         ("tests/statistics", "tests/search/test_selection_steps.py", RECORDS),
         without=("statistics/gates.py",),
     ),
-    "search": Room(("search/*.py",), ("tests/search",)),
-    "store": Room(("store/*.py",), _OF_STORE),
-    "diagnosis": Room(("diagnosis/*.py",), ("tests/diagnosis", RECORDS)),
-    "records": Room(("records/*.py",), ("tests/records",)),
-    "stalls": Room(("recorder/stalls.py",), ("tests/recorder/test_stalls.py", RECORDS)),
-    "session": Room(("session/*.py",), tuple(f"tests/session/test_{name}.py" for name in _OF_SESSION)),
+    "search": Part(("search/*.py",), ("tests/search",)),
+    "store": Part(("store/*.py",), _OF_STORE),
+    "diagnosis": Part(("diagnosis/*.py",), ("tests/diagnosis", RECORDS)),
+    "records": Part(("records/*.py",), ("tests/records",)),
+    "stalls": Part(("recorder/stalls.py",), ("tests/recorder/test_stalls.py", RECORDS)),
+    "session": Part(("session/*.py",), tuple(f"tests/session/test_{name}.py" for name in _OF_SESSION)),
 }
 
 
@@ -89,13 +89,13 @@ class Tried:
 
 
 def main() -> int:
-    """Try the changes; 1 where a room is below the goal."""
+    """Try the changes; 1 where a part is below the goal."""
     asked = _arguments()
     _import_what_does_not_change()
     console, below = Console(width=140), False
-    table = Table("room", "mutants", "equivalent", "killed", "survived", "killed of those that differ")
-    for name in asked.rooms or ROOMS:
-        tried = _try_room(name, asked)
+    table = Table("part", "mutants", "equivalent", "killed", "survived", "killed of those that differ")
+    for name in asked.parts or PARTS:
+        tried = _try_part(name, asked)
         equivalent, killed = sum(bool(one.equivalent) for one in tried), sum(bool(one.killed_by) for one in tried)
         share = killed / max(1, len(tried) - equivalent)
         below |= share < GOAL
@@ -109,9 +109,9 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rooms", nargs="*", choices=[*ROOMS, []], metavar="ROOM", help=", ".join(ROOMS))
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--file", default="", help="only files whose path holds this")
-    parser.add_argument("--sample", type=int, help="so many changes of each room, drawn at random")
+    parser.add_argument("--sample", type=int, help="so many changes of each part, drawn at random")
     parser.add_argument("--again", action="store_true", help="try also what was killed before")
     parser.add_argument("--minutes", type=float, default=1e9, help="end after so long; the rest is not counted")
     asked = parser.parse_args()
@@ -138,16 +138,16 @@ def _import_what_does_not_change() -> None:
     gc.freeze()
 
 
-def _try_room(name: str, asked: argparse.Namespace) -> list[Tried]:
-    room = ROOMS[name]
-    files = [file for file in room.sources() if asked.file in str(file)]
+def _try_part(name: str, asked: argparse.Namespace) -> list[Tried]:
+    part = PARTS[name]
+    files = [file for file in part.sources() if asked.file in str(file)]
     mutants = [mutant for file in files for mutant in mutants_of(file)]
     if asked.sample is not None and asked.sample < len(mutants):
         mutants = sorted(random.Random(name).sample(mutants, asked.sample), key=lambda one: (str(one.file), one.line))
     equivalents, kept = _Equivalents(), _Kept(KEPT / f"{name}.json", asked.again)
     open_ = [one for one in mutants if kept.killer(one) is None]
     found = {}
-    for number, (one, killed_by) in enumerate(_killers(open_, room, files), 1):
+    for number, (one, killed_by) in enumerate(_killers(open_, part, files), 1):
         kept.add(one, killed_by)
         found[one] = killed_by
         if sys.stderr.isatty():
@@ -159,16 +159,16 @@ def _try_room(name: str, asked: argparse.Namespace) -> list[Tried]:
     return [Tried(one, known[one], "" if known[one] else equivalents.why(one)) for one in mutants if one in known]
 
 
-def _killers(mutants: Sequence[Mutant], room: Room, files: Sequence[Path]) -> Iterator[tuple[Mutant, str]]:
+def _killers(mutants: Sequence[Mutant], part: Part, files: Sequence[Path]) -> Iterator[tuple[Mutant, str]]:
     """Each change with the test that fails by it; first those that need no import, which are most."""
     if not mutants:
         return
-    seconds, reached = survey(files, room.tests)
+    seconds, reached = survey(files, part.tests)
     changes = {one: _change(one, seconds, reached) for one in mutants}
     yield from ((one, "") for one, change in changes.items() if not change.tests)
     tried = {one: change for one, change in changes.items() if change.tests}
     anew = []
-    for one, answer in zip(tried, killers_in_place(list(tried.values()), room.tests), strict=True):
+    for one, answer in zip(tried, killers_in_place(list(tried.values()), part.tests), strict=True):
         if answer == ANEW:
             anew.append(one)
         else:

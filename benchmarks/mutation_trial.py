@@ -1,6 +1,6 @@
 """Runs of tests in forked processes, with or without a change to one module: for benchmarks/mutation.py.
 
-One process collects the tests of a room once. For each change it forks, gives the changed functions their new code in
+One process collects the tests of a part once. For each change it forks, gives the changed functions their new code in
 place, and runs the tests that reach them. A change outside functions (a constant, a decorator, a default) needs a
 process that imports the module again, which takes a second.
 """

@@ -1,4 +1,4 @@
-"""What recording and tracing cost: per batch, per step, per photo, at import and in memory, beside other profilers.
+"""What recording and tracing cost per batch, step and photo, at import and in memory, compared with other profilers.
 
     python benchmarks/overhead.py [--quick] [--only PART ...] [--data DIR]
 

@@ -1,4 +1,4 @@
-"""What recording costs a training loop, beside torch.profiler, cProfile and TraceML: for `overhead.py`."""
+"""What recording costs a training loop, compared with torch.profiler, cProfile and TraceML: for `overhead.py`."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@
 A real training loop over photographs (generated ones without --data) is profiled; the same loop runs unprofiled over
 a dataset that does the same with a clock around each call, as a user would write it by hand. Rounds of the two are
 interleaved in random order; figures are the median ratio, profiled over by hand, with the range of half the rounds.
-Asked: within 5%.
+Target: within 5%.
 """
 
 from __future__ import annotations

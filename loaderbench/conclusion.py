@@ -11,7 +11,7 @@ from loaderbench.consumers import consumer_kind, demand_of, demand_rate, describ
 from loaderbench.datasets import options_to_try
 from loaderbench.diagnosis.bottlenecks import describe_bottlenecks
 from loaderbench.diagnosis.contention import describe_contention
-from loaderbench.diagnosis.copies import with_copies
+from loaderbench.diagnosis.copy_bandwidth import with_bandwidth
 from loaderbench.diagnosis.epochs import epoch_costs
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.gathering import facts_of
@@ -19,7 +19,7 @@ from loaderbench.diagnosis.gpu_memory import describe_gpu_memory
 from loaderbench.diagnosis.gpu_warnings import power_notes
 from loaderbench.diagnosis.hosts import all_hosts, describe_hosts, storage_evidence
 from loaderbench.diagnosis.hotspots import find_hotspots
-from loaderbench.diagnosis.isolation import describe_isolation, find_ceiling, with_copy
+from loaderbench.diagnosis.isolation import describe_isolation, find_ceiling, with_exposed_copy
 from loaderbench.diagnosis.ranking import Ranking, rank
 from loaderbench.diagnosis.ranks import describe_ranks, loading_rates, of_job, trials_of_ranks, with_evidence
 from loaderbench.diagnosis.shortage import Shortage, find_shortage, more_workers_fail
@@ -55,7 +55,7 @@ from loaderbench.statistics.configurations import summarise
 from loaderbench.statistics.judging import judged
 from loaderbench.statistics.sides import compare_sides
 
-Run = TypeVar("Run", bound=Measured)
+AnyMeasured = TypeVar("AnyMeasured", bound=Measured)
 
 NO_ISOLATION = "a profile has no isolation runs"
 NO_FINAL = "this run had no final"
@@ -71,7 +71,7 @@ def conclude(measured: Measured) -> RunRecord:
     return RunRecord.of(measured, _conclusions(measured))
 
 
-def with_judgements(measured: Run) -> Run:
+def with_judgements(measured: AnyMeasured) -> AnyMeasured:
     """The same run; remedies that were tried before their judgement was kept are judged now."""
     found = measured.verification
     if found is None or all(tried.judgement for tried in found.tried):
@@ -244,7 +244,7 @@ def _shortage(measured: Measured, config: Config | None) -> Shortage | None:
 def _facts(measured: Measured, isolation: Isolation | None, config: Config, trials: Sequence[Trial]) -> Facts | None:
     """What is known of a configuration, its exposed copy included where the isolation runs are its own."""
     facts = facts_of(config, trials, measured.environment)
-    return with_copy(facts, isolation) if isolation and isolation.config == config else facts
+    return with_exposed_copy(facts, isolation) if isolation and isolation.config == config else facts
 
 
 def _isolation(measured: Measured) -> tuple[Isolation | None, str]:
@@ -259,7 +259,7 @@ def _isolation(measured: Measured) -> tuple[Isolation | None, str]:
         demand=_demand(measured, runs[0].config if runs else None),
         cache=str((measured.suite.get("measure") or {}).get("cache", "warm")),
     )
-    return (with_copies(found, measured.isolation_trials, measured.loader) if found else None), why
+    return (with_bandwidth(found, measured.isolation_trials, measured.loader) if found else None), why
 
 
 def _recommendations(
@@ -309,7 +309,10 @@ def candidates(measured: Measured, config: Config) -> tuple[Candidate, ...] | No
 
 
 def diagnose(measured: Measured, config: Config, trials: Sequence[Trial]) -> Diagnosis | None:
-    """What is found for one configuration; `None` where nothing is known of its inside."""
+    """What is found for one configuration, for fixes to ask; `None` where nothing is known of its inside.
+
+    It is the run's verdict without what only concerns the run: its warnings, epoch costs, shortage and target.
+    """
     of_it, others = [t for t in trials if t.config == config], [t for t in trials if t.config != config]
     consumed = [trial for trial in of_it if trial.consumer in (None, measured.consumer)]
     of_it = consumed or of_it

@@ -23,6 +23,6 @@ def cpus_of(text: str) -> set[int]:
     return {cpu for first, _, last in ends for cpu in range(int(first), int(last or first) + 1)}
 
 
-def allowed_cpus() -> str | None:
+def allowed_cpu_list() -> str | None:
     """The CPUs that this process, and all that it starts, may use; `None` where the system does not say."""
     return cpu_list(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None

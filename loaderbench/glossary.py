@@ -43,7 +43,7 @@ GLOSSARY: tuple[Term, ...] = (
     Term("demand", "Samples/s the consumer would take if loading were free.", ("target",), used="sweep"),
     Term(
         "emulated GPU",
-        "A substitute that takes the demand in samples/s without using CPU time.",
+        "A substitute that takes batches at the target rate. It uses CPU time only if the suite says so.",
         ("emulated accelerator",),
         used="docs",
     ),

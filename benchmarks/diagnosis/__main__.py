@@ -3,13 +3,12 @@
     uv run python -m benchmarks.diagnosis [--only NAME,...] [--runs 3] [--burner] [--fixes] [--list]
                                           [--json FILE] [--table FILE]
 
-Each scenario is a loader with one planted cause, run in a process of its own and diagnosed through a public door:
-`Profiler(trace=True)` or `loaderbench run`. `--only` takes names or their beginnings. `--burner` keeps one core busy
-beside everything. `--door profile` runs each loop as a script under `loaderbench profile`, and `--door attach` looks at
-it with `loaderbench attach`; suites are left out then. `--fixes` makes the change that is recommended first and
-measures again. `--planted` asks the kernel instead of the tool, so that one can see whether the cause is there. Always
-exits with 0 but where a scenario fails. With LOADERBENCH_DRAWS=N in the environment, the scenarios that are drawn at
-random are other ones.
+Each scenario is a loader with one planted cause, run in a process of its own and diagnosed through a public interface:
+`Profiler(trace=True)` or `loaderbench run`. `--only` takes names or their beginnings. `--burner` keeps one more core
+busy. `--door profile` runs each loop as a script under `loaderbench profile`, and `--door attach` watches it with
+`loaderbench attach`; suites are left out then. `--fixes` makes the change that is recommended first and measures again.
+`--planted` asks the kernel instead of loaderbench, to see whether the cause is there. The exit code is 1 if a scenario
+fails to run. Another LOADERBENCH_DRAWS=N in the environment draws other random scenarios.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def find_trainings(pid: int) -> list[Training]:
     tree = proc.process_tree(main)
     pythons = [below for below in tree if below != os.getpid() and is_python(below)]
     with_torch = [below for below in pythons if _uses_torch(below)]
-    loading = {parent_of(below) for below in tree if _comm(below) == WORKER_THREAD}
+    loading = {_loop_of(below) for below in tree if _comm(below) == WORKER_THREAD}
     if starts := [below for below in pythons if below in loading]:  # a parent may only have started them
         return [Training(below, command_of(below)) for below in starts]
     found = next(chain(filterfalse(_is_launcher, with_torch), filterfalse(_is_launcher, pythons), pythons), None)
@@ -99,9 +99,15 @@ def _check(pid: int) -> None:
 
 def _main_of(pid: int) -> int:
     """The process that has this one as its worker; itself if it is none."""
-    while _comm(pid) == WORKER_THREAD and (above := parent_of(pid)) > 1:
+    while _comm(pid) == WORKER_THREAD and (above := _loop_of(pid)) > 1:
         pid = above
     return pid
+
+
+def _loop_of(worker: int) -> int:
+    """The process whose loop takes a worker's batches: its parent, or that of the server that forked it."""
+    above = parent_of(worker)
+    return parent_of(above) if "multiprocessing.forkserver" in command_of(above) else above
 
 
 def _above_ranks(pid: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import webbrowser
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,7 @@ from loaderbench.commands.scripts import OpenPage, write_copies
 from loaderbench.errors import Interrupted
 
 if TYPE_CHECKING:
+    from loaderbench.attach.job import Training
     from loaderbench.attach.measured import Seen
     from loaderbench.script.recording import Recording
 
@@ -48,8 +50,7 @@ def attach(
     check_outputs(json_file, md_file, junit, speedscope=speedscope)
     folder = make_run_folder(f"attach-{pid}", out)
     if not quiet:
-        ranks = f", {len(trainings)} ranks" if len(trainings) > 1 else ""
-        print(f"loaderbench: watching process {trainings[0].pid}{ranks} for {seconds:g} s", file=sys.stderr)
+        print(f"loaderbench: watching {_named(trainings)} for {seconds:g} s", file=sys.stderr)
     seen = look_at(trainings, seconds)
     found = write_run_folders([_recording(one, len(trainings)) for one in seen], folder)
     if found:
@@ -60,6 +61,14 @@ def attach(
         webbrowser.open(found[0].page.absolute().as_uri())
     if seen[0].stopped_by is not None:
         raise Interrupted(f"loaderbench: interrupted; results so far: {folder}", seen[0].stopped_by)
+
+
+def _named(trainings: Sequence[Training]) -> str:
+    """`process 12`, `process 12, 4 ranks`, or `processes 12, 34` without ranks."""
+    if len(trainings) > 1 and trainings[0].rank is None:
+        return f"processes {', '.join(str(one.pid) for one in trainings)}"
+    ranks = f", {len(trainings)} ranks" if len(trainings) > 1 else ""
+    return f"process {trainings[0].pid}{ranks}"
 
 
 def _recording(seen: Seen, ranks: int) -> Recording:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -57,7 +58,7 @@ def check_outputs(
 
 def _try_to_write(file: Path) -> None:
     """Raise `OSError` where it cannot be written; a command that fails later leaves no empty file."""
-    was_there = file.exists()
+    was_there = os.path.lexists(file)
     file.open("a").close()
     if not was_there:
         file.unlink()

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from loaderbench.datasets.image_folder import ImageFolder
-from loaderbench.datasets.kind import Ask, Built, DatasetKind, DatasetOrder, Inputs, Listener, Samples
+from loaderbench.datasets.kind import Ask, Built, DatasetKind, DatasetOrder, Inputs, PrepareListener, Samples
 from loaderbench.datasets.target import Target
 
 __all__ = [
@@ -20,7 +20,7 @@ __all__ = [
     "DatasetKind",
     "DatasetOrder",
     "Inputs",
-    "Listener",
+    "PrepareListener",
     "Samples",
     "dataset_axes",
     "options_to_try",

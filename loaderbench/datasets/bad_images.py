@@ -13,7 +13,7 @@ from typing import Any
 
 from loaderbench.cache_folder import usable_cores
 from loaderbench.datasets.decoders import DECODERS, decode_pillow
-from loaderbench.datasets.kind import Ask, Inputs, Listener, Samples
+from loaderbench.datasets.kind import Ask, Inputs, PrepareListener, Samples
 from loaderbench.errors import MissingError
 
 LOOK_S = 2.0  # after a failure
@@ -22,7 +22,7 @@ NAMED = 20  # of the files that were left out, in run.json
 _AT_ONCE = 64
 
 
-def leave_out(inputs: Inputs, decoders: Sequence[str], ask: Ask, listener: Listener) -> Inputs:
+def leave_out(inputs: Inputs, decoders: Sequence[str], ask: Ask, listener: PrepareListener) -> Inputs:
     """The same inputs without the files that cannot be decoded; all trials of a run meet the same files.
 
     Raises `MissingError` where nothing is left.

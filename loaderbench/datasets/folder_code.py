@@ -229,7 +229,7 @@ _DECODE = {
 """`decode`, of a list of files, by the decoders that leave it to the device."""
 
 
-ON_DEVICE = dedent(f"""
+NORMALIZE_ON_DEVICE = dedent(f"""
 
     # batches are uint8: normalize them on the GPU
     import torch

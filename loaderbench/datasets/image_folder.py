@@ -12,7 +12,7 @@ from pydantic import Field
 from loaderbench import object_store
 from loaderbench.datasets import dali, folder_code, nvimagecodec
 from loaderbench.datasets.folder_scan import scan_image_folder
-from loaderbench.datasets.kind import Ask, DatasetOfOptions, DatasetOrder, Inputs, Listener, Rest, Samples
+from loaderbench.datasets.kind import Ask, DatasetOfOptions, DatasetOrder, Inputs, PrepareListener, Rest, Samples
 from loaderbench.datasets.own_transform import own_transform
 from loaderbench.errors import MissingError
 from loaderbench.formats import FILES, FORMATS, ReadEncoded, check_formats
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 ON_DEVICE = ("device", "dali")
 """The decoders that leave decoding to the device of the training step: torchvision's, and that of NVIDIA DALI."""
-DECODERS = ("pillow", "pillow_draft", "pillow_lazy", "torchvision", "simplejpeg", "nvimagecodec", *ON_DEVICE)
-TRANSFORMS = (
+DECODER_NAMES = ("pillow", "pillow_draft", "pillow_lazy", "torchvision", "simplejpeg", "nvimagecodec", *ON_DEVICE)
+TRANSFORM_NAMES = (
     *("imagenet_train", "imagenet_train_v2", "imagenet_train_scaled", "imagenet_train_region"),
     *("imagenet_eval", "to_tensor"),
 )
@@ -44,9 +44,9 @@ _FLOAT_BYTES = 4
 
 def recipe(value: Any) -> str | None:
     """Accept a recipe's name, or `package.module:callable`, which is looked up when a trial runs and not before."""
-    if (what := text(value)) or ":" in value or value in TRANSFORMS:
+    if (what := text(value)) or ":" in value or value in TRANSFORM_NAMES:
         return what
-    return not_one_of(value, [*TRANSFORMS, "package.module:callable"])
+    return not_one_of(value, [*TRANSFORM_NAMES, "package.module:callable"])
 
 
 class Generate(Part):
@@ -67,7 +67,7 @@ class ImageFolder(DatasetOfOptions):
     """
 
     axes: ClassVar[Mapping[str, Check]] = {
-        "decoder": one_of(*DECODERS),
+        "decoder": one_of(*DECODER_NAMES),
         "transform": recipe,
         "normalize": one_of("worker", "device"),
         "presize": integer(SMALLEST_SIDE, LARGEST_SIDE, or_null=True),
@@ -87,10 +87,10 @@ class ImageFolder(DatasetOfOptions):
     root: str | None = None
     generate: Generate = Generate()
     sample: Count | None = 20_000
-    decoder: Annotated[str, Field(json_schema_extra={"enum": list(DECODERS)})] = "pillow"
-    transform: Annotated[str, Field(json_schema_extra={"anyOf": [{"enum": list(TRANSFORMS)}, {"pattern": ":"}]})] = (
-        "imagenet_train"
-    )
+    decoder: Annotated[str, Field(json_schema_extra={"enum": list(DECODER_NAMES)})] = "pillow"
+    transform: Annotated[
+        str, Field(json_schema_extra={"anyOf": [{"enum": list(TRANSFORM_NAMES)}, {"pattern": ":"}]})
+    ] = "imagenet_train"
     normalize: str = "worker"
     presize: int | None = None
     format: Annotated[str, Field(json_schema_extra={"enum": [FILES, *FORMATS]})] = FILES
@@ -107,7 +107,7 @@ class ImageFolder(DatasetOfOptions):
         files = scan_image_folder(root, self.sample)
         return self._found(len(files.samples), len(files.classes), files.complete)
 
-    def prepare(self, sweep: Mapping[str, Any], folder: Path, listener: Listener) -> Inputs:
+    def prepare(self, sweep: Mapping[str, Any], folder: Path, listener: PrepareListener) -> Inputs:
         """Find the files, or generate them."""
         self._check_packages(sweep)
         root, made = self._root(folder), self.generate
@@ -133,7 +133,7 @@ class ImageFolder(DatasetOfOptions):
         """Recipes of the user's own."""
         return [name for name in _values(sweep, "transform", self.transform) if isinstance(name, str) and ":" in name]
 
-    def without_bad(self, inputs: Inputs, sweep: Mapping[str, Any], ask: Ask, listener: Listener) -> Inputs:
+    def without_bad(self, inputs: Inputs, sweep: Mapping[str, Any], ask: Ask, listener: PrepareListener) -> Inputs:
         """Decode each file once by each decoder of the suite, where `skip_bad` asks for it."""
         if not self.skip_bad:
             return inputs
@@ -143,7 +143,7 @@ class ImageFolder(DatasetOfOptions):
         decoders = {_CHECKED_BY.get(str(name), str(name)) for name in named}
         return leave_out(inputs, sorted(decoders), ask, listener)
 
-    def samples_for(self, samples: Samples, listener: Listener) -> Samples:
+    def samples_for(self, samples: Samples, listener: PrepareListener) -> Samples:
         """Copies of the files, where smaller ones are asked for."""
         if not isinstance(self.presize, int):
             return samples
@@ -233,9 +233,9 @@ class ImageFolder(DatasetOfOptions):
         if own.decoder not in ON_DEVICE:
             return None
         from loaderbench.datasets.encoded import DecodedOnDevice
-        from loaderbench.datasets.image_samples import TRANSFORMS as RECIPES
+        from loaderbench.datasets.image_samples import TRANSFORMS
 
-        transform, normalize = RECIPES[own.transform](False), own.normalize != "device"
+        transform, normalize = TRANSFORMS[own.transform](False), own.normalize != "device"
         return DecodedOnDevice(device, transform, normalize=normalize, decoder=own.decoder)
 
     def why_not_on_device(self, arguments: Mapping[str, Any]) -> str:
@@ -270,7 +270,7 @@ class ImageFolder(DatasetOfOptions):
         """Decode or normalise on the device what was left to it."""
         if self.decoder in ON_DEVICE:
             return folder_code.decoded_on_device(self.transform, self.decoder)
-        return folder_code.ON_DEVICE if self.normalize == "device" else ""
+        return folder_code.NORMALIZE_ON_DEVICE if self.normalize == "device" else ""
 
     def _objects(self, url: str, samples: Samples, folder: Path) -> object_store.ObjectStore:
         """The samples in an object store. Raises `ValueError` for options that need local files."""
@@ -293,9 +293,9 @@ class ImageFolder(DatasetOfOptions):
             from loaderbench.datasets.jpeg_regions import open_jpeg
 
             return open_jpeg
-        from loaderbench.datasets.decoders import DECODERS as LOADERS
+        from loaderbench.datasets.decoders import DECODERS
 
-        return LOADERS[self.decoder]
+        return DECODERS[self.decoder]
 
     def _check_on_device(self) -> None:
         """Raise `ValueError` for what a device cannot do with encoded files."""

@@ -22,7 +22,7 @@ Ask = Callable[..., Any]
 """Calls `function(pipe, *arguments)` in a process with torch and returns what it sends; `None` where that ends."""
 
 
-class Listener(Protocol):
+class PrepareListener(Protocol):
     """Hears what takes a while before anything is measured."""
 
     def doing(self, what: str) -> None:
@@ -118,7 +118,7 @@ class DatasetKind(Part):
         Raises `MissingError` where it, or a package that `sweep` asks for, is not there.
         """
 
-    def prepare(self, sweep: Mapping[str, Any], folder: Path, listener: Listener) -> Inputs:
+    def prepare(self, sweep: Mapping[str, Any], folder: Path, listener: PrepareListener) -> Inputs:
         """Find or make what the trials read. Raises as `describe` does."""
         why = "not reported by this kind of dataset"
         reasons = dict.fromkeys(("files", "classes", "total_files", "bad_files"), why)
@@ -128,11 +128,11 @@ class DatasetKind(Part):
         """What has to be importable before anything is measured: names of the form `package.module:name`."""
         return []
 
-    def without_bad(self, inputs: Inputs, sweep: Mapping[str, Any], ask: Ask, listener: Listener) -> Inputs:
+    def without_bad(self, inputs: Inputs, sweep: Mapping[str, Any], ask: Ask, listener: PrepareListener) -> Inputs:
         """Leave out samples that cannot be read, where the options ask for it. Raises `MissingError` for no rest."""
         return inputs
 
-    def samples_for(self, samples: Samples, listener: Listener) -> Samples:
+    def samples_for(self, samples: Samples, listener: PrepareListener) -> Samples:
         """What trials with these options read in place of `samples`."""
         return samples
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from loaderbench.datasets.kind import Built, DatasetKind, DatasetOrder, Inputs, Listener
+from loaderbench.datasets.kind import Built, DatasetKind, DatasetOrder, Inputs, PrepareListener
 from loaderbench.options import TargetName
 from loaderbench.records import DatasetSummary
 from loaderbench.targets import call_target, find_target
@@ -27,7 +27,7 @@ class Target(DatasetKind):
         """Name the target."""
         return f"target {self.target}"
 
-    def prepare(self, sweep: Mapping[str, Any], folder: Path, listener: Listener) -> Inputs:
+    def prepare(self, sweep: Mapping[str, Any], folder: Path, listener: PrepareListener) -> Inputs:
         """Nothing is known of it before a trial calls it."""
         reasons = dict.fromkeys(("files", "classes", "total_files", "bad_files"), "unknown for a target")
         return Inputs((), DatasetSummary(self.describe(sweep, folder), not_measured=reasons))

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import get_args
 
-from loaderbench.diagnosis.failures import last_words
+from loaderbench.diagnosis.failures import failure_in_words
 from loaderbench.diagnosis.wording import in_main_process, stage_name
 from loaderbench.records import Bottleneck, Evidence, FreedPart, Interval, Reasons, Stage, StageCost, Trial
+from loaderbench.records.words import NO_WORKER_PROCESSES
 from loaderbench.statistics.configurations import rate_of
 from loaderbench.statistics.intervals import excludes_one, rate_interval, ratio_interval
 from loaderbench.statistics.ratios import percent_gain, times
@@ -28,7 +29,6 @@ BLOCKED_READS = 0.05
 
 _IN_SAMPLE: tuple[Stage, ...] = ("read", "decode", "transform")
 _STAGES: dict[str, Stage] = {stage: stage for stage in get_args(Stage)}
-_NO_WORKERS = "no worker processes: batches are loaded in the main process"
 _OWN_CODE = "code of __getitem__ itself; only functions that it calls can be replayed"
 _UNSEEN = "no call of this stage was seen"
 Shares = dict[str, float]
@@ -66,7 +66,7 @@ def stages_to_free(trials: Sequence[Trial], workers: int | None) -> tuple[list[s
         found.append("sample")
     found = sorted([*found, "collate"], key=lambda stage: -shares.get(stage, 0.0))
     if workers == 0 or (workers is None and all(map(in_main_process, trials))):
-        reasons["bottlenecks.transport"] = _NO_WORKERS
+        reasons["bottlenecks.transport"] = NO_WORKER_PROCESSES
     else:
         found.insert(1, "transport")
     named = sorted((name for name, share in parts.items() if share >= NAMED_SHARE), key=lambda name: -parts[name])
@@ -131,7 +131,7 @@ def _why_not(name: str, trials: Sequence[Trial]) -> str:
     failure = next((trial.failure for trial in trials if trial.freed == name and trial.failure), None)
     if failure is None:
         return "no round has both the freed stage and the unchanged loader"
-    return f"trial failed: {failure.kind.replace('_', ' ')}: {last_words(failure.message)}"
+    return failure_in_words(failure)
 
 
 def gain_in_words(ratio: Interval) -> str:

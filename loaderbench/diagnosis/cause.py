@@ -200,7 +200,7 @@ def batches_are_long_on_the_way(facts: Facts) -> Cause | None:
         return _cause("transport", "lock", why, f"the pinning thread is saturated{where('transport', facts)}")
     why = _why("Worker-to-main IPC", f"{in_percent(share)} of the wait is for finished batches in transit")
     limit = limit_of_transport(facts)
-    held = _HELD_IN_TRANSIT.get(limit)
+    held = limit_of_work(limit, facts) if limit == "cpu" else _HELD_IN_TRANSIT.get(limit)
     if limit == "lock" and not main_process_is_busy(facts):
         held = "workers are idle while batches are handed over one at a time"
     return _cause("transport", limit, why, f"{held}{where('transport', facts)}" if held else _in_pages("transport"))

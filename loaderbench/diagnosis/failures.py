@@ -235,6 +235,11 @@ def _last_with_a_name(log_end: str) -> tuple[str, Failure | None]:
     return (said[-1] if said else ""), None
 
 
+def failure_in_words(failure: Failure) -> str:
+    """`trial failed: out of memory: CUDA out of memory`, as a reason."""
+    return f"trial failed: {failure.kind.replace('_', ' ')}: {last_words(failure.message)}"
+
+
 def last_words(message: str) -> str:
     """The one line of an exception's text that says what happened: `Name: text`, else the last that is not empty.
 

@@ -20,7 +20,8 @@ def limit_of_work(limit: Limit, facts: Facts) -> str:
         return NEIGHBORS
     if cpus_are_full(facts):
         return "CPUs saturated"
-    return "batches too small for workers" if facts.tiny_batches else "more workers would not help"
+    tiny = facts.tiny_batches and not facts.workers
+    return "batches too small for workers" if tiny else "more workers would not help"
 
 
 def _workers(facts: Facts) -> str:

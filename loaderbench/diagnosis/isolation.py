@@ -15,7 +15,7 @@ from typing import Literal
 
 from loaderbench.consumers import NO_CONSUMER, consumer_kind
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.diagnosis.failures import last_words
+from loaderbench.diagnosis.failures import failure_in_words
 from loaderbench.diagnosis.subject import Subject
 from loaderbench.records import Ceiling, Interval, Isolation, IsolationName, IsolationRun, Reasons, Trial
 from loaderbench.statistics.intervals import mean_interval, rate_interval
@@ -192,7 +192,7 @@ def _describe_run(name: RunName, trials: Sequence[Trial], times: Times, left_out
 def _why_not(trials: Sequence[Trial], left_out: str | None) -> str:
     failure = next((trial.failure for trial in trials if trial.failure), None)
     if failure is not None:
-        return f"trial failed: {failure.kind.replace('_', ' ')}: {last_words(failure.message)}"
+        return failure_in_words(failure)
     if trials:
         return f"stopped after {trials[-1].batches} batches, before a steady state"
     return left_out or "not run"
@@ -229,7 +229,7 @@ def _not_cold(cache: str, no_files: str) -> str:
     return "" if hasattr(os, "posix_fadvise") else "this system cannot empty the page cache (no posix_fadvise)"
 
 
-def with_copy(facts: Facts | None, isolation: Isolation | None) -> Facts | None:
+def with_exposed_copy(facts: Facts | None, isolation: Isolation | None) -> Facts | None:
     """The same facts with the exposed copy that the isolation runs found for this configuration, if they did."""
     if facts is None or isolation is None or isolation.transfer_s is None:
         return facts

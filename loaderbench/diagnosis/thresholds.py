@@ -34,14 +34,14 @@ ONE_THREAD = 0.85
 SPARE_CPUS = 0.4
 """CPUs that this program leaves: with less there is no room for a worker that would bring a tenth on two CPUs."""
 
-IDLE_CPUS, DISTURBING_CPUS = 0.3, 0.3
+IDLE_CPUS = 0.3
 """Others disturb when they use so many CPUs while not so many are left idle by all."""
 
 MOST_OF_A_CPU = 0.5
 """A worker that is the limit uses at least this much of a CPU."""
 
 PART_OF_CPUS = 0.1
-"""On many CPUs, a tenth of them counts where the numbers above are smaller: filling less gains less than a tenth."""
+"""On many CPUs, a tenth of those in use counts where the numbers above are smaller: filling less gains too little."""
 
 IDLE = 0.4
 """Of the workers' time. Where one of two has all the data, they are idle for 0.5; busy ones were seen up to 0.3."""

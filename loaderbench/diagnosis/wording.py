@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
-from loaderbench.diagnosis.copies import copy_evidence
+from loaderbench.diagnosis.copy_bandwidth import copy_evidence
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.limits import disturbed
 from loaderbench.diagnosis.thresholds import NOTICED

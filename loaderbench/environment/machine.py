@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 from loaderbench import host_memory
-from loaderbench.cpu_lists import allowed_cpus
+from loaderbench.cpu_lists import allowed_cpu_list
 from loaderbench.environment.cgroups import Limits, read_limits
 from loaderbench.records import Environment, Gpu, Reasons
 
@@ -68,7 +68,7 @@ def describe_machine(
         gpus=gpus,
         not_measured=reasons,
         gpus_of_driver=gpus_of_driver,
-        cpus_allowed=allowed_cpus(),
+        cpus_allowed=allowed_cpu_list(),
     )
 
 

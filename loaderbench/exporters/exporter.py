@@ -45,7 +45,7 @@ class Exporter:
 
     `write(run, out, **options)` hands the run over and returns where it is now. It may raise `OSError` and the errors
     of `loaderbench.errors`. `options` are the flags that it takes in addition. Any one of `libraries` will do, and none
-    is needed where it is empty; `extra` is the one of `loaderbench` that installs it. `next_step` is what to do with
+    is needed where it is empty; `package` installs one. `next_step` is what to do with
     the result, with `{out}` for its place.
 
     `live(out, script, run)` opens a tracker for a script that is about to run, and may raise the same. `script` is the
@@ -53,7 +53,7 @@ class Exporter:
     """
 
     write: Callable[..., str]
-    extra: str = ""
+    package: str = ""
     libraries: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     next_step: str = ""
@@ -62,4 +62,4 @@ class Exporter:
     def require(self) -> None:
         """Raise `MissingError` where its library is not installed."""
         if self.libraries and not any(find_spec(name) for name in self.libraries):
-            raise MissingError(f"{self.libraries[0]} is not installed; pip install 'loaderbench[{self.extra}]'")
+            raise MissingError(f"{self.libraries[0]} is not installed; pip install {self.package}")

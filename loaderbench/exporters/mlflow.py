@@ -140,7 +140,7 @@ def _now() -> int:
 
 EXPORTER = Exporter(
     _write,
-    extra="mlflow",
+    package="mlflow-skinny",
     libraries=("mlflow",),
     next_step="open it with: MLFLOW_ALLOW_FILE_STORE=true mlflow ui --backend-store-uri {out}",
     live=_LiveRuns,

@@ -135,7 +135,7 @@ def _label(axis: str) -> str:
 
 EXPORTER = Exporter(
     _write,
-    extra="prometheus",
+    package="prometheus-client",
     libraries=("prometheus_client",),
     live=lambda out, script, _: _LiveGauges(out, script),
 )

@@ -144,7 +144,7 @@ def _new_folder(wanted: Path) -> Path:
 EXPORTER = Exporter(
     _write,
     live=lambda out, _, run: _LiveRuns(out, run),
-    extra="tensorboard",
+    package="tensorboard",
     libraries=("tensorboard", "tensorboardX"),
     next_step="open it with: tensorboard --logdir {out}",
 )

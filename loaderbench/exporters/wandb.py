@@ -114,7 +114,7 @@ class _LiveRuns:
 
 EXPORTER = Exporter(
     _write,
-    extra="wandb",
+    package="wandb",
     libraries=("wandb",),
     next_step="upload it with: wandb sync {out}/wandb/offline-run-*",
     live=_LiveRuns,

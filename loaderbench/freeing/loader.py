@@ -12,6 +12,7 @@ from loaderbench.freeing.dataset import free_dataset, has_samples_by_number
 from loaderbench.freeing.order import CannotFreeError, Freeing
 from loaderbench.loaders import Batches
 from loaderbench.loaders.torch_loader import narrow_sampler
+from loaderbench.records.words import NO_WORKER_PROCESSES
 
 SPARE_BATCHES = 2  # kept in addition to those in flight
 
@@ -28,7 +29,7 @@ def free_loader(batches: Batches, freeing: Freeing) -> None:
         loader.collate_fn = KeptBatches(loader.collate_fn, (loader.prefetch_factor or 0) + SPARE_BATCHES)
     elif freeing.stage == "transport":
         if not loader.num_workers:
-            raise CannotFreeError("no worker processes: batches are loaded in the main process")
+            raise CannotFreeError(NO_WORKER_PROCESSES)
         loader.collate_fn = SentOnce(loader.collate_fn, bool(loader.pin_memory))
     elif freeing.stage is not None and loader.num_workers:
         loader.worker_init_fn = FreedInit(freeing.stage, indices, loader.worker_init_fn)

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
+from loaderbench.profiler.references import Reference, weak
 from loaderbench.recorder.inside import path_of
 from loaderbench.records import Config
-from loaderbench.references import Reference, weak
 from loaderbench.tracing.loader import is_loader, start_method_of, worker_arguments
 from loaderbench.tracing.other_loader import OtherLoader
 

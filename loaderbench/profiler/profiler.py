@@ -38,7 +38,7 @@ class Profiler:
         _check("warmup", warmup, 0)
         _check("steps", steps, 1)
         from loaderbench.profiler.observer import Observer
-        from loaderbench.recorder.loop import LoopRecorder, Watch
+        from loaderbench.recorder.loop import LoopCallbacks, LoopRecorder
 
         self.name = str(name)
         self.marks_functions = False
@@ -47,7 +47,7 @@ class Profiler:
         self._recorder = LoopRecorder(
             warmup,
             steps,
-            Watch(
+            LoopCallbacks(
                 steady=partial(self._observer.steady, warmed_up=warmup > 0),
                 body=self._body_ended,
                 look=self._look,

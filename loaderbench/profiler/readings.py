@@ -30,6 +30,7 @@ from loaderbench.records import (
     TimelinePoint,
     Trial,
 )
+from loaderbench.records.words import NO_WORKER_PROCESSES
 from loaderbench.tracing.reading import tracing_s_per_sample
 
 TRIAL = "profile"
@@ -193,7 +194,7 @@ def _epochs(recorder: LoopRecorder) -> Epochs:
 def _why_no_workers(observer: Observer) -> str:
     if observer.known.workers:
         return observer.resources.workers.why_not()
-    return "no worker processes: batches are loaded in the main process"
+    return NO_WORKER_PROCESSES
 
 
 def _words(error: BaseException) -> str:

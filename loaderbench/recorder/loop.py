@@ -33,7 +33,7 @@ class _LeftError(Exception):
 
 
 @dataclass(frozen=True)
-class Watch:
+class LoopCallbacks:
     """What a recorder calls while it records: when warm-up is over, now and then, at an epoch's end, after the last.
 
     `body` is called with the kind of each batch when the loop is done with it, once `LoopRecorder.marks` is set.
@@ -56,13 +56,13 @@ class LoopRecorder:
     and of its first batch.
     """
 
-    def __init__(self, warmup: int, steps: int | None, watch: Watch | None = None) -> None:
+    def __init__(self, warmup: int, steps: int | None, watch: LoopCallbacks | None = None) -> None:
         self.log, self.warmed, self.boundaries = BatchLog(), BatchLog(), Histogram()
         self.first_batch_s: float | None = None
         self.begun = self.seen = 0
         self.full = self.marks = False
         self.events: Any = None
-        self._warmup, self._steps, self._watch = warmup, steps, watch or Watch()
+        self._warmup, self._steps, self._watch = warmup, steps, watch or LoopCallbacks()
         self.windows = BatchWindows(self._watch.find_made)
         self._recent = RecentSteps()
         self._steady = 0

@@ -10,6 +10,9 @@ from typing import Any, Literal
 SCHEMA_VERSION = 2
 READABLE_VERSIONS = (1, SCHEMA_VERSION)
 
+NO_WORKER_PROCESSES = "no worker processes: batches are loaded in the main process"
+"""A reason that several parts of a run give."""
+
 SMALLEST, LARGEST = 1e-30, 1e30
 """The magnitudes of numbers in a saved run, apart from 0: arithmetic on others may leave what a float can hold."""
 
@@ -26,11 +29,13 @@ Status = Literal["completed", "failed", "timed_out", "unavailable"]
 Bound = Literal["input", "compute", "transfer", "unknown"]
 Confidence = Literal["high", "medium", "low"]
 Basis = Literal["measured", "predicted", "heuristic"]
+"""How a gain is known. `predicted` is reserved: nothing predicts gains."""
+
 Kind = Literal["sweep", "profile", "ab"]
 Standing = Literal["open", "already_ok", "not_checked"]
 Role = Literal["sweep", "twin", "final", "isolation", "freed", "remedy", "probe", "profile", "rank", "ab"]
 """What a trial was measured for; `freed` is one with a free stage, or the unchanged loader that it is compared with;
-`rank` is one of a distributed job, but not the one that its verdict is about."""
+`rank` is one of a distributed job, but not the one that its verdict is about. `probe` is reserved: none is made."""
 
 Side = Literal["before", "after"]
 """Which of two versions a trial of `ab` measured."""

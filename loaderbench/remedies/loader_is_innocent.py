@@ -29,7 +29,7 @@ class _LoaderIsInnocent:
         best = findings.best.config if findings.best else findings.baseline
         whose = "" if findings.profile or best == findings.baseline else " of the best config"
         wait = f"{found.facts.wait_share * 100:.1f}%"
-        reason = f"A faster loader{whose} gains at most {wait}: data wait is {wait} of the step time"
+        reason = f"A faster loader{whose} saves at most {wait} of the step time, its data wait"
         return already_ok(self.id, TITLE.replace(":", f"{whose}:"), reason)
 
 

@@ -6,7 +6,7 @@ the memory.
 What it does: decodes all images once into shared memory that all workers read. In a run with the axis `ranks`, its
 program shares it among all ranks of a machine under torchrun.
 
-How to confirm: measure again; read and decode time per sample fall after the first epoch.
+How to confirm: measure again; read and decode time per sample fall.
 """
 
 from __future__ import annotations
@@ -52,5 +52,5 @@ REMEDY = CauseRemedy(
     change=option(image_cache="shared_memory"),
     relieves={"decode": 0.1, "read": 0.05},
     costs=("Shared memory for all decoded images, about 12 times the size of the files",),
-    caveat="The first epoch is as slow as before. Ranks on one machine must share the cache: sweep ranks, too",
+    caveat="Startup decodes all images. Ranks on one machine must share the cache: add ranks to the sweep",
 )

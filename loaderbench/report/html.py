@@ -25,7 +25,7 @@ from loaderbench.report.sections.failures import Failures
 from loaderbench.report.sections.heat_map import HeatMap
 from loaderbench.report.sections.recommendations import Cards
 from loaderbench.report.sections.trials import Downloads
-from loaderbench.report.sections.verdict import Finding
+from loaderbench.report.sections.verdict import VerdictBlock
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:; "
@@ -68,7 +68,7 @@ def notebook_html(document: Document) -> str:
     cards, failures = document.find(Cards), document.find(Failures)
     return environment().get_template("notebook.html").render(
         document=document,
-        finding=document.find(Finding),
+        finding=document.find(VerdictBlock),
         glance=[block for section in document.sections if section.in_markdown for block in section.glance],
         most_rows=_MOST_ROWS,
         advice=cards.cards[:_MOST_CARDS] if cards else (),

@@ -15,7 +15,7 @@ from loaderbench.report.model import Document, Fact, Glance, Row, Table, Text, V
 from loaderbench.report.sections.failures import FailureGroup, Failures
 from loaderbench.report.sections.recommendations import Card, Cards
 from loaderbench.report.sections.sweep import Ranking
-from loaderbench.report.sections.verdict import Finding, KeyFigures, NextStep
+from loaderbench.report.sections.verdict import KeyFigures, NextStep, VerdictBlock
 
 MOST_BYTES = 60_000  # GitHub takes comments of 65,536 characters, and summaries of a job of 1 MiB
 MOST_ROWS = 20
@@ -61,7 +61,7 @@ def _size(text: str) -> int:
 
 def _sections(document: Document) -> Iterator[tuple[str, str]]:
     """Each with its name in the note of what was omitted; head and environment are small and always there."""
-    finding, figures = document.find(Finding), document.find(KeyFigures)
+    finding, figures = document.find(VerdictBlock), document.find(KeyFigures)
     cards, failures = document.find(Cards), document.find(Failures)
     advice = cards.cards if cards else ()
     yield "headline", _head(document, finding) if finding else ""
@@ -94,7 +94,7 @@ def _list(texts: Sequence[Text]) -> str:
     return _lines([inline(text.text) for text in texts])
 
 
-def _head(document: Document, finding: Finding) -> str:
+def _head(document: Document, finding: VerdictBlock) -> str:
     """The headline, how complete the run is, and what to do next."""
     line = f"**{inline(document.name.text)}**: {inline(document.state.label)}"
     hint = f"\n\n{inline(document.state.hint)}" if document.state.hint else ""
@@ -107,7 +107,7 @@ def _next(step: NextStep) -> str:
     return f"{inline(step.do)}: {code(step.command)}" if step.command else inline(step.do)
 
 
-def _evidence(finding: Finding) -> str:
+def _evidence(finding: VerdictBlock) -> str:
     """What was reached, and why it was no more."""
     return _lines([*(inline(text.text) for text in finding.reached), *map(_fact, finding.why)])
 

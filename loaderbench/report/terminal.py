@@ -15,7 +15,7 @@ from loaderbench.report.model import Column, Document, Fact, Glance, Row, Table,
 from loaderbench.report.sections.failures import FailureGroup, Failures
 from loaderbench.report.sections.recommendations import Cards
 from loaderbench.report.sections.sweep import Ranking
-from loaderbench.report.sections.verdict import Finding
+from loaderbench.report.sections.verdict import VerdictBlock
 
 _MOST_CONFIGURATIONS = 5
 _MOST_COLUMNS = 4  # measured ones; the report has them all
@@ -45,11 +45,11 @@ def print_summary(
     `verbose` adds all warnings, all fixes and all failures, the pipeline with its limits, isolation runs, evidence
     against the verdict, and notes.
     """
-    for found in document.all(Finding):
+    for found in document.all(VerdictBlock):
         _verdict(console, document, found, None if verbose else _MOST_DOUBTS)
     cards, failures = document.find(Cards), document.find(Failures)
     _fixes(console, cards, None if verbose else _MOST_FIXES)
-    for found in document.all(Finding):
+    for found in document.all(VerdictBlock):
         _why(console, found, verbose=verbose)
     shown = [section for section in document.sections if verbose or not section.only_verbose]
     blocks = [block for section in shown for block in (section.glance if verbose else _last_table(section.glance))]
@@ -58,9 +58,9 @@ def print_summary(
         groups = failures.groups if verbose else _causes(failures.groups)
         lines = [_failure(group, with_log=verbose or document.state.tone == "bad") for group in groups]
         _list(console, "Failures", lines, most=None if verbose else _MOST_LINES)
-    for found in document.all(Finding) if verbose else ():
+    for found in document.all(VerdictBlock) if verbose else ():
         _list(console, "Notes", [text.text for text in found.notes], "dim")
-    steps = [found.next_step for found in document.all(Finding) if found.next_step]
+    steps = [found.next_step for found in document.all(VerdictBlock) if found.next_step]
     if steps or report_path is not None:
         say(console)
     for step in steps:
@@ -69,7 +69,7 @@ def print_summary(
         say(console, f"Report: {report_path}")
 
 
-def _verdict(console: Console, document: Document, found: Finding, most: int | None) -> None:
+def _verdict(console: Console, document: Document, found: VerdictBlock, most: int | None) -> None:
     """Its line, what was reached and wanted, and reasons to distrust both."""
     say(console, found.headline.text, _BOUND_STYLES.get(found.headline.text.partition("-")[0].split()[0], "bold"))
     for text in found.reached:
@@ -119,7 +119,7 @@ def _numbered(console: Console, fixes: Sequence[tuple[bool, str, str]]) -> None:
             say(console, f"    {outcome}")
 
 
-def _why(console: Console, found: Finding, *, verbose: bool) -> None:
+def _why(console: Console, found: VerdictBlock, *, verbose: bool) -> None:
     rows: list[Fact] = [reason for reason in found.why if verbose or not reason.only_verbose]
     rows = rows if verbose else rows[:_MOST_REASONS]
     rows += [Fact("Against", text) for text in found.against if verbose]

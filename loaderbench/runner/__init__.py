@@ -3,14 +3,14 @@
 from loaderbench.runner.probe import Probe, probe
 from loaderbench.runner.protocol import TrialOrder
 from loaderbench.runner.server import ForkServerKilledError, TrialServer
-from loaderbench.runner.trial import Begun, Outcome, TrialRunner, not_tried
+from loaderbench.runner.trial import Begun, TrialOutcome, TrialRunner, not_tried
 
 __all__ = [
     "Begun",
     "ForkServerKilledError",
-    "Outcome",
     "Probe",
     "TrialOrder",
+    "TrialOutcome",
     "TrialRunner",
     "TrialServer",
     "not_tried",

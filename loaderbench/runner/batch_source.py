@@ -21,6 +21,7 @@ from loaderbench.recorder.measure import FEWEST_BATCHES, FEWEST_BEFORE_SLICES, b
 from loaderbench.recorder.samples import count_samples
 from loaderbench.recorder.stalls import StallSums, Wait
 from loaderbench.records import LoaderInside
+from loaderbench.records.words import NO_WORKER_PROCESSES
 from loaderbench.runner.protocol import TrialOrder
 from loaderbench.runner.replay import Replayed, keep
 from loaderbench.tracing.loader import IterableTrace, LoaderTrace
@@ -31,7 +32,6 @@ from loaderbench.tracing.threads import ThreadsTrace
 IN_THREADS = "threads of the loader's library make the samples, and their stages are not timed"
 IN_PROCESSES = "processes of the loader's library make the samples, and their stages are not timed"
 NO_LINES = "lines of code are not checked in loading threads: every check would interrupt all of them"
-NO_WORKERS = "no worker processes: batches are loaded in the main process"
 
 
 class BatchSource(Protocol):
@@ -169,7 +169,7 @@ class WatchedLoader:
             **({"code_looks": NO_LINES} if isinstance(self._trace, ThreadsTrace) else {}),
             "machine": self._machine.why_not(),
             "main_process": self._main.why_not(),
-            "workers": self._watch.why_not() if pids or self._batches.loading_threads() else NO_WORKERS,
+            "workers": self._watch.why_not() if pids or self._batches.loading_threads() else NO_WORKER_PROCESSES,
             "tracing_s_per_sample": "no sample was loaded while tracing",
         }
         return replace(

@@ -8,6 +8,7 @@ import select
 import signal
 import threading
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -57,6 +58,16 @@ def end_own_session() -> None:
     """
     with _ENDING:
         end_below(os.getpid())
+
+
+def signal_all(pids: Iterable[int], name: str) -> None:
+    """Send a signal to those that are still there, where this system has one of the name."""
+    number: int | None = getattr(signal, name, None)
+    if number is None:
+        return
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def end_below(head: int) -> None:

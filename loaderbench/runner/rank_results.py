@@ -18,7 +18,10 @@ ONE_RANK = "one rank"
 
 
 def result_of_ranks(results: Sequence[Result]) -> Result:
-    """One result; its rates are those of `samples_per_s` of each rank, which `ranks` keeps."""
+    """One result of all ranks.
+
+    A trial's rate is the sum of the rates in `ranks`, which `loop_times` takes. The combined measurement has another.
+    """
     place = slowest_of(results)
     slowest = results[place]
     note = ". ".join(filter(None, (slowest.consumer_note, _same_samples(results))))

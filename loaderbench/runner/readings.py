@@ -1,4 +1,4 @@
-"""From what the recorder and the monitors saw to the records of a trial, over the steady state alone."""
+"""From what the recorder and the monitors saw to the records of a trial: its steady state, but for disk reads."""
 
 from __future__ import annotations
 

@@ -6,17 +6,15 @@ How long a slice has to be, what run and trial tell each other meanwhile, and wh
 from __future__ import annotations
 
 import math
-import os
-import signal
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
 from loaderbench.recorder import Steps
 from loaderbench.records import StageCost, WorkerStates
+from loaderbench.runner.processes import signal_all
 from loaderbench.runner.protocol import GO_ON, Ended
 
 SHORTEST_SLICE_S = 0.05
@@ -102,7 +100,7 @@ LOOK_S = 0.01  # for leave to end
 
 def stop_workers(pids: Sequence[int]) -> None:
     """Let the loader's workers make nothing while nobody takes it."""
-    _signal(pids, "SIGSTOP")
+    signal_all(pids, "SIGSTOP")
 
 
 def take_slices(
@@ -110,7 +108,7 @@ def take_slices(
 ) -> None:
     """Continue the workers and take batches until asked to end; counters are updated after each whole worker cycle."""
     going_on = pipe.recv() == GO_ON
-    _signal(workers, "SIGCONT")
+    signal_all(workers, "SIGCONT")
     batches = samples = 0
     counters.begin()
     looked_s = counters.now_s()
@@ -124,11 +122,3 @@ def take_slices(
     if going_on:
         pipe.send(Ended())
         pipe.recv()
-
-
-def _signal(pids: Sequence[int], name: str) -> None:
-    if not hasattr(signal, name):
-        return
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, getattr(signal, name))

@@ -37,7 +37,7 @@ NO_LOOP = "endless sampler; training step not split"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrialOutcome:
     """A trial's record, what the monitors saw meanwhile, and some of its batches, in seconds since it began."""
 
     trial: Trial
@@ -60,18 +60,18 @@ class TrialRunner:
         self._gpu_monitor = GpuMonitor(environment.gpus)
         self._reference, self._neighbors = ReferenceDecode(), Neighbors()
 
-    def run(self, order: TrialOrder) -> Outcome:
+    def run(self, order: TrialOrder) -> TrialOutcome:
         """Measure a trial, and again if the machine paused or the fork server was killed. Its errors are records."""
         outcome, disturbed = self._run_once(order)
         return self._run_once(order)[0] if disturbed else outcome
 
-    def _run_once(self, order: TrialOrder) -> tuple[Outcome, bool]:
+    def _run_once(self, order: TrialOrder) -> tuple[TrialOutcome, bool]:
         """What came of it, and whether something outside of it spoiled it."""
         at, kills = utc_now(), oom_kills()
         try:
             begun = self.begin(order)
         except ForkServerKilledError:
-            return Outcome(_never_started(order, at, kills), []), True
+            return TrialOutcome(_never_started(order, at, kills), []), True
         try:
             begun.process.follow()
         finally:
@@ -88,7 +88,7 @@ class TrialRunner:
         refused = refused_processes()
         return Begun(TrialProcess(self._server, order, self._gpu_monitor), at, before_s, kills, refused)
 
-    def outcome(self, begun: Begun, slices: TimeSlices | None = None) -> Outcome:
+    def outcome(self, begun: Begun, slices: TimeSlices | None = None) -> TrialOutcome:
         """Make the record of a trial that is ended; its rate is that of its time slices, where it had any."""
         process, order = begun.process, begun.process.order
         trial = replace(
@@ -100,12 +100,12 @@ class TrialRunner:
         )
         found, sampling = process.found, process.sampling
         if isinstance(found, Failure):
-            return Outcome(_failed(trial, found, begun), [])
+            return TrialOutcome(_failed(trial, found, begun), [])
         timeline = timeline_of(trial.id, process.began_s, found, sampling, self._environment)
         batches = [batch.since(process.began_s) for batch in found.batches]
         completed = self._completed(trial, found, sampling, slices)
         self._neighbors.add(order, process.longest_idle_s)
-        return Outcome(completed, timeline, batches)
+        return TrialOutcome(completed, timeline, batches)
 
     def _completed(self, trial: Trial, result: Result, sampling: Sampling, slices: TimeSlices | None) -> Trial:
         """Fill in what was measured."""

@@ -7,9 +7,7 @@ Shared counters hold what it has taken, by a clock that stops with it.
 from __future__ import annotations
 
 import os
-import signal
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
@@ -22,7 +20,7 @@ from loaderbench.records import Failure, TimeSlices
 from loaderbench.runner.child import trial_main
 from loaderbench.runner.failure_details import of_rank, with_clue
 from loaderbench.runner.patience import LOOK_S, PAUSED_S, Patience
-from loaderbench.runner.processes import GRACE_S, end_session
+from loaderbench.runner.processes import GRACE_S, end_session, signal_all
 from loaderbench.runner.protocol import (
     GO_ON,
     Clue,
@@ -96,11 +94,11 @@ class TrialProcess:
 
     def _stop(self) -> None:
         """Stop all processes that it has now: an epoch may have begun with other workers."""
-        _signal(self._pids, signal.SIGSTOP)
+        signal_all(self._pids, "SIGSTOP")
         self._stopped_since_s = time.monotonic()
         self._tree.look_for_processes()
         self._pids = [self.session, *self._tree.below]
-        _signal(self._pids, signal.SIGSTOP)
+        signal_all(self._pids, "SIGSTOP")
 
     def run_slice(self, seconds: float) -> None:
         """Let it go on for so long. It may fail in it, or find that its loader has no more."""
@@ -140,7 +138,7 @@ class TrialProcess:
         failure = self.found if self.followed and isinstance(self.found, Failure) else None
         at_once = at_once or not self.followed or (failure is not None and failure.kind == "hang")
         if self._pids:
-            _signal(self._pids, signal.SIGCONT)
+            signal_all(self._pids, "SIGCONT")
         end_session(self._process, None if at_once else self._pipe, FAILED_GRACE_S if failure else GRACE_S)
         self._pipe.close()
         self.took_s += time.monotonic() - began_s
@@ -188,12 +186,6 @@ def _slice_s(found: Result) -> float | None:
     return slice_seconds(found.inside.stages, found.inside.workers or found.inside.main_process)
 
 
-def _signal(pids: Sequence[int], number: int) -> None:
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, number)
-
-
 def _wake(pid: int, place: int) -> None:
     """Continue a process on another CPU than the last slice began on; from there the system may move it.
 
@@ -203,7 +195,7 @@ def _wake(pid: int, place: int) -> None:
     with suppress(OSError):  # it is gone, or its CPUs are others now
         allowed = os.sched_getaffinity(pid)
         os.sched_setaffinity(pid, {sorted(allowed)[place % len(allowed)]})
-    _signal([pid], signal.SIGCONT)
+    signal_all([pid], "SIGCONT")
     with suppress(OSError):
         os.sched_setaffinity(pid, allowed)
 

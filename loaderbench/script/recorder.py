@@ -174,6 +174,7 @@ class ScriptRecorder:
             return self._usual(loader)
         self._of_loader = None
         try:
+            rank_of_training()  # which is kept: a script may leave its process group before it ends
             found = self._recorded_of(loader)
             if found.profiler.under_way:
                 _leave(found.epoch)

@@ -32,6 +32,7 @@ class RecordedLoader:
 
 def make_run_folder(name: str, out: Path | None) -> Path:
     """Make an empty folder, before a script runs for hours. Raises `UsageError` where that is not possible."""
+    folder = out or new_run_folder(name)
     try:
         folder = _made(name) if out is None else out
         folder.mkdir(parents=True, exist_ok=True)
@@ -44,10 +45,11 @@ def make_run_folder(name: str, out: Path | None) -> Path:
 
 def _made(name: str) -> Path:
     """A new folder, which no other command that starts in the same second has taken."""
+    new_run_folder(name).parent.mkdir(parents=True, exist_ok=True)
     while True:
         folder = new_run_folder(name)
         with suppress(FileExistsError):
-            folder.mkdir(parents=True)
+            folder.mkdir()
             return folder
 
 
@@ -92,8 +94,7 @@ def _write(recording: Recording, folder: Path) -> RecordedLoader:
     run = Run(conclude(replace(recording.measured, notes=notes)), recording.readings, folder)
     store = Store(folder)
     try:
-        for trial in run.record.trials:
-            store.append(trial)
+        store.keep_only(run.record.trials)
         store.write_run(run.record)
         store.write_timeline(run.readings)
         store.write_page(run.to_html())

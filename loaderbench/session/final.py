@@ -10,7 +10,7 @@ from loaderbench.ranks import RANKS
 from loaderbench.records import Config, Final, PlannedTrial
 from loaderbench.session.listener import Progress
 from loaderbench.session.measuring import is_alone
-from loaderbench.session.steps import Session
+from loaderbench.session.session import Session
 from loaderbench.session.time_slicing import SlicedRounds
 from loaderbench.statistics.finalists import FINAL_TIE, finalists, is_settled
 
@@ -28,8 +28,8 @@ def measure_final(session: Session) -> None:
     """Let the finalists meet if the sweep is undecided and time is left for a round of two."""
     found = session.found
     session.step = "final"
-    if found.why_partial is not None:
-        found.left_out["final"] = f"incomplete sweep: {found.why_partial}"
+    if why := session.why_no_later_step:
+        found.left_out["final"] = why
         return
     final = FinalStep(session)
     try:

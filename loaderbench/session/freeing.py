@@ -22,7 +22,7 @@ from loaderbench.ranks import rank_count
 from loaderbench.records import Config, Interval, PlannedTrial, Reasons, Trial
 from loaderbench.session.listener import Progress
 from loaderbench.session.measuring import is_alone
-from loaderbench.session.steps import Session
+from loaderbench.session.session import NO_VERIFY, Session
 from loaderbench.session.time_slicing import SlicedRounds
 from loaderbench.statistics.intervals import excludes_one
 from loaderbench.statistics.judging import SMALL
@@ -37,7 +37,6 @@ BUDGET_SHARE = 0.4
 
 NO_TIME = "no time left for this stage"
 KEEPS_UP = "the loader keeps up"
-SWITCHED_OFF = "turned off by --no-verify"
 OWN_LOADER = "tune measures arguments and fixes instead"
 _RANKS = "several ranks load at the same time"
 
@@ -59,10 +58,10 @@ def measure_bottlenecks(session: Session, subject: Config | None) -> None:
 
 def _why_not(session: Session, subject: Config | None) -> str:
     suite = session.conditions.loaded.suite
-    if session.found.why_partial is not None:
-        return f"incomplete sweep: {session.found.why_partial}"
+    if session.why_no_later_step:
+        return session.why_no_later_step
     if not suite.measure.verify:
-        return SWITCHED_OFF
+        return NO_VERIFY
     if not suite.dataset.frees_stages:
         return OWN_LOADER
     if subject is None:

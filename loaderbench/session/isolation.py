@@ -14,7 +14,7 @@ from loaderbench.recorder.measure import FEWEST_BATCHES, batches_wanted
 from loaderbench.records import Config, PlannedTrial, Reasons, Trial
 from loaderbench.session.conditions import Conditions
 from loaderbench.session.listener import Progress
-from loaderbench.session.steps import Session
+from loaderbench.session.session import Session
 from loaderbench.statistics.configurations import rates_by_round
 from loaderbench.suite import Suite
 
@@ -40,8 +40,8 @@ def measure_isolation(session: Session, subject: Config | None) -> None:
     """Measure the isolation runs of the subject, unless none applies or no time is left."""
     found, plan, sweep = session.found, session.plan, session.found.of("sweep")
     session.step = "isolation"
-    if found.why_partial is not None:
-        found.left_out["isolation"] = f"incomplete sweep: {found.why_partial}"
+    if why := session.why_no_later_step:
+        found.left_out["isolation"] = why
         return
     planned = _planner(session.conditions).plan(subject, sweep)
     found.left_out |= planned.left_out

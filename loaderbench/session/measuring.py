@@ -15,7 +15,7 @@ from loaderbench.loaders import AXIS, backend_of, backends_of
 from loaderbench.plan import before_slices_seconds, isolation_seconds, verify_seconds
 from loaderbench.ranks import rank_count
 from loaderbench.records import Config, FormatCopy, Parity, PixelChange, PlannedTrial, TimeSlices
-from loaderbench.runner import Begun, Outcome, TrialOrder, TrialRunner, TrialServer
+from loaderbench.runner import Begun, TrialOrder, TrialOutcome, TrialRunner, TrialServer
 from loaderbench.runner.guard import SessionGuard, guard
 from loaderbench.runner.parity import ParityOrder, compare_loaders
 from loaderbench.session.conditions import Conditions
@@ -28,7 +28,7 @@ LOADER_ALONE = ("loader_warm", "loader_cold")
 """The isolation runs that nothing consumes."""
 
 
-class Measuring:
+class TrialMeasurer:
     """Turns a planned trial into an order and lets it run.
 
     `files_alone` bounds the files of the loader alone; `freeing` is over which samples a stage is made free.
@@ -52,7 +52,7 @@ class Measuring:
         self.files_alone: int | None = None
         self.freeing: Freeing | None = None
 
-    def __call__(self, planned: PlannedTrial) -> Outcome:
+    def __call__(self, planned: PlannedTrial) -> TrialOutcome:
         """Measure it."""
         order = self._order(planned)
         if planned.role in ("final", "freed", "remedy"):
@@ -75,7 +75,7 @@ class Measuring:
         """What ends trials that are stopped, should the run be killed."""
         return guard(self._server)
 
-    def outcome(self, begun: Begun, slices: TimeSlices | None) -> Outcome:
+    def outcome(self, begun: Begun, slices: TimeSlices | None) -> TrialOutcome:
         """What came of a trial that was begun, followed and ended."""
         return self._runner.outcome(begun, slices)
 

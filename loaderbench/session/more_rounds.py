@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from loaderbench.records import Config, Measured, config_name
-from loaderbench.session.steps import Session
+from loaderbench.session.session import Session
 from loaderbench.session.time_left import mean_trial_s
 from loaderbench.statistics.gates import LOOKS
 

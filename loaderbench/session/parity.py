@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from loaderbench.loaders import AXIS, DEFAULT_BACKEND
 from loaderbench.plan import Plan
 from loaderbench.records import Config, Parity
-from loaderbench.session.measuring import Measuring
+from loaderbench.session.measuring import TrialMeasurer
 
 
-def compare_batches(plan: Plan, measuring: Measuring) -> tuple[Parity, ...]:
+def compare_batches(plan: Plan, measuring: TrialMeasurer) -> tuple[Parity, ...]:
     """Hold each loader of the sweep against torch's, or against the first where that is not swept."""
     names = [str(name) for name in plan.axes.get(AXIS, ())]
     if len(names) < 2:

@@ -26,7 +26,7 @@ class Earlier:
     folder: Path
     record: RunRecord
     trials: dict[str, Trial]
-    timeline: Readings
+    readings: Readings
 
 
 def read_earlier(folder: Path) -> Earlier:
@@ -45,8 +45,7 @@ def read_earlier(folder: Path) -> Earlier:
     if record.kind == "profile":
         raise UsageError(f"--resume {folder}: a profile cannot be resumed; run the training script again")
     kept = {trial.id: trial for trial in _not_repeated(record, read_trials(folder))}
-    timeline = read_timeline(folder).only(kept)
-    return Earlier(folder, record, kept, timeline)
+    return Earlier(folder, record, kept, read_timeline(folder).only(kept))
 
 
 def _not_repeated(record: RunRecord, trials: Sequence[Trial]) -> Iterator[Trial]:

@@ -20,12 +20,13 @@ from loaderbench.session.final import measure_final
 from loaderbench.session.freeing import measure_bottlenecks
 from loaderbench.session.isolation import measure_isolation
 from loaderbench.session.listener import Listener, Silent
-from loaderbench.session.measuring import Measuring
+from loaderbench.session.measuring import TrialMeasurer
 from loaderbench.session.more_rounds import Undecided, add_rounds
 from loaderbench.session.parity import compare_batches
 from loaderbench.session.resuming import Earlier, overrides_of, read_earlier, refuse_changes
+from loaderbench.session.session import LATER_STEPS, Session
 from loaderbench.session.signals import put_off_signals, restored_signals
-from loaderbench.session.steps import LATER_STEPS, Session, measure_sweep
+from loaderbench.session.sweep import measure_sweep
 from loaderbench.session.verifying import try_remedies
 from loaderbench.store import Store, new_run_folder
 from loaderbench.suite import LoadedSuite, Override, load_suite
@@ -92,7 +93,7 @@ def _run_into(  # noqa: PLR0917
     nothing_yet = conditions.measured((), None, dict.fromkeys(LATER_STEPS, NOT_ENDED), NOT_ENDED)
     runner = TrialRunner(server, conditions.environment)
     inputs, consumer = conditions.inputs, conditions.consumer
-    measuring = Measuring(server, runner, loaded, inputs, consumer=consumer, store=store, listener=listener)
+    measuring = TrialMeasurer(server, runner, loaded, inputs, consumer=consumer, store=store, listener=listener)
     if earlier is not None:
         refuse_changes(earlier, nothing_yet)
         measuring.write_copies(conditions.plan.configurations)  # may fail: the folder is still as it was
@@ -129,7 +130,7 @@ def _show_so_far(session: Session, after: str) -> None:
     """Draw a provisional report and announce its verdict; between trials, when nothing is timed."""
     if not any(trial.status == "completed" for trial in session.found.trials):
         return
-    so_far = Run(conclude(session.provisional(after)), session.found.timeline, session.store.folder)
+    so_far = Run(conclude(session.provisional(after)), session.found.readings, session.store.folder)
     try:
         page = session.store.write_page(so_far.to_html())
     except UsageError:  # the disk may be full for a report, but not for trials
@@ -141,9 +142,9 @@ def write_results(session: Session) -> SessionResult:
     """Conclude, and write all that a run folder holds."""
     found, store = session.found, session.store
     session.listener.doing("writing the report")
-    run = Run(conclude(session.so_far()), found.timeline, store.folder)
+    run = Run(conclude(session.so_far()), found.readings, store.folder)
     store.write_run(run.record)
-    store.write_timeline(found.timeline)
+    store.write_timeline(found.readings)
     page = store.write_page(run.to_html())
     update_index(store.folder)
     return SessionResult(run, store.folder, page, found.stopped_by or next(iter(found.late_signals), None))

@@ -15,15 +15,15 @@ from loaderbench.consumers import NOTHING, consumer_kind
 from loaderbench.errors import LoaderbenchError, MissingError, Terminated, UsageError
 from loaderbench.records import Config, Gate, PlannedTrial, Side, SideBySide, TimeSlices, config_label, config_name
 from loaderbench.records.words import utc_now
-from loaderbench.runner import Begun, Outcome, TrialRunner
+from loaderbench.runner import Begun, TrialOutcome, TrialRunner
 from loaderbench.runner.guard import SessionGuard
 from loaderbench.runner.placed import PlacedServer
 from loaderbench.session.conditions import Conditions, find_conditions
 from loaderbench.session.listener import Listener, Progress
-from loaderbench.session.measuring import Measuring, is_alone
+from loaderbench.session.measuring import TrialMeasurer, is_alone
 from loaderbench.session.running import SessionResult, write_results
+from loaderbench.session.session import Session
 from loaderbench.session.signals import put_off_signals, restored_signals
-from loaderbench.session.steps import Session
 from loaderbench.session.time_slicing import SlicedRounds
 from loaderbench.session.versions import Found
 from loaderbench.statistics.gates import fails
@@ -170,7 +170,7 @@ class TwoVersions:
         listener: Listener,
     ) -> None:
         self.of = {
-            side: Measuring(
+            side: TrialMeasurer(
                 servers[side],
                 TrialRunner(servers[side], one.environment),
                 one.loaded,
@@ -195,7 +195,7 @@ class TwoVersions:
         """
         return max(one.loaded.suite.measure.seconds for one in self._conditions.values())
 
-    def __call__(self, planned: PlannedTrial) -> Outcome:
+    def __call__(self, planned: PlannedTrial) -> TrialOutcome:
         """Measure one alone."""
         return self.of[_side(planned)](planned)
 
@@ -203,7 +203,7 @@ class TwoVersions:
         """Start one that runs in time slices."""
         return self.of[_side(planned)].begin(planned)
 
-    def outcome(self, begun: Begun, slices: TimeSlices | None) -> Outcome:
+    def outcome(self, begun: Begun, slices: TimeSlices | None) -> TrialOutcome:
         """What came of it."""
         return self.of[_side(begun.process.order.planned)].outcome(begun, slices)
 

@@ -18,7 +18,7 @@ from loaderbench.environment import process_limit, read_limits
 from loaderbench.monitors import Sampling, proc
 from loaderbench.recorder.measure import FEWEST_BATCHES
 from loaderbench.records import Failure, PlannedTrial, TimeSlices
-from loaderbench.runner import Begun, ForkServerKilledError, Outcome
+from loaderbench.runner import Begun, ForkServerKilledError, TrialOutcome
 from loaderbench.runner.guard import SessionGuard
 from loaderbench.runner.trial_process import TrialProcess
 
@@ -27,23 +27,23 @@ ENOUGH_PROCESSES = 256  # a dozen trials at a time, each with a few workers and 
 ROOM = 2.0  # times the largest trial so far, free before another is begun
 
 Started = Callable[[PlannedTrial], None]
-Keep = Callable[[Outcome], None]
+Keep = Callable[[TrialOutcome], None]
 
 
 class Measures(Protocol):
-    """What measures trials, alone or several at a time; as `Measuring` does."""
+    """What measures trials, alone or several at a time; as `TrialMeasurer` does."""
 
     @property
     def sliced_seconds(self) -> float:
         """How long each is measured in time slices, all of them together."""
 
-    def __call__(self, planned: PlannedTrial) -> Outcome:
+    def __call__(self, planned: PlannedTrial) -> TrialOutcome:
         """Measure one alone."""
 
     def begin(self, planned: PlannedTrial) -> Begun:
         """Start one that runs in time slices."""
 
-    def outcome(self, begun: Begun, slices: TimeSlices | None) -> Outcome:
+    def outcome(self, begun: Begun, slices: TimeSlices | None) -> TrialOutcome:
         """What came of one that was begun, followed and ended."""
 
     def guard(self) -> AbstractContextManager[SessionGuard]:

@@ -16,8 +16,8 @@ from loaderbench.search import MOST_CANDIDATES, ForwardSelection, Propose
 from loaderbench.session.fitting import Fitting
 from loaderbench.session.listener import Progress
 from loaderbench.session.measuring import is_alone
+from loaderbench.session.session import NO_VERIFY, Session
 from loaderbench.session.signals import put_off_signals
-from loaderbench.session.steps import Session
 from loaderbench.session.time_left import mean_trial_s
 from loaderbench.session.time_slicing import SlicedRounds
 from loaderbench.statistics.judging import ENOUGH_PAIRS, FEWEST_PAIRS, judged
@@ -28,7 +28,6 @@ STEPS_SHARE = 0.8
 MOST_OF_PLAN = 1.15
 """Of the time that the plan expects, for sweep, isolation runs and fixes together."""
 
-NOT_ASKED = "turned off by --no-verify"
 CALLS_FOR_NONE = "no fix for this cause can be tried in a trial"
 
 ComparePixels = Callable[[Sequence[tuple[Config, Config]]], Sequence[PixelChange]]
@@ -52,10 +51,10 @@ def try_remedies(session: Session, subject: Config | None) -> None:
 
 
 def _why_not(session: Session, subject: Config | None) -> str:
-    if session.found.why_partial is not None:
-        return f"incomplete sweep: {session.found.why_partial}"
+    if session.why_no_later_step:
+        return session.why_no_later_step
     if not session.conditions.loaded.suite.measure.verify:
-        return NOT_ASKED
+        return NO_VERIFY
     return "nothing was measured" if subject is None else ""
 
 

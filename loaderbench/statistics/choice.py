@@ -139,7 +139,8 @@ def _among_ties(
     how = f"tied within {_LIMIT}" if close else "that further rounds did not separate"
     if chosen is top:
         return f"Fastest and cheapest of {len(tied)} configs {how}"
-    cheapest = f"Fewest workers, then least memory, of {len(tied)} configs {how}"
+    then = "smallest batch" if chosen.gpu_memory_used_bytes is None else "least GPU memory"
+    cheapest = f"Fewest workers, then {then}, of {len(tied)} configs {how}"
     return f"{cheapest}. Fastest estimate: {config_label(top.config)}"
 
 

@@ -18,7 +18,7 @@ from loaderbench.statistics.intervals import (
 )
 from loaderbench.statistics.racing import estimates
 
-Round = tuple[str, int]
+Round = tuple[str, bool, int]
 """What it is a round of, and its number: the sweep, its final and the remedies each count from 1."""
 
 PRACTICAL_TIE = 0.05
@@ -55,13 +55,13 @@ def _ranked(found: Configuration, rank: int | None, *, tied: bool) -> Configurat
 
 def rates_by_round(config: Config, trials: Iterable[Trial]) -> dict[Round, float]:
     """Samples/s of the completed trials of a configuration. In time slices the same trial is slower or faster."""
-    rates = {(_step(trial), trial.round): rate_of(trial) for trial in trials if trial.config == config}
+    rates = {_round(trial): rate_of(trial) for trial in trials if trial.config == config}
     return {found: rate for found, rate in rates.items() if rate is not None}
 
 
-def _step(trial: Trial) -> str:
+def _round(trial: Trial) -> Round:
     step = trial.role if trial.role in ("final", "remedy") else "sweep"
-    return step if trial.time_slices is None else f"{step} in time slices"
+    return step, trial.time_slices is not None, trial.round
 
 
 def rate_of(trial: Trial) -> float | None:
@@ -85,7 +85,7 @@ def ties(config: Config, top: Config, trials: Sequence[Trial]) -> bool:
     rounds, ratio = own.keys() & its.keys(), ratio_of(config, top, trials)
     if ratio is None or len(rounds) < FEWEST_ROUNDS or excludes_one(ratio):
         return False
-    met = any(step == "final" for step, _ in rounds)
+    met = any(step == "final" for step, _, _ in rounds)
     return ratio.est >= 1 - PRACTICAL_TIE or (met and any(own[at] >= its[at] for at in rounds))
 
 

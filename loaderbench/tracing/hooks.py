@@ -12,8 +12,8 @@ import io
 import os
 import sys
 import threading
-import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, Literal
 
 from loaderbench.tracing.active import local
@@ -142,18 +142,30 @@ def _timed_image(original: Any) -> Callable[..., Any]:
         if tracer is None or tracer.clock.top in tracer.decoding:
             return original(*args, **kwargs)
         image = _in_stage(original, tracer, tracer.decode, *args, **kwargs)
-        opened = weakref.ref(image)  # an image that is never loaded, only measured, has to close its file as before
-
-        def load_once(*args: Any, **kwargs: Any) -> Any:
-            this: Any = opened()
-            vars(this).pop("load", None)
-            load, still = this.load, _timing()
-            return load(*args, **kwargs) if still is None else _in_stage(load, still, still.decode, *args, **kwargs)
-
-        image.load = load_once
+        with suppress(TypeError):  # of a class that takes no other
+            image.__class__ = _timed_kind(type(image))  # type: ignore[arg-type]
         return image
 
     return open_image
+
+
+@functools.cache
+def _timed_kind(kind: type) -> type:
+    """The class of an image until it is loaded, or pickled. An attribute of the image would keep it alive."""
+
+    def load(image: Any, *args: Any, **kwargs: Any) -> Any:
+        image.__class__ = kind
+        still = _timing()
+        if still is None:
+            return image.load(*args, **kwargs)
+        return _in_stage(image.load, still, still.decode, *args, **kwargs)
+
+    def __reduce_ex__(image: Any, protocol: Any) -> Any:  # noqa: N807 - a method of the class
+        image.__class__ = kind
+        return image.__reduce_ex__(protocol)
+
+    names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}
+    return type(kind.__name__, (kind,), {"load": load, "__reduce_ex__": __reduce_ex__, **names})
 
 
 def _timed_open(original: Any) -> Callable[..., Any]:

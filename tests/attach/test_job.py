@@ -175,3 +175,29 @@ def test_a_script_that_starts_its_trainings_by_itself_is_none(start: Start) -> N
     assert len(found) == 2
     assert parent not in [one.pid for one in found]
     assert [len(one.workers()) for one in found] == [2, 2]
+
+
+FORKSERVER = f"""
+import multiprocessing, sys, time
+def worker(pipe):
+    with open("/proc/self/comm", "w") as comm:
+        comm.write("{WORKER_THREAD}")
+    pipe.send(1)
+    time.sleep(60)
+if __name__ == "__main__":
+    context = multiprocessing.get_context("forkserver")
+    ours, theirs = context.Pipe()
+    context.Process(target=worker, args=(theirs,), daemon=True).start()
+    ours.recv()
+    print("ready", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_workers_of_a_fork_server_lead_to_the_process_that_takes_their_batches(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(FORKSERVER)
+    pid = start(sys.executable, str(tmp_path / "train.py"))
+    (training,) = find_trainings(pid)
+    assert training.pid == pid
+    (worker,) = training.workers()
+    assert [one.pid for one in find_trainings(worker)] == [pid]

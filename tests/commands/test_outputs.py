@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 
 import run_factory as runs
 
+from loaderbench.commands.outputs import check_outputs
 from loaderbench.conclusion import conclude
 from loaderbench.result import Run, load
 from loaderbench.store import run_json
@@ -102,3 +103,9 @@ def test_a_run_leaves_the_list_of_runs_and_its_markdown(cli: Cli, tmp_path: Path
     assert result.stdout == load(folder).to_markdown()
     assert f"{folder.name}/report.html" in (tmp_path / "reports" / "index.html").read_text()
     assert (tmp_path / "copy.json").read_text() == (folder / "run.json").read_text() + "\n"
+
+
+def test_a_link_to_a_file_that_is_not_there_yet_is_left(tmp_path: Path) -> None:
+    (tmp_path / "latest.md").symlink_to("run.md")
+    check_outputs(None, str(tmp_path / "latest.md"))
+    assert (tmp_path / "latest.md").is_symlink()

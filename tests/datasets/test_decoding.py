@@ -18,9 +18,9 @@ def first(photos: Path) -> str:
 
 
 def test_the_suite_knows_every_decoder_and_recipe_by_name() -> None:
-    assert {*DECODERS, *encoded.DECODERS} == set(image_folder.DECODERS)
+    assert {*DECODERS, *encoded.DECODERS} == set(image_folder.DECODER_NAMES)
     assert set(encoded.DECODERS) == set(image_folder.ON_DEVICE)
-    assert set(TRANSFORMS) == set(image_folder.TRANSFORMS)
+    assert set(TRANSFORMS) == set(image_folder.TRANSFORM_NAMES)
 
 
 @pytest.mark.parametrize("decoder", sorted(DECODERS))

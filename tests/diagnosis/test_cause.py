@@ -198,8 +198,9 @@ def test_of_many_cpus_a_tenth_has_to_be_left_for_more_workers_to_matter() -> Non
 def test_of_many_cpus_others_disturb_from_a_tenth_on() -> None:
     shared = replace(DECODING, workers=23, cpus=32.0, own_cpus=21.0, idle_cpus=1.0, others_cpus=10.0)
     assert cause_of(shared) == ("decode", "neighbors")
-    assert not disturbed(replace(shared, others_cpus=3.0))
-    assert not disturbed(replace(shared, idle_cpus=4.0))
+    assert not disturbed(replace(shared, others_cpus=2.0))
+    assert not disturbed(replace(shared, idle_cpus=2.2))
+    assert not disturbed(replace(shared, workers=4, own_cpus=4.0, idle_cpus=0.5)), "which more workers could use"
 
 
 def test_where_others_hold_the_cpus_they_are_the_limit() -> None:

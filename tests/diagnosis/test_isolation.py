@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.diagnosis.isolation import MOST_ROUNDS, describe_isolation, find_ceiling, why_not, with_copy
+from loaderbench.diagnosis.isolation import MOST_ROUNDS, describe_isolation, find_ceiling, why_not, with_exposed_copy
 from loaderbench.diagnosis.subject import Subject
 from loaderbench.diagnosis.verdict import decide
 from loaderbench.records import Config, Failure, Interval, Isolation, IsolationRun, Trial
@@ -80,7 +80,7 @@ FACTS = Facts(workers=2, cpus=4, cpus_online=4, wait_share=0.01)
 def test_a_copy_that_the_replay_exposes_enters_the_facts_and_the_verdict() -> None:
     """Copy of 7.5 ms in a step of 50 ms, which no loop has marked: 15% of it."""
     found = ladder(trials("replay_device", 0.04), trials("replay_host", 0.0475), whole_s=0.05)
-    facts = with_copy(FACTS, found)
+    facts = with_exposed_copy(FACTS, found)
     assert facts is not None
     assert facts.transfer_share == pytest.approx(0.15, rel=1e-3)
     subject = Subject(CONFIG, Interval(200.0, 198.0, 202.0), Interval(0.01, 0.005, 0.015), True, facts)
@@ -93,7 +93,7 @@ def test_a_copy_that_the_replay_exposes_enters_the_facts_and_the_verdict() -> No
 def test_a_copy_within_the_noise_or_not_measured_leaves_the_facts_as_they_are() -> None:
     noisy = [trial("replay_host", n, took_s) for n, took_s in enumerate((0.03, 0.06, 0.05), 1)]
     for found in (ladder(trials("replay_device", 0.04), noisy), ladder(trials("replay_host", 0.0475)), None):
-        assert with_copy(FACTS, found) is FACTS
+        assert with_exposed_copy(FACTS, found) is FACTS
 
 
 def test_a_loader_and_a_consumer_that_overlap_well_show_no_interference() -> None:

@@ -12,7 +12,7 @@ from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.limits import cpus_left, disturbed
 from loaderbench.diagnosis.shortage import Shortage
 from loaderbench.diagnosis.subject import Subject
-from loaderbench.diagnosis.thresholds import SPARE_CPUS
+from loaderbench.diagnosis.thresholds import PART_OF_CPUS, SPARE_CPUS
 from loaderbench.diagnosis.verdict import decide
 from loaderbench.records import Interval, Verdict
 
@@ -47,7 +47,7 @@ def check_that_no_more_cpus_are_free_and_busy_than_there_are(facts: Facts) -> No
 def check_that_cpus_are_saturated_only_where_this_program_leaves_none(facts: Facts) -> None:
     found = verdict_of(facts)
     if "CPUs saturated" in found.headline:
-        assert cpus_left(facts) < SPARE_CPUS
+        assert cpus_left(facts) < max(SPARE_CPUS, PART_OF_CPUS * facts.cpus)
         assert not disturbed(facts)
     if found.limit == "workers" and facts.own_cpus is not None:
         assert "saturated" not in found.headline

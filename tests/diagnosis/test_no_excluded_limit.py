@@ -75,7 +75,8 @@ def room_for_a_worker(facts: Facts) -> float:
 
 
 def others_hold(facts: Facts) -> bool:
-    enough = max(IDLE_CPUS, PART_OF_CPUS * facts.cpus)
+    own = facts.cpus if facts.own_cpus is None else min(facts.own_cpus, facts.cpus)
+    enough = max(IDLE_CPUS, PART_OF_CPUS * own)
     return (facts.others_cpus or 0.0) >= enough and (facts.idle_cpus or 0.0) < enough
 
 

@@ -13,7 +13,7 @@ from followed_batches import Followed
 
 from loaderbench.histogram import Histogram
 from loaderbench.recorder.batches import MAX_POINTS, Timeline
-from loaderbench.recorder.loop import LoopRecorder, Watch
+from loaderbench.recorder.loop import LoopCallbacks, LoopRecorder
 from loaderbench.recorder.samples import count_samples, sample_counter
 from loaderbench.recorder.trials import spread_of
 from loaderbench.tracing.block import SPANS
@@ -83,7 +83,7 @@ def test_an_iterator_that_has_ended_is_not_asked_again(events: LateDevice | None
 @pytest.mark.parametrize("warmup", [0, 1, 3])
 def test_the_steady_state_begins_once_whatever_the_warm_up(warmup: int) -> None:
     begun: list[int] = []
-    recorder = LoopRecorder(warmup, None, Watch(steady=lambda: begun.append(recorder.seen)))
+    recorder = LoopRecorder(warmup, None, LoopCallbacks(steady=lambda: begun.append(recorder.seen)))
     for _ in range(2):
         list(recorder.epoch(lambda: batches(5)))
     assert begun == [max(1, warmup)]
@@ -122,14 +122,14 @@ def made_of(*counts: int) -> Callable[[int, int], Made | None]:
 
 @pytest.mark.parametrize("behind", [0, 5])
 def test_a_batch_whose_wait_is_not_told_yet_was_taken_all_the_same(behind: int) -> None:
-    recorder = LoopRecorder(warmup=0, steps=None, watch=Watch(find_made=made_of(103)))
+    recorder = LoopRecorder(warmup=0, steps=None, watch=LoopCallbacks(find_made=made_of(103)))
     recorder.events = LateDevice(wait_s=1e-9, behind=behind)
     list(recorder.epoch(lambda: batches(100)))
     assert [one.batch for one in recorder.batches() if one.asked_s is None] == [100, 101, 102]
 
 
 def test_waits_that_are_not_told_yet_may_be_of_two_epochs() -> None:
-    recorder = LoopRecorder(warmup=0, steps=None, watch=Watch(find_made=made_of(10, 8)))
+    recorder = LoopRecorder(warmup=0, steps=None, watch=LoopCallbacks(find_made=made_of(10, 8)))
     recorder.events = LateDevice(wait_s=1e-9, behind=9)
     for number in (10, 5):
         list(recorder.epoch(lambda number=number: batches(number)))
@@ -158,7 +158,7 @@ def test_a_worker_is_asked_for_each_batch_while_it_remembers_it(
     def find(epoch: int, batch: int) -> Made | None:
         return Made(0, 0.0, 0.0, 0.0, 4, {}) if made - SPANS <= batch < made else None
 
-    recorder = LoopRecorder(warmup, steps=None, watch=Watch(find_made=find))
+    recorder = LoopRecorder(warmup, steps=None, watch=LoopCallbacks(find_made=find))
     list(recorder.epoch(worker))
     assert all(one.worker == 0 for one in recorder.batches())
 
@@ -172,7 +172,7 @@ def test_a_wait_never_exceeds_the_time_from_batch_to_batch() -> None:
 
 def test_who_watches_is_called_at_the_right_moments() -> None:
     calls: list[str] = []
-    watch = Watch(
+    watch = LoopCallbacks(
         steady=lambda: calls.append("steady"),
         epoch_ended=lambda: calls.append("epoch ended"),
         full=lambda: calls.append("full"),

@@ -15,7 +15,7 @@ from simulated_device import SimulatedTensor, simulated
 from threadpoolctl import threadpool_limits
 from torch.utils.data import DataLoader
 
-from loaderbench.datasets.image_folder import DECODERS, ON_DEVICE, TRANSFORMS
+from loaderbench.datasets.image_folder import DECODER_NAMES, ON_DEVICE, TRANSFORM_NAMES
 from loaderbench.datasets.photos import generate_photos
 from loaderbench.loaders import LOADER_BACKENDS
 from loaderbench.records import Config
@@ -48,8 +48,8 @@ CHANGES: dict[str, Config] = {
     "copies": {"presize": 64},
     "cache": {"image_cache": "shared_memory", "num_workers": 1},
     "cache_of_ranks": {"image_cache": "shared_memory", "ranks": 2},
-    **{f"decoder_{name}": {"decoder": name} for name in DECODERS},
-    **{f"transform_{name}": {"transform": name} for name in TRANSFORMS if name != "to_tensor"},
+    **{f"decoder_{name}": {"decoder": name} for name in DECODER_NAMES},
+    **{f"transform_{name}": {"transform": name} for name in TRANSFORM_NAMES if name != "to_tensor"},
     "all_together": {
         "num_workers": 2, "decoder": "pillow_lazy", "transform": "imagenet_train_scaled", "normalize": "device",
         "presize": 96, "worker_threads": 1,

@@ -15,7 +15,7 @@ from loaderbench.report.sections import timeline, timeline_panels
 from loaderbench.report.sections.recommendations import Cards
 from loaderbench.report.sections.timeline import Timeline
 from loaderbench.report.sections.trials import Downloads
-from loaderbench.report.sections.verdict import Finding
+from loaderbench.report.sections.verdict import VerdictBlock
 
 
 def test_key_figures_go_from_the_baseline_to_the_best() -> None:
@@ -45,7 +45,7 @@ def test_gpu_utilization_says_that_a_kernel_was_resident_and_memory_says_of_how_
 
 
 def test_the_reason_why_an_axis_collapsed_is_a_note() -> None:
-    notes = [note.text for note in the(runs.typical(), Finding).notes]
+    notes = [note.text for note in the(runs.typical(), VerdictBlock).notes]
 
     assert notes == ["pin_memory: there is no accelerator, so that pinning memory does nothing"]
 
@@ -54,7 +54,7 @@ def test_a_note_that_was_given_already_is_not_repeated() -> None:
     run = runs.typical()
     said = replace(run, notes=(f"pin_memory lost values: {run.plan.collapsed['pin_memory']}",))
 
-    assert len(the(said, Finding).notes) == 1
+    assert len(the(said, VerdictBlock).notes) == 1
 
 
 def test_recommendations_are_parted_by_what_came_of_them() -> None:

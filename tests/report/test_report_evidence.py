@@ -21,7 +21,7 @@ from loaderbench.records import RunRecord, StageCost
 from loaderbench.report.document import build_document
 from loaderbench.report.html import notebook_html, render_html
 from loaderbench.report.markdown import render_markdown
-from loaderbench.report.sections.verdict import Finding
+from loaderbench.report.sections.verdict import VerdictBlock
 from loaderbench.report.terminal import print_summary
 from loaderbench.store import read_run, run_json
 
@@ -51,8 +51,8 @@ def test_a_stage_of_the_users_own_cannot_move_the_cause(stage: str) -> None:
     run = named(stage)
     cause = run.verdict.evidence_parts[0]
 
-    assert the(run, Finding).why[0].label == cause.label == stage[0].upper() + stage[1:]
-    assert [text.text.partition(":")[0] for text in the(run, Finding).reached] == [
+    assert the(run, VerdictBlock).why[0].label == cause.label == stage[0].upper() + stage[1:]
+    assert [text.text.partition(":")[0] for text in the(run, VerdictBlock).reached] == [
         "Loader",
         "Throughput",
         "Medium confidence",
@@ -63,7 +63,7 @@ def test_a_stage_of_the_users_own_cannot_move_the_cause(stage: str) -> None:
 
 def test_throughput_limits_are_for_those_who_ask_for_more() -> None:
     run = named("decode")
-    assert [reason.label for reason in the(run, Finding).why if reason.only_verbose] == [
+    assert [reason.label for reason in the(run, VerdictBlock).why if reason.only_verbose] == [
         "Wall time",
         "Throughput limits",
     ]
@@ -71,18 +71,18 @@ def test_throughput_limits_are_for_those_who_ask_for_more() -> None:
 
 
 def test_the_stage_that_files_are_read_in_says_so_beside_its_wall_time() -> None:
-    why = the(recorded("scenario_bandwidth_folder_w2"), Finding).why
+    why = the(recorded("scenario_bandwidth_folder_w2"), VerdictBlock).why
     assert [one.value.text.endswith("files are read within it") for one in why if one.label == "Wall time"] == [True]
 
 
 def test_a_confidence_that_is_not_high_has_its_reasons() -> None:
-    reached = [text.text for text in the(recorded("scenario_bandwidth_folder_w2"), Finding).reached]
+    reached = [text.text for text in the(recorded("scenario_bandwidth_folder_w2"), VerdictBlock).reached]
     one_process, others = (
         "a profile is one process, so it has no interval",
         "other programs use CPUs that the loader needs",
     )
     assert reached[-1] == f"Low confidence: {one_process}; {others}"
-    assert not any("confidence" in text.text for text in the(recorded("run_small"), Finding).reached)
+    assert not any("confidence" in text.text for text in the(recorded("run_small"), VerdictBlock).reached)
 
 
 def test_a_run_from_before_evidence_had_parts_is_read_and_its_lines_are_drawn_whole(tmp_path: Path) -> None:
@@ -92,7 +92,9 @@ def test_a_run_from_before_evidence_had_parts_is_read_and_its_lines_are_drawn_wh
     run = read_run(tmp_path)
 
     assert run.verdict.evidence_parts == ()
-    assert [(one.label, one.value.text) for one in the(run, Finding).why] == [("", x) for x in run.verdict.evidence]
+    assert [(one.label, one.value.text) for one in the(run, VerdictBlock).why] == [
+        ("", x) for x in run.verdict.evidence
+    ]
     for line in run.verdict.evidence:
         assert line.partition(": ")[2] in render_markdown(build_document(run))
 
@@ -100,8 +102,8 @@ def test_a_run_from_before_evidence_had_parts_is_read_and_its_lines_are_drawn_wh
 def test_what_the_headline_says_is_not_said_again() -> None:
     run = profiles.nothing_measured()
     assert [part.about for part in run.verdict.evidence_parts] == ["failure"]
-    assert the(run, Finding).why == ()
-    assert the(runs.all_failed(), Finding).why == ()
+    assert the(run, VerdictBlock).why == ()
+    assert the(runs.all_failed(), VerdictBlock).why == ()
 
 
 @pytest.mark.parametrize(
@@ -134,7 +136,7 @@ def test_what_the_headline_says_is_not_said_again() -> None:
 def test_the_first_line_of_why_agrees_with_the_headline(name: str, headline: str, first: str) -> None:
     run = recorded(name)
     assert run.verdict.headline == headline
-    assert the(run, Finding).why[0].label == first
+    assert the(run, VerdictBlock).why[0].label == first
 
 
 def test_a_run_that_is_too_noisy_to_decide_shows_its_throughput_and_target() -> None:
@@ -150,7 +152,7 @@ def test_every_presenter_says_each_line_of_evidence_and_each_doubt_once(draw: Ca
     text = re.sub(
         r"\s+", " ", entities.unescape(draw(run)).replace("\\", "").replace("\u00a0", " ").replace("\u2060", "")
     )
-    found = the(run, Finding)
+    found = the(run, VerdictBlock)
     assert found.reached
     for said in (*found.reached, *(reason.value for reason in found.why if not reason.only_verbose), *found.doubts[:1]):
         assert text.count(said.text) == 1, said.text

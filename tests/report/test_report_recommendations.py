@@ -29,7 +29,7 @@ from loaderbench.report.document import build_document
 from loaderbench.report.html import render_html
 from loaderbench.report.model import Breakdown, Details
 from loaderbench.report.sections.recommendations import Cards
-from loaderbench.report.sections.verdict import Finding, NextStep
+from loaderbench.report.sections.verdict import NextStep, VerdictBlock
 
 PRESENT: Config = {"batch_size": 128, "num_workers": 2}
 UINT8, COPIES = {"normalize": "device"}, {"presize": 256}
@@ -180,13 +180,13 @@ def test_what_was_tried_in_vain_is_no_card_and_is_not_called_fine() -> None:
 def test_the_next_step_says_that_its_gain_was_not_measured(pixels: PixelChange | None, said: str) -> None:
     run = runs.typical()
     untried = replace(run.recommendations[2], pixels=pixels)
-    (found,) = build_document(replace(run, recommendations=(untried,))).all(Finding)
+    (found,) = build_document(replace(run, recommendations=(untried,))).all(VerdictBlock)
     assert found.next_step is not None
     assert found.next_step.fix.text.rstrip(".") == f"{untried.title}: {said}"
 
 
 def next_step(run: RunRecord) -> NextStep:
-    (found,) = build_document(run).all(Finding)
+    (found,) = build_document(run).all(VerdictBlock)
     assert found.next_step is not None
     return found.next_step
 
@@ -277,4 +277,4 @@ def test_two_versions_have_a_result_and_no_next_step() -> None:
     """Their page has no fixes that it could link to."""
     run = replace(runs.typical(), kind="ab")
     assert any(found.status == "open" for found in run.recommendations)
-    assert the(run, Finding).next_step is None
+    assert the(run, VerdictBlock).next_step is None

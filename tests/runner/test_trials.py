@@ -15,7 +15,7 @@ import pytest
 
 from loaderbench.environment import describe_machine
 from loaderbench.records import Config, PlannedTrial, Trial
-from loaderbench.runner import ForkServerKilledError, Outcome, TrialOrder, TrialRunner, TrialServer, probe
+from loaderbench.runner import ForkServerKilledError, TrialOrder, TrialOutcome, TrialRunner, TrialServer, probe
 from loaderbench.suite import Suite
 
 SPOILS = ("shapes", "leaves", "unsendable")
@@ -93,7 +93,7 @@ def run(
     config: dict[str, Any],
     consumer: Any = None,
     **measure: Any,
-) -> Outcome:
+) -> TrialOutcome:
     (place / "lb_runner_targets.py").write_text(TARGETS)
     suite = Suite.model_validate(
         {"dataset": dataset, "measure": {"seconds": 0.2, **measure}, "consumer": consumer or {"kind": "none"}}
@@ -106,7 +106,7 @@ def target(name: str, **args: Any) -> dict[str, Any]:
     return {"kind": "target", "target": f"lb_runner_targets:{name}", "args": args}
 
 
-def completed(outcome: Outcome) -> Trial:
+def completed(outcome: TrialOutcome) -> Trial:
     assert outcome.trial.failure is None
     assert outcome.trial.status == "completed"
     return outcome.trial

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from saved_recordings import saved_at
 
+from loaderbench.errors import UsageError
 from loaderbench.script.run_folders import make_run_folder, write_run_folders
 
 
@@ -26,3 +27,14 @@ def test_commands_that_start_together_have_a_folder_each(tmp_path: Path, monkeyp
     with ThreadPoolExecutor() as pool:
         found = list(pool.map(lambda _: make_run_folder("train", None), range(16)))
     assert len(set(found)) == 16
+
+
+@pytest.mark.parametrize("kind", ["file", "link"])
+def test_without_a_place_for_reports_it_is_one_line(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    if kind == "file":
+        Path("reports").touch()
+    else:
+        Path("reports").symlink_to("gone")
+    with pytest.raises(UsageError, match=r"^reports/train-.*: cannot write: "):
+        make_run_folder("train", None)

@@ -17,9 +17,9 @@ from loaderbench.records import (
     TimelinePoint,
     Trial,
 )
-from loaderbench.runner import Outcome
+from loaderbench.runner import TrialOutcome
 from loaderbench.session.listener import Progress
-from loaderbench.session.steps import Session
+from loaderbench.session.session import Session
 from loaderbench.suite import Suite
 
 Rate = Callable[[PlannedTrial], float | None]
@@ -66,11 +66,11 @@ class FakeMeasuring:
         self.asked: list[PlannedTrial] = []
         self.files_alone: int | None = None
 
-    def __call__(self, one: PlannedTrial) -> Outcome:
+    def __call__(self, one: PlannedTrial) -> TrialOutcome:
         self.asked.append(one)
         if self.clock is not None:
             self.clock.now_s += self.takes_s
-        return Outcome(trial_of(one, self.rate(one)), [TimelinePoint(one.id, 0.1, "rss_bytes", 1.0)])
+        return TrialOutcome(trial_of(one, self.rate(one)), [TimelinePoint(one.id, 0.1, "rss_bytes", 1.0)])
 
     def write_copies(self, configs: Sequence[Config]) -> tuple[FormatCopy, ...]:
         """Of a dataset that has none."""
@@ -135,4 +135,4 @@ def session_of(
 def earlier_of(*trials: Trial) -> Any:
     """What an earlier call has left."""
     timeline = Readings([TimelinePoint(trial.id, 0.5, "rss_bytes", 2.0) for trial in trials])
-    return SimpleNamespace(trials={trial.id: trial for trial in trials}, timeline=timeline)
+    return SimpleNamespace(trials={trial.id: trial for trial in trials}, readings=timeline)

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from fakes import Clock, FakeMeasuring, planned, session_of, suite, trial_of
 
-from loaderbench.records import Config, PlannedTrial, Trial
+from loaderbench.records import Config, PlannedTrial, TimeSlices, Trial
 from loaderbench.session import final
 from loaderbench.session.final import SEPARATED, TIED, TOO_FEW_ROUNDS, measure_final
-from loaderbench.session.steps import Session, measure_sweep
+from loaderbench.session.session import Session
+from loaderbench.session.sweep import measure_sweep
 from loaderbench.statistics.choice import choose_best
 from loaderbench.statistics.configurations import summarise
 
@@ -108,8 +109,9 @@ def chosen(finals: dict[tuple[int, int], tuple[float, ...]]) -> tuple[Config, st
     for role, rates in (("sweep", SWEEP), ("final", finals)):
         for (batch, workers), found in rates.items():
             config: Config = {"batch_size": batch, "num_workers": workers}
+            slices = TimeSlices(count=4, batches=40, samples=400, seconds=1.0) if role == "final" else None
             of_it = (planned(f"{role}{n}-{workers}", config, n, role=role) for n in range(1, 1 + len(found)))
-            trials[role] += [trial_of(one, rate) for one, rate in zip(of_it, found, strict=True)]
+            trials[role] += [trial_of(one, rate, time_slices=slices) for one, rate in zip(of_it, found, strict=True)]
     configs = [{"batch_size": batch, "num_workers": workers} for batch, workers in SWEEP]
     found = summarise(configs, trials["sweep"], finals=trials["final"])
     assert [len(one.trials) for one in found] == [3, 3], "a configuration's own rates are those of the sweep"

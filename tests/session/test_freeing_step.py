@@ -11,8 +11,8 @@ from fakes import Clock, FakeMeasuring, planned, session_of, suite, trial_of
 from loaderbench.plan import FREED_ROUNDS, FREED_S
 from loaderbench.records import Config, PlannedTrial, StageCost, Trial
 from loaderbench.session import freeing
-from loaderbench.session.freeing import KEEPS_UP, NO_TIME, OWN_LOADER, SWITCHED_OFF, measure_bottlenecks
-from loaderbench.session.steps import Session
+from loaderbench.session.freeing import KEEPS_UP, NO_TIME, OWN_LOADER, measure_bottlenecks
+from loaderbench.session.session import NO_VERIFY, Session
 
 BEST: Config = {"num_workers": 2}
 STAGES = ("decode", "transport", "transform", "collate")
@@ -99,7 +99,7 @@ def test_a_budget_leaves_most_of_its_rest_to_fixes(unsliced_clock: Clock) -> Non
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"verify": False}, SWITCHED_OFF),
+        ({"verify": False}, NO_VERIFY),
         ({"bound": "compute"}, KEEPS_UP),
         ({"partial": "interrupted"}, "incomplete sweep: interrupted"),
         ({"subject": None}, "nothing was measured"),

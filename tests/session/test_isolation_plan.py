@@ -9,7 +9,7 @@ import pytest
 from fakes import Clock, FakeMeasuring, Notes, plan_of, planned, session_of, suite, trial_of
 
 from loaderbench.records import Config, Trial
-from loaderbench.session import steps
+from loaderbench.session import sweep as sweep_step
 from loaderbench.session.isolation import IsolationPlan, IsolationPlanner, measure_isolation
 
 CONFIG: Config = {"num_workers": 2}
@@ -138,7 +138,7 @@ def test_without_a_cold_run_the_sweep_is_the_loader_alone(consumer: str, cache: 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
-    monkeypatch.setattr(steps.time, "monotonic", found)
+    monkeypatch.setattr(sweep_step.time, "monotonic", found)
     return found
 
 

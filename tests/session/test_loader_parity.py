@@ -15,7 +15,7 @@ from loaderbench.session.verifying import RemedyStep
 from loaderbench.suite import load_suite
 
 
-class Measuring:
+class TrialMeasurer:
     """Compares nothing, and remembers what it was asked."""
 
     def __init__(self, refused: str = "") -> None:
@@ -33,7 +33,7 @@ def plan_of(folder: Path, sweep: str) -> Any:
 
 
 def test_each_loader_of_a_sweep_is_compared_with_torch_s(tmp_path: Path) -> None:
-    measuring: Any = Measuring()
+    measuring: Any = TrialMeasurer()
     sweep = "{loader: [threads, torch, spdl], threads: [1, 2], num_workers: [0, 1]}"
     found = compare_batches(plan_of(tmp_path, sweep), measuring)
     assert [(one.loader, one.against) for one in found] == [("threads", "torch"), ("spdl", "torch")]
@@ -43,14 +43,14 @@ def test_each_loader_of_a_sweep_is_compared_with_torch_s(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("sweep", ["{num_workers: [0, 1]}", "{loader: [threads], threads: [1, 2]}"])
 def test_one_loader_is_compared_with_nothing(sweep: str, tmp_path: Path) -> None:
-    measuring: Any = Measuring()
+    measuring: Any = TrialMeasurer()
     assert compare_batches(plan_of(tmp_path, sweep), measuring) == ()
     assert measuring.asked == []
 
 
 @pytest.mark.parametrize("refused", ["", "labels: 3 of 64 differ"])
 def test_a_fix_that_is_another_loader_is_tried_only_where_its_batches_are_the_same(refused: str) -> None:
-    measuring = Measuring(refused)
+    measuring = TrialMeasurer(refused)
     step = object.__new__(RemedyStep)
     step._session = SimpleNamespace(measuring=measuring)  # type: ignore[assignment]
     step._found = SimpleNamespace(parity=())  # type: ignore[assignment]

@@ -13,7 +13,7 @@ from loaderbench.datasets import Inputs, pixels, presized
 from loaderbench.datasets.image_folder import MOST_COPIES
 from loaderbench.records import IDENTICAL, DatasetSummary, PixelChange
 from loaderbench.runner import TrialOrder
-from loaderbench.session.measuring import Measuring, may_use_device
+from loaderbench.session.measuring import TrialMeasurer, may_use_device
 from loaderbench.suite import load_suite
 
 FILES = tuple((f"{number}.jpg", number % 3) for number in range(5_000))
@@ -64,7 +64,7 @@ def measure(
     (tmp_path / "s.yaml").write_text(text)
     runner: Any = FakeRunner()
     rest: dict[str, Any] = {"store": FakeStore(), "listener": Notes()}
-    made = Measuring(
+    made = TrialMeasurer(
         None,
         runner,
         load_suite(tmp_path / "s.yaml"),

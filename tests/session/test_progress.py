@@ -13,11 +13,11 @@ from hypothesis import given, strategies as st
 
 from loaderbench.plan import Plan
 from loaderbench.records import PlannedTrial, Trial
-from loaderbench.session import Silent, run, steps, time_slicing
+from loaderbench.session import Silent, run, sweep as sweep_step, time_slicing
 from loaderbench.session.final import measure_final
 from loaderbench.session.isolation import measure_isolation
 from loaderbench.session.listener import Progress
-from loaderbench.session.steps import measure_sweep
+from loaderbench.session.sweep import measure_sweep
 from loaderbench.session.time_left import TimeLeft, mean_trial_s, sweep_left_s
 
 PLAN = replace(
@@ -29,7 +29,7 @@ ZERO, TWO = PLAN.configurations
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
-    monkeypatch.setattr(steps.time, "monotonic", found)
+    monkeypatch.setattr(sweep_step.time, "monotonic", found)
     return found
 
 
@@ -153,7 +153,7 @@ def test_the_time_left_of_any_run_only_shrinks(
     """Sweep, final and isolation runs as a session measures them, and fixes until their time is up."""
     with pytest.MonkeyPatch.context() as patch:
         clock = Clock()
-        patch.setattr(steps.time, "monotonic", clock)
+        patch.setattr(sweep_step.time, "monotonic", clock)
         measure = {"rounds": rounds, "budget": budget, "verify": verify, "strategy": strategy}
         session = _session(clock, suite(sweep={"num_workers": [*range(workers)]}, measure=measure), took_s, rates)
         patch.setattr(time_slicing.proc, "available", lambda: False)

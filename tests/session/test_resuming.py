@@ -174,7 +174,7 @@ def test_completed_trials_of_the_sweep_are_kept_with_their_readings_and_no_other
         earlier = read_earlier(place)
         assert earlier.folder == tmp_path
         assert list(earlier.trials) == ["r1-c00", "r1-aa"]
-        assert earlier.timeline.trials == ("r1-c00", "r1-aa")
+        assert earlier.readings.trials == ("r1-c00", "r1-aa")
 
 
 def test_failures_on_which_an_adaptive_sweep_decided_are_kept_too(left: Any, tmp_path: Path, monkeypatch: Any) -> None:

@@ -103,7 +103,7 @@ class FakeSession(SimpleNamespace):
     """What the steps of a run are given."""
 
     def __init__(self, made: Any, measuring: Any, *, store: Any, listener: Any, earlier: Any) -> None:
-        found = SimpleNamespace(timeline=None, stopped_by=None, late_signals=[], why_partial=None, trials=[])
+        found = SimpleNamespace(readings=None, stopped_by=None, late_signals=[], why_partial=None, trials=[])
         plan = SimpleNamespace(configurations=("all",), isolation_trials=1, verify_s=0.0)
         so_far = {"so_far": lambda: "so far", "provisional": lambda after: f"provisional after {after}"}
         super().__init__(found=found, plan=plan, measuring=measuring, store=store, listener=listener, **so_far)
@@ -130,7 +130,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         "Store": FakeStore,
         "TrialServer": lambda: server,
         "TrialRunner": lambda *_: None,
-        "Measuring": lambda *_, **__: MEASURING,
+        "TrialMeasurer": lambda *_, **__: MEASURING,
         "Session": FakeSession,
         "find_conditions": lambda *_: made,
         "conclude": lambda measured: measured,
@@ -219,7 +219,7 @@ def test_a_run_that_goes_on_keeps_its_trials_where_nothing_has_changed(
     taken: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = trial_of(planned("r1-c00"))
-    earlier = SimpleNamespace(folder=Path("left"), record=LEFT, trials={kept.id: kept}, timeline=None)
+    earlier = SimpleNamespace(folder=Path("left"), record=LEFT, trials={kept.id: kept}, readings=None)
     monkeypatch.setattr(running, "read_earlier", lambda _: earlier)
     run_suite(loaded(), None, None, Path("left"))
     assert taken[:4] == ["store left again", "warm up", "refuse changes", "copies of all"]
@@ -249,7 +249,7 @@ def test_a_signal_that_came_too_late_to_end_anything_is_told(taken: list[str], m
 def test_a_run_that_cannot_begin_leaves_no_folder_unless_it_was_there(
     taken: list[str], monkeypatch: pytest.MonkeyPatch, goes_on: bool
 ) -> None:
-    earlier = SimpleNamespace(folder=Path("left"), record=LEFT, trials={}, timeline=None)
+    earlier = SimpleNamespace(folder=Path("left"), record=LEFT, trials={}, readings=None)
     monkeypatch.setattr(running, "read_earlier", lambda _: earlier)
     monkeypatch.setattr(running, "find_conditions", step("look", UsageError("no")))
     with pytest.raises(UsageError):

@@ -11,7 +11,7 @@ from fakes import Clock, FakeMeasuring, session_of, suite
 
 from loaderbench.errors import UsageError
 from loaderbench.records import Config, PlannedTrial, SideBySide, Version
-from loaderbench.session import side_by_side, steps, time_left
+from loaderbench.session import session as session_module, side_by_side, time_left
 from loaderbench.session.listener import Silent
 from loaderbench.session.side_by_side import MOST_CONFIGS, Pairs, _configs
 from loaderbench.statistics.gates import parse_gate
@@ -44,7 +44,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[SideBySide,
         rate: Rate, *gates: str, budget_s: float = 180.0, configs: tuple[Config, ...] = (TWO,)
     ) -> tuple[SideBySide, list[PlannedTrial]]:
         clock = Clock()
-        for module in (side_by_side, steps, time_left):
+        for module in (side_by_side, session_module, time_left):
             monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=clock))
         measuring = FakeMeasuring(rate, clock, PAIR_S / 2)
         session: Any = session_of(measuring, suite())

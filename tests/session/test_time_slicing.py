@@ -16,7 +16,7 @@ from loaderbench.runner import TrialRunner, TrialServer
 from loaderbench.session import time_slicing
 from loaderbench.session.conditions import prepare_inputs
 from loaderbench.session.listener import Silent
-from loaderbench.session.measuring import Measuring
+from loaderbench.session.measuring import TrialMeasurer
 from loaderbench.session.time_slicing import SlicedRounds
 from loaderbench.store import Store
 from loaderbench.suite import load_suite
@@ -69,7 +69,7 @@ def run(tmp_path: Path) -> Run:
     runner = TrialRunner(server, describe_machine(server.method, (), {}))
     store = Store(tmp_path / "run")
     inputs = prepare_inputs(loaded, Silent())
-    measure = Measuring(server, runner, loaded, inputs, consumer="none", store=store, listener=Silent())
+    measure = TrialMeasurer(server, runner, loaded, inputs, consumer="none", store=store, listener=Silent())
     rounds = SlicedRounds(measure)
     counts: list[int] = []
 

@@ -15,10 +15,10 @@ from loaderbench.errors import MissingError, Terminated
 from loaderbench.plan import DEVICE_START_S, FIRST_CHILD_S, MOST_VERIFY_S, Plan
 from loaderbench.records import IDENTICAL, Candidate, Config, FormatCopy, PixelChange, PlannedTrial, Trial
 from loaderbench.session import verifying
+from loaderbench.session.session import NO_VERIFY
 from loaderbench.session.verifying import (
     CALLS_FOR_NONE,
     MOST_OF_PLAN,
-    NOT_ASKED,
     RemedyStep,
     Verifier,
     try_remedies,
@@ -209,7 +209,7 @@ def test_a_session_tries_remedies_and_keeps_their_trials(session: Any) -> None:
     ("changed", "why"),
     [
         ({"why_partial": "a budget"}, "incomplete sweep: a budget"),
-        ({"verify": False}, NOT_ASKED),
+        ({"verify": False}, NO_VERIFY),
         ({"subject": None}, "nothing was measured"),
     ],
 )

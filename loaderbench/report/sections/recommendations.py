@@ -40,7 +40,7 @@ from loaderbench.report.view import View
 _BADGES = {
     "measured": "Measured with and without the change, in paired rounds.",
     "predicted": "Predicted from the costs measured in this run; not run.",
-    "heuristic": "Advice for this cause; neither measured nor predicted in this run.",
+    "heuristic": "Advice for this cause; not measured in this run.",
 }
 _HEADINGS = {
     "measured": "Measured in this run",

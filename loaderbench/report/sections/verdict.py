@@ -39,7 +39,7 @@ class NextStep:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding(Block):
+class VerdictBlock(Block):
     """The one finding that explains the run.
 
     `headline` is its line, `reached` what was measured and wanted, `why` the evidence for the cause. `doubts` are the
@@ -94,7 +94,7 @@ def finding(view: View) -> Section:
     """What bounds the run, and how sure that is."""
     found = view.run.verdict
     lines = _lines(found)
-    block = Finding(
+    block = VerdictBlock(
         headline=words.sentence(str(found)),
         reached=(
             *_loader(view),

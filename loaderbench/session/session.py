@@ -1,14 +1,12 @@
-"""A run under way: what it has, what ends it early, and its first step, the sweep."""
+"""A run in progress: what it is made under, what it has, and what ends it early."""
 
 from __future__ import annotations
 
 import math
 import signal
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Literal
 
 from loaderbench.errors import Terminated
@@ -26,27 +24,25 @@ from loaderbench.records import (
     Trial,
     Verification,
 )
-from loaderbench.runner import Outcome, not_tried
-from loaderbench.search import Adaptive, Grid
+from loaderbench.runner import TrialOutcome, not_tried
 from loaderbench.session.conditions import Conditions
 from loaderbench.session.listener import Listener, Progress
-from loaderbench.session.measuring import Measuring, consumer_for
-from loaderbench.session.parity import why_refused
+from loaderbench.session.measuring import TrialMeasurer, consumer_for
 from loaderbench.session.resuming import Earlier
 from loaderbench.session.signals import put_off_signals
-from loaderbench.session.time_left import TimeLeft, mean_trial_s
+from loaderbench.session.time_left import TimeLeft
 from loaderbench.session.time_slicing import SlicedRounds
 from loaderbench.store import Store
-from loaderbench.suite.batch_bytes import prefetched_bytes
 
 Step = Literal["sweep", "final", "isolation", "freed", "remedies", "pairs"]
 
 LATER_STEPS = ("final", "isolation", "bottlenecks", "verification")
+NO_VERIFY = "turned off by --no-verify"
 ALL_FAILED = "every trial of the first round failed; later rounds were skipped"
 
 
 @dataclass
-class Measurements:
+class RunSoFar:
     """What a run has so far. `why_partial` says why it is not complete; `stopped_by` the signal that ended it.
 
     `remarks` are further notes, by what they are about. `late_signals` came when nothing was left to measure.
@@ -54,7 +50,7 @@ class Measurements:
     """
 
     trials: list[Trial] = field(default_factory=list)
-    timeline: Readings = field(default_factory=Readings)
+    readings: Readings = field(default_factory=Readings)
     dropped: tuple[Dropped, ...] = ()
     final: Final | None = None
     parity: tuple[Parity, ...] = ()
@@ -89,15 +85,15 @@ class Session:
     def __init__(
         self,
         conditions: Conditions,
-        measure: Measuring,
+        measuring: TrialMeasurer,
         *,
         store: Store,
         listener: Listener,
         earlier: Earlier | None = None,
     ) -> None:
-        self.conditions, self.plan, self.measuring = conditions, conditions.plan, measure
+        self.conditions, self.plan, self.measuring = conditions, conditions.plan, measuring
         self.store, self.listener = store, listener
-        self.found = Measurements(timeline=earlier.timeline if earlier else Readings())
+        self.found = RunSoFar(readings=earlier.readings if earlier else Readings())
         self.step: Step = "sweep"
         self.began_s = time.monotonic()
         self.budget_s = conditions.loaded.suite.measure.budget
@@ -140,7 +136,7 @@ class Session:
     ) -> None:
         """Measure a round of trials and keep them; the listener hears of each one's start and end."""
 
-        def keep(outcome: Outcome) -> None:
+        def keep(outcome: TrialOutcome) -> None:
             self.listener.trial_ended(self.keep(outcome), progress())
 
         rounds.run(planned, lambda one: self.listener.trial_started(one, progress()), keep)
@@ -160,15 +156,20 @@ class Session:
 
     def leave_out(self, planned: PlannedTrial, why: str) -> Trial:
         """Keep a record that a trial was not tried, and why; it costs no time."""
-        return self.keep(Outcome(not_tried(planned, why, consumer_for(planned, self.conditions.consumer)), []))
+        return self.keep(TrialOutcome(not_tried(planned, why, consumer_for(planned, self.conditions.consumer)), []))
 
-    def keep(self, outcome: Outcome) -> Trial:
+    def keep(self, outcome: TrialOutcome) -> Trial:
         """Keep what came of a trial."""
         self.found.trials.append(outcome.trial)  # first: a signal may come at any moment, and run.json is written after
-        self.found.timeline.extend(outcome.timeline)
-        self.found.timeline.keep_batches(outcome.trial.id, outcome.batches)
+        self.found.readings.extend(outcome.timeline)
+        self.found.readings.keep_batches(outcome.trial.id, outcome.batches)
         self.store.append(outcome.trial)
         return outcome.trial
+
+    @property
+    def why_no_later_step(self) -> str:
+        """Why nothing is measured after the sweep; empty where something is."""
+        return "" if self.found.why_partial is None else f"incomplete sweep: {self.found.why_partial}"
 
     @property
     def sweep_until_s(self) -> float:
@@ -211,10 +212,11 @@ class Session:
         done, of = len(self.found.of("sweep", "twin", "ab")), self.plan.trials
         if self.step == "sweep" and not self.plan.is_adaptive and done <= of:
             return f"interrupted after {done} of {of} trials"
-        return f"interrupted after {_trials(done)}"  # a gate asks for rounds that were not planned
+        return f"interrupted after {trials_counted(done)}"  # a gate asks for rounds that were not planned
 
 
-def _trials(count: int) -> str:
+def trials_counted(count: int) -> str:
+    """`1 trial`, `2 trials`."""
     return f"{count} trial{'' if count == 1 else 's'}"
 
 
@@ -229,67 +231,3 @@ def _of_two_versions(measured: Measured, found: SideBySide) -> Measured:
         trials=2 * rounds * len(found.configs),
     )
     return replace(measured, kind="ab", plan=plan, side_by_side=found)
-
-
-def measure_sweep(session: Session, round_ended: Callable[[str], None] = lambda _: None) -> None:
-    """Round after round, as the plan's strategy proposes; `round_ended` hears of each one but the last: `round 1 of 3`.
-
-    An adaptive sweep that its budget ends is complete where a configuration has rounds enough to win.
-    """
-    found, plan = session.found, session.plan
-    search = (Adaptive if plan.is_adaptive else Grid)(plan, partial(prefetched_bytes, session.conditions.loaded.suite))
-    round_, is_late = 0, False
-    while found.why_partial is None and not is_late:
-        proposed = search.next_round(session.of_sweep(), _room(session))
-        if not proposed:
-            break
-        round_, is_late = proposed[0].round, _measure_round(session, search, proposed)
-        found.dropped = search.dropped(session.of_sweep(), _why_short(session))
-        if not is_late and round_ < plan.rounds:
-            round_ended(f"round {round_} of {plan.rounds}")
-        if not is_late and plan.rounds > 1 and not any(trial.status == "completed" for trial in found.trials):
-            found.why_partial = ALL_FAILED
-    if is_late:
-        session.take_over_earlier()
-    cut_short = is_late or (session.budget_s is not None and round_ < plan.fewest_rounds)
-    if found.why_partial is None and cut_short and not _names_a_winner(session):
-        done = len(found.of("sweep", "twin"))
-        found.why_partial = f"{session.budget_used_up} was used up after {_trials(done)}"
-
-
-def _measure_round(session: Session, search: Grid, proposed: Sequence[PlannedTrial]) -> bool:
-    """Measure these trials; whether time was up before the last of them."""
-    found, going_on = session.found, [planned.config for planned in proposed if planned.role == "sweep"]
-
-    def progress() -> Progress:
-        return session.time_left.in_sweep(found.of("sweep", "twin"), going_on)
-
-    for planned in proposed:
-        done = found.of("sweep", "twin")
-        trial = session.from_earlier(planned)
-        expected_s = mean_trial_s(done, session.plan.trial_s)
-        if trial is None and time.monotonic() + expected_s > session.sweep_until_s:
-            return True
-        session.listener.trial_started(planned, progress())
-        if trial is None:
-            why_not = why_refused(planned.config, found.parity) or search.why_not(planned, done)
-            trial = session.measure(planned) if why_not is None else session.leave_out(planned, why_not)
-        session.listener.trial_ended(trial, progress())
-    return False
-
-
-def _why_short(session: Session) -> str:
-    return "" if session.budget_s is None else f"{session.budget_used_up} left no time for it"
-
-
-def _room(session: Session) -> float:
-    """How many trials the sweep has time for."""
-    each_s = mean_trial_s(session.found.of("sweep", "twin"), session.plan.trial_s)
-    return (session.sweep_until_s - time.monotonic()) / each_s
-
-
-def _names_a_winner(session: Session) -> bool:
-    """Whether an adaptive sweep has measured a configuration in rounds enough; a grid has to measure all of them."""
-    sweep = [trial for trial in session.found.of("sweep") if trial.status == "completed"]
-    rounds = Counter(tuple(trial.config.items()) for trial in sweep)
-    return session.plan.is_adaptive and max(rounds.values(), default=0) >= session.plan.fewest_rounds

@@ -13,7 +13,7 @@ from loaderbench.statistics.intervals import mean_interval
 NOT_COPIED = "no isolation run copied batches to a GPU"
 
 
-def with_copies(found: Isolation, runs: Sequence[Trial], loader: Mapping[str, Any]) -> Isolation:
+def with_bandwidth(found: Isolation, runs: Sequence[Trial], loader: Mapping[str, Any]) -> Isolation:
     """The same isolation runs with the bandwidth of their copies, or why it is not known. `loader` is fixed."""
     replays = [trial for trial in runs if trial.isolation == "replay_host"]
     alone = next(run for run in found.runs if run.name == "replay_device")

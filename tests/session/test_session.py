@@ -11,10 +11,11 @@ from fakes import Clock, FakeMeasuring, Notes, earlier_of, planned, session_of, 
 
 from loaderbench.errors import Terminated
 from loaderbench.records import PlannedTrial, Verification
-from loaderbench.runner import Outcome
+from loaderbench.runner import TrialOutcome
 from loaderbench.search.grid import BRIEF_HANG_S
-from loaderbench.session import steps
-from loaderbench.session.steps import ALL_FAILED, LATER_STEPS, measure_sweep
+from loaderbench.session import sweep as sweep_step
+from loaderbench.session.session import ALL_FAILED, LATER_STEPS
+from loaderbench.session.sweep import measure_sweep
 
 TARGET = {"kind": "target", "target": "mine:data"}
 
@@ -22,7 +23,7 @@ TARGET = {"kind": "target", "target": "mine:data"}
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
-    monkeypatch.setattr(steps.time, "monotonic", found)
+    monkeypatch.setattr(sweep_step.time, "monotonic", found)
     return found
 
 
@@ -45,7 +46,7 @@ def test_every_configuration_is_measured_in_every_round_and_each_trial_is_kept_a
     assert [name for name, _ in notes.started] == names == [name for name, _ in notes.ended]
     assert [progress.done for _, progress in notes.started] == [0, 1, 2, 3]
     assert [progress.done for _, progress in notes.ended] == [1, 2, 3, 4]
-    assert len(session.found.timeline) == 4
+    assert len(session.found.readings) == 4
     assert (session.found.why_partial, session.step) == (None, "sweep")
 
 
@@ -121,7 +122,7 @@ class HangsWithWorkers(FakeMeasuring):
         super().__init__(lambda one: None if one.config["num_workers"] else 100.0)
         self.hang_s = hang_s
 
-    def __call__(self, one: PlannedTrial) -> Outcome:
+    def __call__(self, one: PlannedTrial) -> TrialOutcome:
         outcome = super().__call__(one)
         return replace(outcome, trial=replace(outcome.trial, duration_s=self.hang_s))
 
@@ -157,7 +158,7 @@ def test_what_an_earlier_call_measured_is_not_measured_again() -> None:
     rates = {trial.id: trial.samples_per_s for trial in again.found.trials}
     assert (rates[one.id], rates["r1-c01"]) == (77.0, 100.0)
     assert one.id not in [trial.id for trial in notes.kept]
-    assert len(again.found.timeline) == 5
+    assert len(again.found.readings) == 5
     assert len(notes.ended) == 4
 
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from loaderbench.diagnosis.copies import NOT_COPIED, with_copies
+from loaderbench.diagnosis.copy_bandwidth import NOT_COPIED, with_bandwidth
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.diagnosis.isolation import describe_isolation, with_copy
+from loaderbench.diagnosis.isolation import describe_isolation, with_exposed_copy
 from loaderbench.diagnosis.subject import Subject
 from loaderbench.diagnosis.verdict import decide
 from loaderbench.records import Config, CopySpeed, GpuUse, Interval, Isolation, IsolationName, Trial
@@ -50,7 +50,7 @@ def isolated(*uses: GpuUse, copy_s: float = 0.010, on_device: bool = True) -> Is
     whole = [trial(None, number, 0.041 + copy_s) for number in range(1, len(uses) + 1)]
     found, why = describe_isolation(whole, runs, left_out={}, consumer="model", demand=None, cache="warm")
     assert found, why
-    return with_copies(found, runs, {"pin_memory": False})
+    return with_bandwidth(found, runs, {"pin_memory": False})
 
 
 def test_the_process_is_the_unit_and_the_gpu_alone_says_what_is_wanted() -> None:
@@ -80,7 +80,7 @@ def test_what_is_not_known_has_a_reason() -> None:
 
 def test_a_transfer_bound_verdict_names_both_rates_and_what_the_gpu_takes() -> None:
     found = isolated(use(24.0, 6.0), use(24.0, 6.0), use(24.0, 6.0))
-    facts = with_copy(Facts(workers=2, cpus=4, cpus_online=4, wait_share=0.01), found)
+    facts = with_exposed_copy(Facts(workers=2, cpus=4, cpus_online=4, wait_share=0.01), found)
     subject = Subject(CONFIG, Interval(2_000.0, 1_990.0, 2_010.0), Interval(0.01, 0.005, 0.015), True, facts)
     verdict = decide(subject, "model", None, 0)
     assert verdict.bound == "transfer"

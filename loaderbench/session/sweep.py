@@ -1,0 +1,80 @@
+"""The first step of a run: its sweep, round after round."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from loaderbench.records import PlannedTrial
+from loaderbench.search import Adaptive, Grid
+from loaderbench.session.listener import Progress
+from loaderbench.session.parity import why_refused
+from loaderbench.session.session import ALL_FAILED, Session, trials_counted
+from loaderbench.session.time_left import mean_trial_s
+from loaderbench.suite.batch_bytes import prefetched_bytes
+
+
+def measure_sweep(session: Session, round_ended: Callable[[str], None] = lambda _: None) -> None:
+    """Round after round, as the plan's strategy proposes; `round_ended` hears of each one but the last: `round 1 of 3`.
+
+    An adaptive sweep that its budget ends is complete where a configuration has rounds enough to win.
+    """
+    found, plan = session.found, session.plan
+    search = (Adaptive if plan.is_adaptive else Grid)(plan, partial(prefetched_bytes, session.conditions.loaded.suite))
+    round_, is_late = 0, False
+    while found.why_partial is None and not is_late:
+        proposed = search.next_round(session.of_sweep(), _room(session))
+        if not proposed:
+            break
+        round_, is_late = proposed[0].round, _measure_round(session, search, proposed)
+        found.dropped = search.dropped(session.of_sweep(), _why_short(session))
+        if not is_late and round_ < plan.rounds:
+            round_ended(f"round {round_} of {plan.rounds}")
+        if not is_late and plan.rounds > 1 and not any(trial.status == "completed" for trial in found.trials):
+            found.why_partial = ALL_FAILED
+    if is_late:
+        session.take_over_earlier()
+    cut_short = is_late or (session.budget_s is not None and round_ < plan.fewest_rounds)
+    if found.why_partial is None and cut_short and not _names_a_winner(session):
+        done = len(found.of("sweep", "twin"))
+        found.why_partial = f"{session.budget_used_up} was used up after {trials_counted(done)}"
+
+
+def _measure_round(session: Session, search: Grid, proposed: Sequence[PlannedTrial]) -> bool:
+    """Measure these trials; whether time was up before the last of them."""
+    found, going_on = session.found, [planned.config for planned in proposed if planned.role == "sweep"]
+
+    def progress() -> Progress:
+        return session.time_left.in_sweep(found.of("sweep", "twin"), going_on)
+
+    for planned in proposed:
+        done = found.of("sweep", "twin")
+        trial = session.from_earlier(planned)
+        expected_s = mean_trial_s(done, session.plan.trial_s)
+        if trial is None and time.monotonic() + expected_s > session.sweep_until_s:
+            return True
+        session.listener.trial_started(planned, progress())
+        if trial is None:
+            why_not = why_refused(planned.config, found.parity) or search.why_not(planned, done)
+            trial = session.measure(planned) if why_not is None else session.leave_out(planned, why_not)
+        session.listener.trial_ended(trial, progress())
+    return False
+
+
+def _why_short(session: Session) -> str:
+    return "" if session.budget_s is None else f"{session.budget_used_up} left no time for it"
+
+
+def _room(session: Session) -> float:
+    """How many trials the sweep has time for."""
+    each_s = mean_trial_s(session.found.of("sweep", "twin"), session.plan.trial_s)
+    return (session.sweep_until_s - time.monotonic()) / each_s
+
+
+def _names_a_winner(session: Session) -> bool:
+    """Whether an adaptive sweep has measured a configuration in rounds enough; a grid has to measure all of them."""
+    sweep = [trial for trial in session.found.of("sweep") if trial.status == "completed"]
+    rounds = Counter(tuple(trial.config.items()) for trial in sweep)
+    return session.plan.is_adaptive and max(rounds.values(), default=0) >= session.plan.fewest_rounds
