@@ -13,7 +13,7 @@ from loaderbench.records import PlannedTrial, Trial
 from loaderbench.runner import TrialRunner, TrialServer
 from loaderbench.session.conditions import prepare_inputs
 from loaderbench.session.listener import Silent
-from loaderbench.session.measuring import Measuring
+from loaderbench.session.measuring import TrialMeasurer
 from loaderbench.session.time_slicing import SlicedRounds
 from loaderbench.store import Store
 from loaderbench.suite import load_suite
@@ -22,7 +22,7 @@ from loaderbench.suite import load_suite
 class Trials:
     """Measures rounds of planned trials of one suite, as a run tries remedies, or makes stages free."""
 
-    def __init__(self, measure: Measuring, seconds: float | None = None) -> None:
+    def __init__(self, measure: TrialMeasurer, seconds: float | None = None) -> None:
         self._paired = SlicedRounds(measure, seconds=seconds)
 
     def run(self, planned: Sequence[PlannedTrial]) -> list[Trial]:
@@ -46,7 +46,7 @@ def trials_of(suite: Path, *, seconds: float | None = None, freeing: Freeing | N
     with TemporaryDirectory() as folder:
         store = Store(Path(folder) / "trials")
         try:
-            measure = Measuring(server, runner, loaded, inputs, consumer="none", store=store, listener=Silent())
+            measure = TrialMeasurer(server, runner, loaded, inputs, consumer="none", store=store, listener=Silent())
             measure.freeing = freeing
             yield Trials(measure, seconds)
         finally:
