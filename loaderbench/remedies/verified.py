@@ -220,7 +220,7 @@ _STARTS = {"batch_size", "num_workers"}
 
 
 def with_start_caveat(advice: Recommendation, findings: Findings) -> Recommendation:
-    """The recommendation with a caveat if epochs lose much time at their start, which endless trials exclude."""
+    """The recommendation with a caveat if epochs lose much time at their start that its trials exclude."""
     if advice.status != "open" or advice.basis != "measured" or not _STARTS & set(advice.change):
         return advice
     start = _start(advice, findings)
@@ -237,6 +237,6 @@ def _start(advice: Recommendation, findings: Findings) -> EpochCost | None:
     changed = [
         trial
         for trial in (*findings.trials, *findings.remedy_trials)
-        if trial.id in advice.trials and advice.change.items() <= trial.config.items()
+        if trial.id in advice.trials and advice.change.items() <= trial.config.items() and not trial.epoch_ends
     ]
     return next((cost for cost in epoch_costs(changed, findings.loader) if cost.name == "first_batch"), None)

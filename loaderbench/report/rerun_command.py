@@ -73,7 +73,7 @@ def _as_yaml(value: Scalar) -> str:
 
 def _command(run: RunRecord, swept: Mapping[str, Sequence[Scalar]], rounds: int) -> str | None:
     file = run.suite_file or f"{run.name}.yaml"
-    if not _PLAIN_FILE.fullmatch(file):
+    if not _PLAIN_FILE.fullmatch(file) or Path(file).suffix == ".py":  # `tune` measures the loader of a script
         return None
     values = (f"{axis}={','.join(map(_as_yaml, found))}" for axis, found in swept.items())
     parts = ["loaderbench", "run", file, *_data(run), *(word for value in values for word in ("-P", value))]

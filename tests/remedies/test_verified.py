@@ -181,11 +181,16 @@ def test_one_change_from_the_baseline_has_one_card() -> None:
     assert [answer.id for answer in recommend(findings) if answer.basis == "measured"] == ["faster_decoder"]
 
 
-@pytest.mark.parametrize(("samples", "warned"), [(240, True), (240_000, False), (None, False)])
-def test_where_epochs_are_short_the_card_says_what_each_loses_at_its_start(samples: int | None, warned: bool) -> None:
+@pytest.mark.parametrize(
+    ("samples", "ends", "warned"), [(240, 0, True), (240, 3, False), (240_000, 0, False), (None, 0, False)]
+)
+def test_where_epochs_are_short_the_card_says_what_each_loses_at_its_start(
+    samples: int | None, ends: int, warned: bool
+) -> None:
+    """Trials in which epochs ended include their starts."""
     change: Config = {"num_workers": 4}
     trials = [
-        replace(trial, time_to_first_batch_s=0.4, samples_per_epoch=samples)
+        replace(trial, time_to_first_batch_s=0.4, samples_per_epoch=samples, epoch_ends=ends)
         for trial in pairs(1, [(PRESENT, 400.0), ({**PRESENT, **change}, 800.0)])
     ]
     card = told([tried("more_workers", change)], trials, cause="more_workers")["more_workers"]

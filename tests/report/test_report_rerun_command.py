@@ -60,7 +60,7 @@ def test_a_text_is_read_back_as_the_text_it_was(value: str) -> None:
     assert parse_text(f"[{given}]").value == [value]
 
 
-@pytest.mark.parametrize("name", ["-rf.yaml", "a\nb.yaml", "caf\udce9.yaml"])
+@pytest.mark.parametrize("name", ["-rf.yaml", "a\nb.yaml", "caf\udce9.yaml", "train.py"])
 def test_what_is_no_file_to_type_has_no_command(name: str) -> None:
     assert command_for_configuration(replace(run(), suite_file=name), BASE) is None
 
