@@ -107,7 +107,11 @@ def _main_of(pid: int) -> int:
 def _loop_of(worker: int) -> int:
     """The process whose loop takes a worker's batches: its parent, or that of the server that forked it."""
     above = parent_of(worker)
-    return parent_of(above) if "multiprocessing.forkserver" in command_of(above) else above
+    command, started_by = command_of(above), parent_of(above)
+    is_server = "multiprocessing.forkserver" in command and command != command_of(
+        started_by
+    )  # what it forks has it, too
+    return started_by if is_server else above
 
 
 def _above_ranks(pid: int) -> int:

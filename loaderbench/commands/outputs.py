@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -58,10 +57,11 @@ def check_outputs(
 
 def _try_to_write(file: Path) -> None:
     """Raise `OSError` where it cannot be written; a command that fails later leaves no empty file."""
-    was_there = os.path.lexists(file)
-    file.open("a").close()
+    target = file.resolve()  # a link stays, wherever it leads
+    was_there = target.exists()
+    target.open("a").close()
     if not was_there:
-        file.unlink()
+        target.unlink()
 
 
 def write_output(flag: str, place: str, text: str) -> None:

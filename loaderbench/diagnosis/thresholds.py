@@ -41,7 +41,8 @@ MOST_OF_A_CPU = 0.5
 """A worker that is the limit uses at least this much of a CPU."""
 
 PART_OF_CPUS = 0.1
-"""On many CPUs, a tenth of those in use counts where the numbers above are smaller: filling less gains too little."""
+"""On many CPUs, a tenth counts where the numbers above are smaller, since filling less gains too little: of all CPUs if
+they are to be left for workers, of those in use if others disturb."""
 
 IDLE = 0.4
 """Of the workers' time. Where one of two has all the data, they are idle for 0.5; busy ones were seen up to 0.3."""

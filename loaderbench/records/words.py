@@ -10,6 +10,9 @@ from typing import Any, Literal
 SCHEMA_VERSION = 2
 READABLE_VERSIONS = (1, SCHEMA_VERSION)
 
+OWN_LOADER = "loaderbench.tuning.own_loader:changed_loader"
+"""The target of a suite by which `tune` measures the loader of a script: no other process has it."""
+
 NO_WORKER_PROCESSES = "no worker processes: batches are loaded in the main process"
 """A reason that several parts of a run give."""
 

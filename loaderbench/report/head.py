@@ -8,6 +8,7 @@ from collections import Counter
 from loaderbench.records import Configuration, Environment, RunRecord, Trial
 from loaderbench.report import numbers, words
 from loaderbench.report.model import Fact, State, Text, Tone
+from loaderbench.report.rerun_command import measures_script
 from loaderbench.report.view import View
 
 
@@ -68,7 +69,7 @@ def _of_sweep(run: RunRecord) -> tuple[str, str | None]:
 
 def _how_to_go_on(run: RunRecord) -> str:
     """What to type; the folder is that of the report, which may have been renamed."""
-    if not run.suite_file:
+    if not run.suite_file or measures_script(run):
         return ""
     file = words.plain(shlex.quote(run.suite_file), words.LABEL_LIMIT)
     return f" Resume: loaderbench run {file} --resume FOLDER_OF_THIS_REPORT"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from loaderbench.loaders import LOADER_BACKENDS, own_arguments
 from loaderbench.records import Config, RunRecord, Scalar, format_scalar
+from loaderbench.records.words import OWN_LOADER
 from loaderbench.report import axes, words
 
 _LONGEST = 400  # characters: a longer one nobody types, and a cut one does something else
@@ -40,6 +41,12 @@ def command_for_configuration(run: RunRecord, config: Config) -> str | None:
     if run.kind == "profile":
         return None
     return _command(run, {axis: [value] for axis, value in _taken(run, config).items()}, 1)
+
+
+def measures_script(run: RunRecord) -> bool:
+    """Whether `tune` measured the loader of a script, which no command of `run` can do."""
+    dataset = run.suite.get("dataset")
+    return isinstance(dataset, dict) and dataset.get("target") == OWN_LOADER
 
 
 def _taken(run: RunRecord, config: Config) -> Config:
@@ -73,7 +80,7 @@ def _as_yaml(value: Scalar) -> str:
 
 def _command(run: RunRecord, swept: Mapping[str, Sequence[Scalar]], rounds: int) -> str | None:
     file = run.suite_file or f"{run.name}.yaml"
-    if not _PLAIN_FILE.fullmatch(file) or Path(file).suffix == ".py":  # `tune` measures the loader of a script
+    if not _PLAIN_FILE.fullmatch(file) or measures_script(run):
         return None
     values = (f"{axis}={','.join(map(_as_yaml, found))}" for axis, found in swept.items())
     parts = ["loaderbench", "run", file, *_data(run), *(word for value in values for word in ("-P", value))]

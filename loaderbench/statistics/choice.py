@@ -64,6 +64,10 @@ def describe_baseline(configurations: Sequence[Configuration], config: Config, w
     )
 
 
+_CRITERIA = ("least GPU memory", "smallest batch", "least host memory")
+"""Of two configurations with as many workers."""
+
+
 def _cost(found: Configuration, loader: Mapping[str, Any]) -> tuple[float, ...]:
     batch: Scalar = found.config.get("batch_size", 0)
     return (
@@ -139,9 +143,14 @@ def _among_ties(
     how = f"tied within {_LIMIT}" if close else "that further rounds did not separate"
     if chosen is top:
         return f"Fastest and cheapest of {len(tied)} configs {how}"
-    then = "smallest batch" if chosen.gpu_memory_used_bytes is None else "least GPU memory"
-    cheapest = f"Fewest workers, then {then}, of {len(tied)} configs {how}"
+    cheapest = f"Fewest workers, then {_then(chosen, top)}, of {len(tied)} configs {how}"
     return f"{cheapest}. Fastest estimate: {config_label(top.config)}"
+
+
+def _then(chosen: Configuration, top: Configuration) -> str:
+    """What else makes it cheaper than the fastest, in the order of `_cost`."""
+    costs = zip(_CRITERIA, _cost(chosen, {})[1:], _cost(top, {})[1:], strict=True)
+    return next((name for name, own, its in costs if own != its), _CRITERIA[-1])
 
 
 def _saved(chosen: Configuration, tied: Sequence[Configuration], loader: Mapping[str, Any]) -> list[str]:

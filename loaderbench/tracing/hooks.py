@@ -104,6 +104,9 @@ def _timing() -> Tracer | None:
     return tracer if tracer is not None and tracer.clock.ident == thread() else None
 
 
+_CLASS: Any = vars(object)["__class__"]  # sets the class of an object that passes for another
+
+
 def _in_stage(call: Callable[..., Any], tracer: Tracer, place: int, *args: Any, **kwargs: Any) -> Any:
     tracer.clock.enter(place)
     try:
@@ -143,7 +146,7 @@ def _timed_image(original: Any) -> Callable[..., Any]:
             return original(*args, **kwargs)
         image = _in_stage(original, tracer, tracer.decode, *args, **kwargs)
         with suppress(TypeError):  # of a class that takes no other
-            image.__class__ = _timed_kind(type(image))  # type: ignore[arg-type]
+            _CLASS.__set__(image, _timed_kind(type(image)))  # type: ignore[arg-type]
         return image
 
     return open_image
@@ -151,21 +154,22 @@ def _timed_image(original: Any) -> Callable[..., Any]:
 
 @functools.cache
 def _timed_kind(kind: type) -> type:
-    """The class of an image until it is loaded, or pickled. An attribute of the image would keep it alive."""
+    """The class of an image until it is loaded; it passes for `kind`. An attribute of the image would keep it alive."""
 
     def load(image: Any, *args: Any, **kwargs: Any) -> Any:
-        image.__class__ = kind
+        _CLASS.__set__(image, kind)
         still = _timing()
         if still is None:
             return image.load(*args, **kwargs)
         return _in_stage(image.load, still, still.decode, *args, **kwargs)
 
     def __reduce_ex__(image: Any, protocol: Any) -> Any:  # noqa: N807 - a method of the class
-        image.__class__ = kind
+        load(image)  # as its state does
         return image.__reduce_ex__(protocol)
 
     names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}
-    return type(kind.__name__, (kind,), {"load": load, "__reduce_ex__": __reduce_ex__, **names})
+    members = {"load": load, "__reduce_ex__": __reduce_ex__, "__class__": property(lambda _: kind)}
+    return type(kind.__name__, (kind,), {**members, **names})
 
 
 def _timed_open(original: Any) -> Callable[..., Any]:

@@ -15,8 +15,6 @@ from loaderbench.datasets.target import Target
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
 
-TARGET = "loaderbench.tuning.own_loader:changed_loader"
-
 
 @dataclass(frozen=True)
 class _Own:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from loaderbench.environment import cpus_allotted
 from loaderbench.loaders.torch_loader import worker_ladder
 from loaderbench.records import Scalar
+from loaderbench.records.words import OWN_LOADER
 from loaderbench.suite import LoadedSuite, Suite
 from loaderbench.tracing.loader import start_method_of
-from loaderbench.tuning.own_loader import TARGET, OwnLoader
+from loaderbench.tuning.own_loader import OwnLoader
 
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
@@ -104,7 +105,7 @@ def make_tune_plan(loader: DataLoader[Any], order: TuneOrder) -> TunePlan:
     suite = Suite.model_validate(
         {
             "name": order.name,
-            "dataset": {"kind": "target", "target": TARGET},
+            "dataset": {"kind": "target", "target": OWN_LOADER},
             "loader": fixed,
             "sweep": sweep,
             "baseline": {axis: getattr(loader, axis) for axis in sweep},
@@ -117,7 +118,7 @@ def make_tune_plan(loader: DataLoader[Any], order: TuneOrder) -> TunePlan:
             },
         }
     )
-    own = OwnLoader.model_validate({"kind": "target", "target": TARGET})
+    own = OwnLoader.model_validate({"kind": "target", "target": OWN_LOADER})
     return TunePlan(LoadedSuite(suite.model_copy(update={"dataset": own}), order.script), whole)
 
 

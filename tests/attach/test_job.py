@@ -201,3 +201,19 @@ def test_workers_of_a_fork_server_lead_to_the_process_that_takes_their_batches(s
     assert training.pid == pid
     (worker,) = training.workers()
     assert [one.pid for one in find_trainings(worker)] == [pid]
+
+
+RANKS_OF_A_SERVER = FORKSERVER.replace(
+    "def worker(pipe):", "def worker(pipe):\n    if os.fork():\n        time.sleep(60)", 1
+).replace("import multiprocessing, sys, time", "import multiprocessing, os, sys, time", 1)
+
+
+def test_a_training_that_a_fork_server_started_is_not_the_server(start: Start, tmp_path: Path) -> None:
+    """It has the command of the server, and workers of its own."""
+    (tmp_path / "train.py").write_text(RANKS_OF_A_SERVER)
+    pid = start(sys.executable, str(tmp_path / "train.py"))
+    (training,) = find_trainings(pid)
+    (worker,) = training.workers()
+    assert job.parent_of(worker) == training.pid
+    assert "forkserver" in job.command_of(job.parent_of(training.pid))
+    assert [one.pid for one in find_trainings(worker)] == [training.pid]

@@ -211,7 +211,8 @@ def check_limit(facts: Facts, cause: Cause) -> None:
     if cause.stage in OF_SAMPLES and cause.limit not in waits_on:
         assert idle_meanwhile(facts) < IDLE + 1e-9, "the workers' own work is named, and they have none"
     assert cause.stage != "transport" or facts.workers > 0
-    if cause.stage == "transport" and cause.limit == "cpu" and not cause.is_measured:
+    are_full = free_cpus(facts) < room_for_a_worker(facts)
+    if cause.stage == "transport" and cause.limit == "cpu" and are_full and not cause.is_measured:
         assert made_by(facts) < MOST * (facts.own_cpus or 0.0), "most CPUs make batches, which have no CPU to travel by"
     if cause.stage == "stragglers":
         assert cause.limit == "order" or facts.tail_share >= MOST

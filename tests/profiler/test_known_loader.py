@@ -319,6 +319,7 @@ def test_an_image_is_loaded_pickled_and_copied_as_without_us(tmp_path: Path) -> 
             assert pixels is not None
             sent = pickle.loads(pickle.dumps(Image.open(file)))
             copied = copy.copy(Image.open(file))
+            assert Image.open(file) == Image.open(file)
             image = Image.open(file)
             with image:
                 reds = [one.convert("RGB").getpixel((0, 0)) for one in (image, sent, copied)]

@@ -11,7 +11,9 @@ from blocks import cards, failures
 
 from loaderbench.plan import make_plan
 from loaderbench.records import Config, RunRecord
+from loaderbench.records.words import OWN_LOADER
 from loaderbench.report.document import build_document
+from loaderbench.report.html import render_html
 from loaderbench.report.rerun_command import command_for_change, command_for_configuration
 from loaderbench.suite import Override, Suite, load_suite
 from loaderbench.suite.yaml_text import parse_text
@@ -60,9 +62,18 @@ def test_a_text_is_read_back_as_the_text_it_was(value: str) -> None:
     assert parse_text(f"[{given}]").value == [value]
 
 
-@pytest.mark.parametrize("name", ["-rf.yaml", "a\nb.yaml", "caf\udce9.yaml", "train.py"])
+@pytest.mark.parametrize("name", ["-rf.yaml", "a\nb.yaml", "caf\udce9.yaml"])
 def test_what_is_no_file_to_type_has_no_command(name: str) -> None:
     assert command_for_configuration(replace(run(), suite_file=name), BASE) is None
+
+
+def test_the_loader_of_a_script_that_was_tuned_is_no_suite_to_run() -> None:
+    suite = {"dataset": {"kind": "target", "target": OWN_LOADER}}
+    tuned = replace(run(), suite=suite, suite_file="/home/me/train", complete=False)
+    assert command_for_configuration(tuned, BASE) is None
+    assert command_for_change(tuned, {"num_workers": 2}, BASE) is None
+    assert "--resume" not in render_html(build_document(tuned))
+    assert "--resume" in render_html(build_document(replace(tuned, suite={})))
 
 
 def test_a_loop_of_one_s_own_is_run_by_oneself() -> None:
