@@ -108,10 +108,8 @@ def _loop_of(worker: int) -> int:
     """The process whose loop takes a worker's batches: its parent, or that of the server that forked it."""
     above = parent_of(worker)
     command, started_by = command_of(above), parent_of(above)
-    is_server = "multiprocessing.forkserver" in command and command != command_of(
-        started_by
-    )  # what it forks has it, too
-    return started_by if is_server else above
+    is_forked = command == command_of(started_by)  # by such a server, whose command it has
+    return started_by if "multiprocessing.forkserver" in command and not is_forked else above
 
 
 def _above_ranks(pid: int) -> int:
