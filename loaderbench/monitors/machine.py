@@ -72,7 +72,7 @@ class MachineWatch:
     def why_not(self) -> str:
         """Why `use` is `None`, where it is."""
         if self._began is not None and self._began.busy_s is None:
-            return "the system hides the times of these CPUs, or numbers them in another way"
+            return "/proc is not there, or has no times of these CPUs"
         return "the steady state was too short for the kernel's clock"
 
     def use(self) -> MachineUse | None:

@@ -134,9 +134,9 @@ def test_a_process_that_was_asked_ends_with_whoever_asked(tmp_path: Path) -> Non
     (tmp_path / "lb_asked.py").write_text(ASKED)
     ask = "import lb_asked; from loaderbench.runner import TrialServer as S; S().ask(lb_asked.wait, timeout_s=1000)"
     command, environment = [sys.executable, "-c", ask], quick_server(tmp_path)
-    asking = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True)
-    assert asking.stdout is not None
-    asked = psutil.Process(int(asking.stdout.readline()))
+    asking = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
+    assert asking.stderr is not None
+    asked = psutil.Process(int(asking.stderr.readline()))  # stdout has results only
     asking.kill()
     asking.wait()
     assert psutil.wait_procs([asked], timeout=30)[1] == []

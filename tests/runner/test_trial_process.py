@@ -19,6 +19,7 @@ from loaderbench.environment import describe_machine
 from loaderbench.records import Failure, PlannedTrial
 from loaderbench.runner import Begun, TrialOrder, TrialRunner, TrialServer, trial_process
 from loaderbench.runner.patience import PAUSED_S
+from loaderbench.runner.processes import signal_all
 from loaderbench.runner.protocol import Result
 from loaderbench.runner.trial_process import TrialProcess
 from loaderbench.suite import Suite
@@ -182,7 +183,7 @@ def test_a_pause_counts_only_if_the_trial_ran_on_meanwhile(
     def late(waited: Any, timeout: float) -> Any:
         found = wait(waited, timeout)
         if all_paused:
-            trial_process._signal(process._pids, signal.SIGSTOP)
+            signal_all(process._pids, "SIGSTOP")
         time.sleep(PAUSED_S + 0.5)
         return found
 
