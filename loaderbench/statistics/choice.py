@@ -142,7 +142,9 @@ def _among_ties(
     close = all(ratio is not None and ratio.est >= 1 - PRACTICAL_TIE for ratio in ratios)
     how = f"tied within {_LIMIT}" if close else "that further rounds did not separate"
     if chosen is top:
-        return f"Fastest and cheapest of {len(tied)} configs {how}"
+        shown = [found.samples_per_s.est for found in tied if found.samples_per_s]
+        is_fastest = chosen.samples_per_s is not None and chosen.samples_per_s.est >= max(shown)
+        return f"{'Fastest and cheapest' if is_fastest else 'Cheapest'} of {len(tied)} configs {how}"
     cheapest = f"Fewest workers, then {_then(chosen, top)}, of {len(tied)} configs {how}"
     return f"{cheapest}. Fastest estimate: {config_label(top.config)}"
 

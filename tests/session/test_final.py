@@ -128,6 +128,13 @@ def test_a_noisy_and_costlier_configuration_loses_to_one_that_a_final_did_not_se
     assert "2 configs that further rounds did not separate" in why
 
 
+def test_one_that_only_the_final_puts_first_is_not_called_the_fastest() -> None:
+    """Its printed rate is that of the sweep, below that of another."""
+    config, why = chosen({(64, 2): (800.0, 820.0), (64, 4): (640.0, 600.0)})
+    assert config == {"batch_size": 64, "num_workers": 2}
+    assert why.startswith("Cheapest of 2 configs ")
+
+
 def test_a_costlier_one_that_the_final_separates_wins() -> None:
     config, why = chosen({(64, 2): (500.0, 510.0, 505.0, 500.0), (64, 4): (700.0, 705.0, 715.0, 700.0)})
     assert config == {"batch_size": 64, "num_workers": 4}
