@@ -83,7 +83,7 @@ def _take(root: Path, classes: list[str], quota: int | None) -> tuple[list[tuple
 
 
 def _kind_of(entry: os.DirEntry[str]) -> tuple[bool, bool]:
-    """Whether it is a file, and a folder; a link that leads back to itself, or where nobody may look, is neither."""
+    """Whether it is a file, and whether it is a folder; neither for a circular or unreadable link."""
     try:
         return entry.is_file(), entry.is_dir()
     except OSError:

@@ -255,7 +255,7 @@ def _parts_by_looks(trials: Sequence[Trial], workers: int) -> WaitParts | None:
 
 
 def _reading(trial: Trial, path: str) -> Any:
-    """What stands at `field.field`; `None` where any of it does."""
+    """The value at `field.field`; `None` if any part of the path is `None`."""
     found: Any = trial
     for name in path.split("."):
         found = getattr(found, name, None)

@@ -155,7 +155,7 @@ def _has_ended(child: int) -> bool:
 
 
 def _answer(log: Path | None, target: Callable[..., None], pipe: Any, *args: object) -> None:
-    """Call what was asked for, in a session that ends when nobody waits for the answer any more.
+    """Call the target in a session of its own, which ends if the process that waits for the answer does.
 
     Without a log, what user code prints goes to stderr: stdout has results only.
     """

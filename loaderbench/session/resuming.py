@@ -98,9 +98,9 @@ def _demands(before: float | None, now: float | None) -> Iterator[str]:
 
 
 def _plans(before: Sequence[Config], now: Sequence[Config]) -> Iterator[str]:
-    """What `auto` stands for depends on what is installed, and on the version of loaderbench."""
+    """The values of `auto` depend on what is installed and on the version of loaderbench."""
     if [*before] != [*now]:
-        yield f"configurations differ ({len(before)} then, {len(now)} now): auto stands for other values"
+        yield f"configurations differ ({len(before)} then, {len(now)} now): auto resolved to other values"
 
 
 def _machines(before: Environment, now: Environment) -> Iterator[str]:

@@ -225,7 +225,7 @@ def is_loader(source: Any) -> bool:
 
 
 def worker_arguments(loader: Any) -> Config:
-    """What a `DataLoader` was told about its workers; torch also takes integers of NumPy, which JSON does not."""
+    """A `DataLoader`'s worker arguments as plain values: torch also accepts NumPy integers, which JSON does not."""
     found: Config = {"num_workers": int(loader.num_workers)}
     if loader.num_workers:
         ahead = loader.prefetch_factor

@@ -77,7 +77,7 @@ def test_processes_of_the_same_parent_that_are_no_ranks_are_other_programs(monke
 
 
 def test_cpus_are_found_by_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With CPUs offline, or in containers that number them anew, their place in the list is not their number."""
+    """With CPUs offline, or in containers that renumber them, a CPU's position in the list is not its number."""
     times = namedtuple("times", ["user", "idle"])
     monkeypatch.setattr(machine.psutil, "cpu_times", lambda **_: [times(1.0, 7.0), times(2.0, 7.0)])
     monkeypatch.setattr(machine.proc, "read_text", lambda _: "cpu  3 0\ncpu0 1 0\ncpu2 2 0\nintr 7\n")

@@ -122,9 +122,9 @@ def test_a_run_of_an_earlier_version_kept_the_resolved_demand_in_its_suite(deman
 
 
 def test_other_configurations_are_another_run() -> None:
-    """`auto` stands for what is installed, and for what this version makes of it."""
+    """`auto` resolves to what is installed and supported by this version."""
     said = refusal(configs=({"num_workers": 0}, {"num_workers": 3}))
-    assert said == "--resume r: configurations differ (1 then, 2 now): auto stands for other values; start a new run"
+    assert said == "--resume r: configurations differ (1 then, 2 now): auto resolved to other values; start a new run"
 
 
 def test_what_changes_no_measurement_may_differ() -> None:
