@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABCMeta
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,11 +9,9 @@ from loaderbench.switch_interval import SWITCH_INTERVAL
 from loaderbench.tracing import active, block as layout, hooks
 from loaderbench.tracing.batch_choice import BatchChoice
 from loaderbench.tracing.clock import now_s
-from loaderbench.tracing.parts import Methods, Parts
+from loaderbench.tracing.parts import Parts
+from loaderbench.tracing.timed_class import set_class, timed_class
 from loaderbench.tracing.tracer import Tracer
-
-_HARMLESS = ("builtins", "typing", "abc", "torch", "torchvision")
-_CLASS: Any = vars(object)["__class__"]  # sets the class of an object whatever its own `__setattr__` says
 
 
 def patch_classes(parts: Parts) -> list[str]:
@@ -50,14 +47,14 @@ class Attachment:
         """Time what is called from now on."""
         for found, base, timed in self._pairs:
             if type(found) is base:
-                _CLASS.__set__(found, timed)
+                set_class(found, timed)
         _hold(self._parts, timed=True)
 
     def detach(self) -> None:
         """Be as before."""
         for found, base, timed in self._pairs:
             if type(found) is timed:
-                _CLASS.__set__(found, base)
+                set_class(found, base)
         _hold(self._parts, timed=False)
 
     def holds(self, found: Any) -> bool:
@@ -69,32 +66,12 @@ class Attachment:
             base = type(found)
             try:
                 timed = self._classes.get(base) or timed_class(base, methods)
-                _CLASS.__set__(found, timed)
-                _CLASS.__set__(found, base)
+                set_class(found, timed)
+                set_class(found, base)
             except TypeError:
                 continue
             self._classes[base] = timed
             yield found, base, timed
-
-
-def timed_class(base: Any, methods: Methods) -> type:
-    """A subclass with timed methods that passes for its base. Raises `TypeError` where subclassing would be noticed."""
-    hook_owner = next(kind for kind in base.__mro__ if "__init_subclass__" in vars(kind))
-    if type(base) not in (type, ABCMeta) or hook_owner.__module__.partition(".")[0] not in _HARMLESS:
-        raise TypeError(f"{base.__name__} cannot be subclassed for timing")
-
-    def reduce(self: Any, protocol: Any) -> Any:
-        """Pickled and copied, it is an object of its base."""
-        reduced: Any = base.__reduce_ex__(self, protocol)
-        if not isinstance(reduced, tuple):
-            return reduced
-        arguments = tuple(base if part is timed else part for part in reduced[1])
-        return (base if reduced[0] is timed else reduced[0], arguments, *reduced[2:])
-
-    own = {"__slots__": (), "__module__": base.__module__, "__qualname__": base.__qualname__}
-    members: dict[str, Any] = {**own, **methods, "__class__": property(lambda _: base), "__reduce_ex__": reduce}
-    timed: type = type(base)(base.__name__, (base,), members)
-    return timed
 
 
 def _hold(parts: Parts, *, timed: bool) -> None:

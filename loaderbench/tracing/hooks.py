@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from loaderbench.tracing.active import local
 from loaderbench.tracing.clock import LIGHT_S, now_s, thread
+from loaderbench.tracing.timed_class import set_class, timed_class
 from loaderbench.tracing.tracer import Tracer
 
 _DECODERS = (
@@ -104,9 +105,6 @@ def _timing() -> Tracer | None:
     return tracer if tracer is not None and tracer.clock.ident == thread() else None
 
 
-_CLASS: Any = vars(object)["__class__"]  # sets the class of an object that passes for another
-
-
 def _in_stage(call: Callable[..., Any], tracer: Tracer, place: int, *args: Any, **kwargs: Any) -> Any:
     tracer.clock.enter(place)
     try:
@@ -145,31 +143,25 @@ def _timed_image(original: Any) -> Callable[..., Any]:
         if tracer is None or tracer.clock.top in tracer.decoding:
             return original(*args, **kwargs)
         image = _in_stage(original, tracer, tracer.decode, *args, **kwargs)
-        with suppress(TypeError):  # of a class that takes no other
-            _CLASS.__set__(image, _timed_kind(type(image)))  # type: ignore[arg-type]
+        with suppress(TypeError):  # of a class that cannot be subclassed for it
+            set_class(image, _timed_image_class(type(image)))  # type: ignore[arg-type]
         return image
 
     return open_image
 
 
 @functools.cache
-def _timed_kind(kind: type) -> type:
-    """The class of an image until it is loaded; it passes for `kind`. An attribute of the image would keep it alive."""
+def _timed_image_class(kind: type) -> type:
+    """The class of an image until it is loaded. A method set on the image itself would keep it alive."""
 
     def load(image: Any, *args: Any, **kwargs: Any) -> Any:
-        _CLASS.__set__(image, kind)
+        set_class(image, kind)
         still = _timing()
         if still is None:
             return image.load(*args, **kwargs)
         return _in_stage(image.load, still, still.decode, *args, **kwargs)
 
-    def __reduce_ex__(image: Any, protocol: Any) -> Any:  # noqa: N807 - a method of the class
-        load(image)  # as its state does
-        return image.__reduce_ex__(protocol)
-
-    names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}
-    members = {"load": load, "__reduce_ex__": __reduce_ex__, "__class__": property(lambda _: kind)}
-    return type(kind.__name__, (kind,), {**members, **names})
+    return timed_class(kind, {"load": load})
 
 
 def _timed_open(original: Any) -> Callable[..., Any]:
