@@ -15,7 +15,7 @@ from loaderbench.diagnosis.failures import failure_in_words
 from loaderbench.diagnosis.wording import in_main_process, stage_name
 from loaderbench.records import Bottleneck, Evidence, FreedPart, Interval, Reasons, Stage, StageCost, Trial
 from loaderbench.records.words import NO_WORKER_PROCESSES
-from loaderbench.statistics.configurations import rate_of
+from loaderbench.statistics.configurations import Round, rates_of
 from loaderbench.statistics.intervals import excludes_one, rate_interval, ratio_interval
 from loaderbench.statistics.ratios import percent_gain, times
 
@@ -117,10 +117,8 @@ def _gain(name: str, trials: Sequence[Trial]) -> tuple[Interval, Interval] | Non
     return (rate_interval(paired), ratio) if ratio is not None else None
 
 
-def _rates(name: str | None, trials: Iterable[Trial]) -> dict[tuple[int, bool], float]:
-    """By round, and by whether it was measured in time slices: a round that a signal ended was not."""
-    rates = {(t.round, t.time_slices is not None): rate_of(t) for t in trials if t.freed == name}
-    return {found: rate for found, rate in rates.items() if rate is not None}
+def _rates(name: str | None, trials: Iterable[Trial]) -> dict[Round, float]:
+    return rates_of(trial for trial in trials if trial.freed == name)
 
 
 def _ids(name: str, trials: Iterable[Trial]) -> tuple[str, ...]:

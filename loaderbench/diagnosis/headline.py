@@ -10,6 +10,7 @@ from loaderbench.records import Limit
 
 NEIGHBORS = "other programs use the CPUs"
 NOTABLY_IDLE = 0.2  # of the workers' time; with less they are simply busy
+_ALL_BUSY = {0: "one process loads everything", 1: "the only worker is busy", 2: "both workers are busy"}
 
 
 def limit_of_work(limit: Limit, facts: Facts) -> str:
@@ -25,14 +26,14 @@ def limit_of_work(limit: Limit, facts: Facts) -> str:
 
 
 def _workers(facts: Facts) -> str:
-    who = {0: "one process loads everything", 1: "the only worker is busy", 2: "both workers are busy"}
     at_work = round(facts.workers * (1 - facts.ended_share))
-    taken = " (now spinning)" if facts.library_cpus >= SPARE_CPUS else ""
-    free = "" if facts.spare_cpus is None else f", {facts.spare_cpus:.1f} CPUs free for workers{taken}"
-    busy = who.get(facts.workers, f"all {facts.workers} workers are busy")
-    busy = busy if at_work == facts.workers else f"{at_work} of {facts.workers} workers are busy"
+    some = f"{at_work} of {facts.workers} workers are busy"
+    all_of_them = _ALL_BUSY.get(facts.workers, f"all {facts.workers} workers are busy")
     idle = min(facts.idle_share or 0.0, 1.0) if facts.workers else 0.0
-    return f"{busy}{f' {in_percent(1 - idle)} of the time' if idle >= NOTABLY_IDLE else ''}{free}"
+    of_the_time = f" {in_percent(1 - idle)} of the time" if idle >= NOTABLY_IDLE else ""
+    spinning = " (now spinning)" if facts.library_cpus >= SPARE_CPUS else ""
+    free = "" if facts.spare_cpus is None else f", {facts.spare_cpus:.1f} CPUs free for workers{spinning}"
+    return (all_of_them if at_work == facts.workers else some) + of_the_time + free
 
 
 def threads_compete(facts: Facts) -> str:

@@ -50,11 +50,6 @@ def a_cpu_is_left(facts: Facts) -> bool:
     return not cpus_are_full(facts)
 
 
-def more_workers_could_help(facts: Facts) -> bool:
-    """A CPU is left that they could use, and no measurement shows that more workers are no faster."""
-    return another_worker_fits(facts)
-
-
 def no_program_disturbs(facts: Facts) -> bool:
     """No other program holds that CPU."""
     return not disturbed(facts)
@@ -182,7 +177,7 @@ def epochs_cost(facts: Facts) -> bool:
 
 
 NEEDED: Mapping[Limit, tuple[Condition, ...]] = {
-    "workers": (have_work, more_workers_could_help, no_program_disturbs),
+    "workers": (have_work, another_worker_fits, no_program_disturbs),
     "cpu": (cpus_are_full_or_workers_useless, no_program_disturbs),
     "oversubscription": (
         threads_wait_for_a_cpu, more_threads_than_cpus, most_cpus_are_used, fewer_are_not_slower

@@ -34,11 +34,11 @@ class CauseRemedy:
 
     `change` are arguments of the loader and options of the dataset; if it is empty, the change is in the user's code,
     which `code` shows. `title` is formatted with the changed configuration, the change as `{arguments}`, and with
-    `values` if it is empty; `title_for` and `costs_for` give more exact ones for a diagnosis. `untried` says why no
-    trial can measure the gain, `untried_for` why none can where it was diagnosed. `relieves` are the parts of a stage's
-    time that are left, as others report them: they set the order of trying. `effort` is that of a `Candidate`.
-    `changes_pixels`: samples differ afterwards. `ends_contention`: it ends waits of threads for one another, of which
-    estimates know nothing; it is tried first.
+    `values` if it is empty; `title_in_code` replaces it if the change is in the user's code. `title_for` and
+    `costs_for` give more exact ones for a diagnosis. `untried` says why no trial can measure the gain, `untried_for`
+    why none can where it was diagnosed. `relieves` are the parts of a stage's time that are left, as others report
+    them: they set the order of trying. `effort` is that of a `Candidate`. `changes_pixels`: samples differ afterwards.
+    `ends_contention`: it ends waits of threads for one another, of which estimates know nothing; it is tried first.
     """
 
     id: str
@@ -54,6 +54,7 @@ class CauseRemedy:
     costs: tuple[str, ...] = ()
     caveat: str | None = None
     changes_pixels: bool = False
+    title_in_code: str = ""
     title_for: Callable[[Diagnosis], str] | None = None
     costs_for: Callable[[Diagnosis], tuple[str, ...]] | None = None
     ends_contention: bool = False
@@ -83,11 +84,10 @@ class CauseRemedy:
         if self.change(diagnosis) and not change:  # all of it is in place
             return None
         changed = {**diagnosis.config, **change}
-        title = self.title_for(diagnosis) if self.title_for else self.title
         named = {"arguments": ", ".join(argument(axis, value) for axis, value in change.items())} if change else {}
         return Recommendation(
             id=self.id,
-            title=title.format(**{**diagnosis.config, **self.values, **change, **named}),
+            title=self._title(diagnosis).format(**{**diagnosis.config, **self.values, **change, **named}),
             change=change,
             basis="heuristic",
             gain=None,
@@ -100,6 +100,11 @@ class CauseRemedy:
             reason=self._why_untried(diagnosis) or (None if change else IN_THE_CODE),
             pixels=NOT_COMPARED if self.changes_pixels else None,
         )
+
+    def _title(self, diagnosis: Diagnosis) -> str:
+        if self.title_for:
+            return self.title_for(diagnosis)
+        return self.title if self.change(diagnosis) else self.title_in_code or self.title
 
     def _why_untried(self, diagnosis: Diagnosis) -> str:
         return self.untried or self.untried_for(diagnosis)
@@ -143,8 +148,10 @@ class MeasuredFirst:
         if swept is not None and (swept.status == "open" or swept.basis == "measured"):
             return swept
         advised = self.advised.recommend(findings)
-        is_new = advised is not None and not _was_swept(advised.change, findings)
-        return advised if is_new or swept is None or (swept.status == "not_checked" and advised) else swept
+        if swept is None or advised is None:
+            return swept or advised
+        is_answered = swept.status != "not_checked" and _was_swept(advised.change, findings)
+        return swept if is_answered else advised
 
 
 def _was_swept(change: Config, findings: Findings) -> bool:

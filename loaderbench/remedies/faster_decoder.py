@@ -23,13 +23,10 @@ def _change(found: Diagnosis) -> Config:
     return {"decoder": "simplejpeg" if find_spec("simplejpeg") else "torchvision"}
 
 
-_TITLE = "Decode JPEGs with {decoder} instead of Pillow"
-_OF_OTHER_CODE = "Decode JPEGs with torchvision, if Pillow does now"
-
 REMEDY = CauseRemedy(
     id="faster_decoder",
-    title=_TITLE,
-    title_for=lambda found: _TITLE if found.option("decoder") else _OF_OTHER_CODE,
+    title="Decode JPEGs with {decoder} instead of Pillow",
+    title_in_code="Decode JPEGs with torchvision, if Pillow does now",
     values={"decoder": "torchvision"},
     applies=lambda found: found.cpu_goes_to("decode") and found.option("decoder") in (None, "pillow"),
     change=_change,

@@ -11,13 +11,10 @@ How to confirm: measure again; decode time per sample falls, and the report list
 from loaderbench.remedies.by_cause import CauseRemedy, option
 from loaderbench.remedies.findings import large_images
 
-_TITLE = "Decode at reduced scale with Image.draft"
-_OF_OTHER_CODE = "Decode at reduced scale, if Pillow decodes"
-
 REMEDY = CauseRemedy(
     id="jpeg_draft",
-    title=_TITLE,
-    title_for=lambda found: _TITLE if found.option("decoder") else _OF_OTHER_CODE,
+    title="Decode at reduced scale with Image.draft",
+    title_in_code="Decode at reduced scale, if Pillow decodes",
     effort=2,
     applies=lambda found: (
         found.named(stages={"decode"}, limits={"cpu", "workers", "memory", "oversubscription", "neighbors"})

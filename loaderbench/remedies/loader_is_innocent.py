@@ -15,7 +15,8 @@ from loaderbench.records import Recommendation
 from loaderbench.remedies.base import already_ok
 from loaderbench.remedies.findings import Findings
 
-TITLE = "Keep the loader: it is not the bottleneck"
+_TITLE = "Keep the loader{whose}: it is not the bottleneck"
+TITLE = _TITLE.format(whose="")
 
 
 class _LoaderIsInnocent:
@@ -30,7 +31,7 @@ class _LoaderIsInnocent:
         whose = "" if findings.profile or best == findings.baseline else " of the best config"
         wait = f"{found.facts.wait_share * 100:.1f}%"
         reason = f"A faster loader{whose} saves at most {wait} of the step time, its data wait"
-        return already_ok(self.id, TITLE.replace(":", f"{whose}:"), reason)
+        return already_ok(self.id, _TITLE.format(whose=whose), reason)
 
 
 REMEDY = _LoaderIsInnocent()

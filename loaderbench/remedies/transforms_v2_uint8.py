@@ -9,13 +9,10 @@ How to confirm: measure again; transform time per sample falls, and the report l
 
 from loaderbench.remedies.by_cause import CauseRemedy, option
 
-_TITLE = "Use transforms v2 on uint8; convert to float last"
-_OF_OTHER_CODE = "Use transforms v2 on uint8, if yours are not"
-
 REMEDY = CauseRemedy(
     id="transforms_v2_uint8",
-    title=_TITLE,
-    title_for=lambda found: _TITLE if found.option("transform") else _OF_OTHER_CODE,
+    title="Use transforms v2 on uint8; convert to float last",
+    title_in_code="Use transforms v2 on uint8, if yours are not",
     changes_pixels=True,
     applies=lambda found: found.cpu_goes_to("transform") and found.option("transform") in (None, "imagenet_train"),
     change=option(transform="imagenet_train_v2"),

@@ -54,8 +54,13 @@ def _ranked(found: Configuration, rank: int | None, *, tied: bool) -> Configurat
 
 
 def rates_by_round(config: Config, trials: Iterable[Trial]) -> dict[Round, float]:
-    """Samples/s of the completed trials of a configuration. In time slices the same trial is slower or faster."""
-    rates = {_round(trial): rate_of(trial) for trial in trials if trial.config == config}
+    """Samples/s of the completed trials of a configuration."""
+    return rates_of(trial for trial in trials if trial.config == config)
+
+
+def rates_of(trials: Iterable[Trial]) -> dict[Round, float]:
+    """Samples/s of the completed trials, at most one per round. In time slices the same trial is slower or faster."""
+    rates = {_round(trial): rate_of(trial) for trial in trials}
     return {found: rate for found, rate in rates.items() if rate is not None}
 
 

@@ -24,7 +24,7 @@ from loaderbench.records import (
     Trial,
 )
 from loaderbench.statistics.comparison import DATA_WAIT, RATE, change_of, headline_of, within_one
-from loaderbench.statistics.configurations import rate_of
+from loaderbench.statistics.configurations import Round, rates_of
 from loaderbench.statistics.gates import judge_one, judge_sides
 from loaderbench.statistics.intervals import (
     FEWEST_ROUNDS,
@@ -33,9 +33,6 @@ from loaderbench.statistics.intervals import (
     ratio_interval,
 )
 from loaderbench.statistics.sequential import level_at_looks
-
-Rates = dict[tuple[int, bool], float]
-"""By round, and whether in time slices: the rates of the two kinds make no pair."""
 
 NO_WAIT = "not measured without a gate on data_wait_share"
 _WIDE = "the interval includes both no change and one that matters; a longer --budget narrows it"
@@ -94,10 +91,8 @@ def _is_rate_of(config: Config, change: MetricChange) -> bool:
     return change.config == config and change.metric == "samples_per_s"
 
 
-def _rates(config: Config, trials: Sequence[Trial], side: Side) -> Rates:
-    of_side = [t for t in trials if t.config == config and t.side == side]
-    found = {(t.round, t.time_slices is not None): rate_of(t) for t in of_side}
-    return {key: rate for key, rate in found.items() if rate is not None}
+def _rates(config: Config, trials: Sequence[Trial], side: Side) -> dict[Round, float]:
+    return rates_of(trial for trial in trials if trial.config == config and trial.side == side)
 
 
 def _shares(config: Config, trials: Sequence[Trial], side: Side) -> dict[int, float]:
