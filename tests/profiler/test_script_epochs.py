@@ -1,0 +1,142 @@
+"""Epochs of a script's own loaders: its state, workers, errors and iterators are its own."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from listed import Listed, recorder
+from torch.utils.data import DataLoader
+
+from loaderbench.script.recorder import ScriptRecorder
+from loaderbench.script.recording import read_recordings
+from loaderbench.tracing.block import ENABLED
+from loaderbench.tracing.loader import LoaderTrace
+
+pytestmark = pytest.mark.usefixtures("without_collector")
+
+
+def test_the_user_s_own_dictionary_of_variables_stays_as_it_was(tmp_path: Path) -> None:
+    def run(rate: float = 0.1) -> dict[str, Any]:
+        arguments = locals()
+        loader = DataLoader(Listed(), batch_size=4)
+        for _ in script.epoch(loader):
+            break
+        return dict(arguments)
+
+    script = recorder(tmp_path)
+    assert run()["rate"] == 0.1
+
+
+def test_what_exec_has_put_among_the_variables_stays(tmp_path: Path) -> None:
+    script = recorder(tmp_path)
+    exec("rate = 0.1")
+    loader = DataLoader(Listed(), batch_size=4)
+    list(script.epoch(loader))
+    assert eval("rate") == 0.1
+
+
+def test_what_a_script_did_to_its_own_state_does_not_keep_it_from_being_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script, gone = recorder(tmp_path), tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    list(script.epoch(DataLoader(Listed(), batch_size=4)))
+    gone.rmdir()
+    monkeypatch.setattr(sys, "argv", [])
+    script.finish()
+    assert len(read_recordings(tmp_path)) == 1
+
+
+def test_workers_that_persist_are_the_loader_s_own(tmp_path: Path) -> None:
+    loader = DataLoader(Listed(), batch_size=4, num_workers=1, persistent_workers=True)
+    script = recorder(tmp_path)
+    pids = []
+    for _ in range(2):
+        list(script.epoch(loader))
+        pids.append([worker.pid for worker in loader._iterator._workers])  # type: ignore[union-attr]
+    script.finish()
+    list(loader)
+    pids.append([worker.pid for worker in loader._iterator._workers])  # type: ignore[union-attr]
+    assert pids == [pids[0]] * 3
+    loader._iterator = None  # as for a dataset that has changed
+    list(recorder(tmp_path).epoch(loader))
+    assert loader._iterator is not None
+    assert [worker.pid for worker in loader._iterator._workers] != pids[0]
+
+
+def test_two_loaders_in_turn_keep_their_workers(tmp_path: Path) -> None:
+    script = recorder(tmp_path)
+    loaders = [DataLoader(Listed(), batch_size=4, num_workers=1, persistent_workers=True) for _ in range(2)]
+    pids = []
+    for _ in range(2):
+        for loader in loaders:
+            list(script.epoch(loader))
+            pids.append(loader._iterator._workers[0].pid)  # type: ignore[union-attr]
+    assert pids == pids[:2] * 2
+
+
+def test_an_error_of_the_loader_that_the_script_catches_ends_no_epoch(tmp_path: Path) -> None:
+    """Torch continues with the next batch."""
+
+    class Broken(Listed):
+        def __getitem__(self, index: int) -> torch.Tensor:
+            if index == 5:
+                raise OSError("unreadable")
+            return super().__getitem__(index)
+
+    batches, taken, failed = recorder(tmp_path).epoch(DataLoader(Broken(), batch_size=4)), 0, 0
+    while True:
+        try:
+            next(batches)
+            taken += 1
+        except StopIteration:
+            break
+        except OSError:
+            failed += 1
+    assert (taken, failed) == (15, 1)
+
+
+def test_attributes_of_an_iterator_can_be_set(tmp_path: Path) -> None:
+    batches: Any = recorder(tmp_path).epoch(DataLoader(Listed(), batch_size=4))
+    batches.note = "mine"
+    assert batches.note == "mine"
+
+
+def test_a_loader_without_a_hash_or_a_place_is_still_iterated_over(tmp_path: Path, monkeypatch: Any) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError("no place")
+
+    monkeypatch.setattr("loaderbench.script.recorder.place_of", fails)
+    assert len(list(recorder(tmp_path).epoch(DataLoader(Listed(), batch_size=4)))) == 16
+
+
+def is_traced(script: ScriptRecorder) -> bool:
+    (recorded,) = script._recorded
+    trace = recorded.profiler._observer.trace
+    assert isinstance(trace, LoaderTrace)
+    return not recorded.profiler.is_over or trace.blocks[0].header[ENABLED] != 0
+
+
+def test_after_its_seconds_nothing_is_traced_any_more(tmp_path: Path) -> None:
+    script = recorder(tmp_path)
+    for number, _ in enumerate(script.epoch(DataLoader(Listed(), batch_size=1))):
+        if number == 5:
+            script._recorded[0].profiler._until_s = 0.0
+        if number >= 5 and is_traced(script):
+            time.sleep(0.05)  # until the next look at the clock is due
+    assert (number, is_traced(script)) == (63, False)
+
+
+def test_nor_where_they_pass_between_two_epochs(tmp_path: Path) -> None:
+    script, loader = recorder(tmp_path), DataLoader(Listed(), batch_size=1)
+    list(script.epoch(loader))
+    assert is_traced(script)
+    script._until_s = 0.0
+    assert len(list(script.epoch(loader))) == 64
+    assert not is_traced(script)
