@@ -76,9 +76,14 @@ def sweep(rates: dict[int | None, float], **others: Any) -> list[Trial]:
     ]
 
 
-def slower(config: Config, trials: list[Trial]) -> tuple[bool, bool]:
+def known(config: Config, trials: list[Trial]) -> Facts:
     facts = facts_of(config, trials, TWO_CPUS)
     assert facts is not None
+    return facts
+
+
+def slower(config: Config, trials: list[Trial]) -> tuple[bool, bool]:
+    facts = known(config, trials)
     return facts.fewer_are_slower, facts.workers_are_slower
 
 
@@ -135,9 +140,7 @@ def test_what_differs_in_more_than_the_workers_is_not_compared() -> None:
 def test_more_workers_are_no_faster_where_they_were_measured_without_a_gain(
     rates: dict[int | None, float], workers: int, no_faster: bool
 ) -> None:
-    facts = facts_of({"num_workers": workers}, sweep(rates), TWO_CPUS)
-    assert facts is not None
-    assert facts.more_are_no_faster is no_faster
+    assert known({"num_workers": workers}, sweep(rates)).more_are_no_faster is no_faster
 
 
 def test_one_round_shows_nothing_to_be_slower() -> None:
