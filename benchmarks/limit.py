@@ -4,11 +4,10 @@
     uv run --group loaders python benchmarks/limit.py --files [--data DIR]
 
 `loaderbench run` finds a combination by itself, on the photographs (generated ones without --data), with the usual
-recipe and no consumer. Then the default (`num_workers=0`), each step of that
-combination and the limit are measured in interleaved rounds. The limit is JPEG decoding alone: the fastest decoder that
-is installed, from memory, in one process for each CPU. Shares are ratios within a round, with their 95% interval.
-Steps that need a copy of the data (smaller files, decoded images in memory) decode something else than the limit does,
-and may pass it.
+recipe and no consumer. Then the default (`num_workers=0`), each step of that combination and the limit are measured in
+interleaved rounds. The limit is JPEG decoding alone: the fastest decoder that is installed, from memory, in one process
+for each CPU. Shares are ratios within a round, with their 95% interval. Steps that need a copy of the data (smaller
+files, decoded images in memory) decode something else than the limit does, and may pass it.
 
 With `--files`, no run looks for a combination. Measured are the fixes that decode the original files in each epoch, one
 on top of the other, and other loaders that decode only crops, as far as their libraries are installed.

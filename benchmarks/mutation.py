@@ -5,13 +5,13 @@
 Prints for each part of the package how many changes ("mutants") its tests kill, and each that survives. The changes are
 those of cosmic-ray's operators that `mutation_operators.py` names, and some of our own: other comparisons, numbers,
 signs and conditions, a call or a loop left out, an exception not caught, `min` for `max`. mutmut was the other choice:
-it leaves constants of a module alone, and with them every threshold. Not changed: strings, annotations,
-`strict=` of `zip` and imports for the type checker.
+it leaves constants of a module alone, and with them every threshold. Not changed: strings, annotations, `strict=` of
+`zip` and imports for the type checker.
 
 Each change is tried in a process of its own by the tests that reach its lines, the fastest first, until one fails or
 the time is over. Killed ones are kept in `.mutation/` for as long as the file and the test are as they were; with
-`--again` all are tried. Equivalent mutants are listed with the reason in
-`mutation_equivalents.yaml`, by its text. One process; minutes for a part.
+`--again` all are tried. Equivalent mutants are listed with the reason in `mutation_equivalents.yaml`, by its text. One
+process; minutes for a part.
 """
 
 from __future__ import annotations

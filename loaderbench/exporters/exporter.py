@@ -45,8 +45,8 @@ class Exporter:
 
     `write(run, out, **options)` hands the run over and returns where it is now. It may raise `OSError` and the errors
     of `loaderbench.errors`. `options` are the flags that it takes in addition. Any one of `libraries` will do, and none
-    is needed where it is empty; `package` installs one. `next_step` is what to do with
-    the result, with `{out}` for its place.
+    is needed where it is empty; `package` installs one. `next_step` is what to do with the result, with `{out}` for its
+    place.
 
     `live(out, script, run)` opens a tracker for a script that is about to run, and may raise the same. `script` is the
     script's name, and `run` that of this run of it. `live` is `None` where only a finished run makes sense.
