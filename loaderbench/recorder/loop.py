@@ -56,14 +56,14 @@ class LoopRecorder:
     and of its first batch.
     """
 
-    def __init__(self, warmup: int, steps: int | None, watch: LoopCallbacks | None = None) -> None:
+    def __init__(self, warmup: int, steps: int | None, callbacks: LoopCallbacks | None = None) -> None:
         self.log, self.warmed, self.boundaries = BatchLog(), BatchLog(), Histogram()
         self.first_batch_s: float | None = None
         self.begun = self.seen = 0
         self.full = self.marks = False
         self.events: Any = None
-        self._warmup, self._steps, self._watch = warmup, steps, watch or LoopCallbacks()
-        self.windows = BatchWindows(self._watch.find_made)
+        self._warmup, self._steps, self._callbacks = warmup, steps, callbacks or LoopCallbacks()
+        self.windows = BatchWindows(self._callbacks.find_made)
         self._recent = RecentSteps()
         self._steady = 0
         self._rows: list[Row] = []
@@ -189,7 +189,7 @@ class LoopRecorder:
         self.add_up()
         self.windows.epoch_ended()
         if not sys.is_finalizing():  # afterwards, nothing can be read
-            self._watch.epoch_ended()
+            self._callbacks.epoch_ended()
 
     def _note_boundary(self, took_s: float) -> None:
         """An epoch's first batch came `took_s` seconds after it was begun."""
@@ -203,12 +203,12 @@ class LoopRecorder:
         """See what is due after `done` batches: the next one's kind, how many until then again, when to look."""
         self._count_done(kind, done)
         if self.marks:
-            self._watch.body(kind)
+            self._callbacks.body(kind)
         if kind != STEADY and self.seen == max(1, self._warmup):
-            self._watch.steady()
+            self._callbacks.steady()
         if self._steps is not None and self._steady >= self._steps:
             self.full = True
-            self._watch.full()
+            self._callbacks.full()
         if ended_s >= self._look_at_s:
             self._look(ended_s)
         kind = STEADY if self.seen >= self._warmup else WARMUP
@@ -228,7 +228,7 @@ class LoopRecorder:
 
     def _look(self, at_s: float) -> None:
         """Let the others look around, the less often the longer that takes."""
-        self._watch.look()
+        self._callbacks.look()
         took_s = _now_s() - at_s
         self._pause_s = min(2 * self._pause_s, LOOK_S)
         self._look_at_s = at_s + max(self._pause_s, took_s / LOOK_COST_SHARE)

@@ -122,14 +122,14 @@ def made_of(*counts: int) -> Callable[[int, int], Made | None]:
 
 @pytest.mark.parametrize("behind", [0, 5])
 def test_a_batch_whose_wait_is_not_told_yet_was_taken_all_the_same(behind: int) -> None:
-    recorder = LoopRecorder(warmup=0, steps=None, watch=LoopCallbacks(find_made=made_of(103)))
+    recorder = LoopRecorder(warmup=0, steps=None, callbacks=LoopCallbacks(find_made=made_of(103)))
     recorder.events = LateDevice(wait_s=1e-9, behind=behind)
     list(recorder.epoch(lambda: batches(100)))
     assert [one.batch for one in recorder.batches() if one.asked_s is None] == [100, 101, 102]
 
 
 def test_waits_that_are_not_told_yet_may_be_of_two_epochs() -> None:
-    recorder = LoopRecorder(warmup=0, steps=None, watch=LoopCallbacks(find_made=made_of(10, 8)))
+    recorder = LoopRecorder(warmup=0, steps=None, callbacks=LoopCallbacks(find_made=made_of(10, 8)))
     recorder.events = LateDevice(wait_s=1e-9, behind=9)
     for number in (10, 5):
         list(recorder.epoch(lambda number=number: batches(number)))
@@ -158,7 +158,7 @@ def test_a_worker_is_asked_for_each_batch_while_it_remembers_it(
     def find(epoch: int, batch: int) -> Made | None:
         return Made(0, 0.0, 0.0, 0.0, 4, {}) if made - SPANS <= batch < made else None
 
-    recorder = LoopRecorder(warmup, steps=None, watch=LoopCallbacks(find_made=find))
+    recorder = LoopRecorder(warmup, steps=None, callbacks=LoopCallbacks(find_made=find))
     list(recorder.epoch(worker))
     assert all(one.worker == 0 for one in recorder.batches())
 
@@ -170,14 +170,14 @@ def test_a_wait_never_exceeds_the_time_from_batch_to_batch() -> None:
     assert sum(recorder.log.waits.sums_s) == pytest.approx(recorder.log.wall_s)
 
 
-def test_who_watches_is_called_at_the_right_moments() -> None:
+def test_callbacks_are_called_at_the_right_moments() -> None:
     calls: list[str] = []
-    watch = LoopCallbacks(
+    callbacks = LoopCallbacks(
         steady=lambda: calls.append("steady"),
         epoch_ended=lambda: calls.append("epoch ended"),
         full=lambda: calls.append("full"),
     )
-    recorder = LoopRecorder(warmup=2, steps=3, watch=watch)
+    recorder = LoopRecorder(warmup=2, steps=3, callbacks=callbacks)
     assert len(list(recorder.epoch(lambda: batches(20)))) == 20
     assert calls == ["steady", "full", "epoch ended"]
 
