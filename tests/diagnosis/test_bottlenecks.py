@@ -98,6 +98,8 @@ def test_one_line_has_all_stages() -> None:
     one_round = [replace(found[0], gain_if_free=Interval(1.84, None, None))]
     assert bottlenecks_in_words([*one_round, found[1]]) == bottlenecks_in_words(found[1:2])
     assert [str(line) for line in bottlenecks_in_words(one_round)] == ["If decode were free: +84% (1 round)"]
+    smaller = replace(found[1], gain_if_free=Interval(1.3, None, None))
+    assert bottlenecks_in_words([*one_round, smaller]) == bottlenecks_in_words(one_round)
     assert bottlenecks_in_words([]) == ()
 
 
