@@ -26,7 +26,7 @@ def cuda_devices_with_memory() -> tuple[int, ...]:
 def cuda_devices_in_use() -> tuple[int, ...]:
     """Devices, in CUDA's numbering, that torch took memory of in this process; without any, this thread's current one.
 
-    Empty where CUDA is not initialized, or does not answer any more. No context is made on any other device.
+    Empty where CUDA is not initialized, or no longer answers. No context is made on any other device.
     """
     if not uses_cuda():
         return ()
@@ -64,7 +64,7 @@ class PeakMemory:
 
 
 def peak_memory() -> tuple[PeakMemory, ...]:
-    """Of each device in use; empty where CUDA does not answer any more. Source: PyTorch, "CUDA memory management"."""
+    """Of each device in use; empty where CUDA no longer answers. Source: PyTorch, "CUDA memory management"."""
     devices = devices_in_use()
     if not devices:
         return ()

@@ -238,7 +238,7 @@ class TfQueueBatches:
         return [thread.native_id for thread in named if not thread.name.endswith("close_on_stop")]
 
     def end(self) -> None:
-        """Ask all threads to stop, and wait for them. What they raised is of no interest any more."""
+        """Ask all threads to stop, and wait for them. What they raised no longer matters."""
         session, self._session = self._session, None
         if session is None:
             return

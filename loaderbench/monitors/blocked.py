@@ -128,7 +128,7 @@ class BlockedThread:
         self._done.set()
         ended, self._thread = self._thread, None
         if ended is not None and ended is not threading.current_thread():  # which may free a loop, and so end it
-            ended.join(10 * INTERVAL_S)  # while the interpreter ends, no thread does any more
+            ended.join(10 * INTERVAL_S)  # at shutdown of the interpreter, no thread ends
 
     def forget(self) -> None:
         """What was seen until now is of the warm-up."""

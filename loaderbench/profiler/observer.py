@@ -76,7 +76,7 @@ class Observer:
         return batches
 
     def find_made(self, epoch: int, batch: int) -> Made | None:
-        """Who made a batch of an epoch; `None` where nothing is traced, or it is not known any more."""
+        """Who made a batch of an epoch; `None` where nothing is traced, or it is no longer known."""
         return self.trace.made(epoch - self._epochs_before, batch) if self.trace else None
 
     def steady(self, *, warmed_up: bool = True) -> None:

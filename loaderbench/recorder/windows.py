@@ -16,10 +16,10 @@ from loaderbench.tracing.made import Made
 
 FIRST, LAST = 64, 128
 AROUND = 64  # on each side of the longest wait
-MOST_AHEAD = 64  # batches that were made and not taken any more
+MOST_AHEAD = 64  # batches that were made and are never taken
 
 FindMade = Callable[[int, int], Made | None]
-"""From epoch and number in it to who made a batch, and when; `None` where that is not known, or not any more."""
+"""From epoch and number in it to who made a batch, and when; `None` where that is not known, or no longer."""
 
 _ASKED, _ENDED, _GOT, _SAMPLES, _KIND, _EPOCH, _WAIT, _BATCH = range(8)
 
@@ -89,7 +89,7 @@ class BatchWindows:
         return longer
 
     def _remember(self, rows: Iterable[Any]) -> None:
-        """Ask who made these batches, of those that are not known yet; forget what is not kept any more."""
+        """Ask who made these batches, of those that are not known yet; forget what is no longer kept."""
         kept = {_key(row) for row in (*self._first, *self._around, *self._last)}
         self._made = self._asked({key: made for key, made in self._made.items() if key in kept}, rows)
 

@@ -14,7 +14,7 @@ from loaderbench.records import CopySpeed
 def copy_speed(
     batch_bytes: float, samples: float, device_of: Callable[[int], CheckedDevice] = CudaDevice
 ) -> CopySpeed | None:
-    """Copy buffers of a batch's size; `None` where this process uses no GPU, or CUDA does not answer any more.
+    """Copy buffers of a batch's size; `None` where this process uses no GPU, or CUDA no longer answers.
 
     `batch_bytes` and `samples` are those of a batch, on average.
     """

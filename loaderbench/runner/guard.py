@@ -23,7 +23,7 @@ class SessionGuard:
         self._tell(pid)
 
     def forget(self, pid: int) -> None:
-        """Do not watch this session any more: it has ended."""
+        """Stop watching this session: it has ended."""
         self._tell(-pid)
 
     def leave(self) -> None:

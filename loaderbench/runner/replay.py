@@ -75,7 +75,7 @@ class Replayed:
 
     @property
     def worker_pids(self) -> tuple[int, ...]:
-        """No process makes batches any more."""
+        """No process makes batches: they are kept ones."""
         return ()
 
     def inside(self, waits: Sequence[Wait]) -> LoaderInside:  # noqa: ARG002 - no worker made what was waited for

@@ -275,7 +275,7 @@ class Pairs:
         return time.monotonic() + expected_s > self._until_s
 
     def _undecided(self, left: list[Config]) -> list[Config]:
-        """What needs more pairs: nothing once a gate has failed, because it cannot pass any more."""
+        """What needs more pairs: nothing once a gate has failed, because it can no longer pass."""
         trials = self._found.of("ab")
         if failed := [config for config in left if self._has_failed(config)]:
             self._ended = f"every trial of a version failed, with {config_name(failed[0])}"

@@ -59,7 +59,7 @@ def install() -> None:
 
 
 def remove() -> None:
-    """Put back what was there, when nobody needs the replacements any more."""
+    """Put back what was there, when the last user of the replacements leaves."""
     global _users  # noqa: PLW0603
     with _lock:
         _users -= 1

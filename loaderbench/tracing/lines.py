@@ -72,7 +72,7 @@ class LineClock:
         if ended is not None:
             self._looking.release()
             if ended is not threading.current_thread():  # which may free the last frame of a loop, and end it by that
-                ended.join(10 * INTERVAL_S)  # while the interpreter ends, no thread does any more
+                ended.join(10 * INTERVAL_S)  # at shutdown of the interpreter, no thread ends
 
     def _run(self, of: int, looking: threading.Lock) -> None:
         while not looking.acquire(timeout=self._interval_s * self._random.uniform(0.5, 1.5)):

@@ -89,7 +89,7 @@ class LoaderTrace:
         return self._made.of_last_epoch() if self._in_order else []
 
     def made(self, epoch: int, batch: int) -> Made | None:
-        """Who made a batch of the `epoch`-th epoch, and when; `None` where that is not known, or not any more."""
+        """Who made a batch of the `epoch`-th epoch, and when; `None` where that is not known, or no longer."""
         return self._made.find(epoch, batch) if self._in_order else None
 
     def mark(self) -> Mark:
@@ -265,7 +265,7 @@ class IterableTrace:
         return Taken(made, self.taking) if self._hooked else made
 
     def made(self, epoch: int, batch: int) -> Made | None:
-        """When a batch of the `epoch`-th epoch was made, inside `next()`; `None` where that is not known any more."""
+        """When a batch of the `epoch`-th epoch was made, inside `next()`; `None` where that is no longer known."""
         return self._made.find(epoch, batch)
 
     def mark(self) -> Mark:

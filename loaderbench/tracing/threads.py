@@ -58,7 +58,7 @@ class ThreadsTrace:
         return Taken(self._followed(), self._taking)
 
     def made(self, epoch: int, batch: int) -> Made | None:
-        """Who made a batch of the `epoch`-th epoch, and when; `None` where that is not known, or not any more."""
+        """Who made a batch of the `epoch`-th epoch, and when; `None` where that is not known, or no longer."""
         taken = self._taken[epoch] if epoch < len(self._taken) else []
         maker = taken[batch] if batch < len(taken) else None
         return None if maker is None else self._made.by(*maker)
