@@ -287,7 +287,7 @@ class ScriptRecorder:
         pause_s = min(FIRST_SAVE_S, longest_s)
         while not self._over.wait(pause_s):
             with _saving:
-                if not self._tunes:  # nothing is saved during trials
+                if not (self._tunes or self._over.is_set()):  # during trials, or after the last save
                     self._save()
             pause_s = min(2 * pause_s, longest_s)
 

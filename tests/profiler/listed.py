@@ -1,4 +1,4 @@
-"""A dataset that lists its paths, a loader of it that is dropped, and a recorder of a script's loaders."""
+"""A dataset that lists its paths, and a loader of it that is dropped."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import random
 import time
 import weakref
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from loaderbench.script.makers import Makers
-from loaderbench.script.order import RecordOrder
 from loaderbench.script.recorder import ScriptRecorder
 
 Iterate = Callable[[Any], Iterable[Any]]
+NewRecorder = Callable[[], ScriptRecorder]
 
 
 class Listed(Dataset[torch.Tensor]):
@@ -42,9 +40,3 @@ def used(iterate: Iterate, workers: int, epochs: int = 2) -> list[weakref.ref[An
         for _ in iterate(loader):
             pass
     return [weakref.ref(loader), weakref.ref(dataset)]
-
-
-def recorder(folder: Path, **order: Any) -> ScriptRecorder:
-    return ScriptRecorder(
-        RecordOrder(folder=str(folder), python_path=None, **order), DataLoader.__iter__, lambda: None, Makers()
-    )

@@ -5,12 +5,11 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import weakref
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from listed import Iterate, Listed, recorder, used
+from listed import Iterate, Listed, NewRecorder, used
 from loops import trial_of
 from torch.utils.data import DataLoader
 
@@ -31,8 +30,8 @@ def test_a_profiled_loader_is_freed_with_its_dataset_and_its_workers(workers: in
 
 
 @WORKERS
-def test_so_is_the_loader_of_a_script(tmp_path: Path, workers: int) -> None:
-    script = recorder(tmp_path)
+def test_so_is_the_loader_of_a_script(new_recorder: NewRecorder, workers: int) -> None:
+    script = new_recorder()
     gone = used(script.epoch, workers)
     assert [one() for one in gone] == [None, None]
     assert multiprocessing.active_children() == []
@@ -52,8 +51,8 @@ def described(run: Any, workers: int) -> None:
     assert {slow.path for slow in trial.sample_times.slowest} <= {f"/photos/{number}.jpg" for number in range(64)}
 
 
-def test_a_loop_that_is_left_early_ends_its_workers(tmp_path: Path) -> None:
-    script = recorder(tmp_path)
+def test_a_loop_that_is_left_early_ends_its_workers(new_recorder: NewRecorder) -> None:
+    script = new_recorder()
     for _ in script.epoch(DataLoader(Listed(), batch_size=4, num_workers=2)):
         break
     assert multiprocessing.active_children() == []
@@ -84,8 +83,8 @@ def trained(iterate: Iterate, workers: int) -> weakref.ref[Any]:
 
 
 @pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.slow)])  # torch waits 5 s for it
-def test_a_trainer_that_its_dataset_refers_to_is_freed(tmp_path: Path, workers: int) -> None:
-    script = recorder(tmp_path)
+def test_a_trainer_that_its_dataset_refers_to_is_freed(new_recorder: NewRecorder, workers: int) -> None:
+    script = new_recorder()
     gone = trained(script.epoch, workers)
     gc.collect()  # it is a cycle of its own
     assert gone() is None
@@ -105,18 +104,18 @@ class Repeating(DataLoader[torch.Tensor]):
             next(self.batches)
 
 
-def test_a_loader_that_keeps_its_own_iterator_is_freed(tmp_path: Path) -> None:
+def test_a_loader_that_keeps_its_own_iterator_is_freed(new_recorder: NewRecorder) -> None:
     loader = Repeating(Listed(), batch_size=4, num_workers=2)
-    loader.epoch(recorder(tmp_path).epoch)
+    loader.epoch(new_recorder().epoch)
     gone = weakref.ref(loader)
     del loader
     assert gone() is None
     assert multiprocessing.active_children() == []
 
 
-def test_a_loader_of_a_function_that_continues_is_freed(tmp_path: Path) -> None:
+def test_a_loader_of_a_function_that_continues_is_freed(new_recorder: NewRecorder) -> None:
     """Its variables are looked at, for the loader's name."""
-    script = recorder(tmp_path)
+    script = new_recorder()
     model = torch.nn.Linear(2, 2)
     loader = DataLoader(Listed(), batch_size=4)
     for batch in script.epoch(loader):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
-from listed import Listed, recorder, used
+from listed import Listed, NewRecorder, used
 from loops import trial_of
 from torch.utils.data import DataLoader
 
@@ -36,8 +34,8 @@ def test_a_dataset_that_grows_is_the_same_in_a_new_loader() -> None:
     assert not [note for note in prof.result.notes if "not recorded" in note]
 
 
-def test_a_loader_of_another_length_takes_the_place_of_one_that_is_gone(tmp_path: Path) -> None:
-    script = recorder(tmp_path)
+def test_a_loader_of_another_length_takes_the_place_of_one_that_is_gone(new_recorder: NewRecorder) -> None:
+    script = new_recorder()
     for length in (64, 32, 16):
         dataset = Listed()
         del dataset.samples[length:]
@@ -48,9 +46,9 @@ def test_a_loader_of_another_length_takes_the_place_of_one_that_is_gone(tmp_path
     assert recorded.profiler._recorder.begun == 3
 
 
-def test_two_loaders_of_one_length_that_exist_together_stay_apart(tmp_path: Path) -> None:
+def test_two_loaders_of_one_length_that_exist_together_stay_apart(new_recorder: NewRecorder) -> None:
     """As a dictionary of loaders for training and validation, made in one line and iterated over in one."""
-    script = recorder(tmp_path)
+    script = new_recorder()
     loaders = {phase: DataLoader(Listed(), batch_size=4) for phase in ("train", "val")}
     for phase in ("train", "val", "train", "val"):
         list(script.epoch(loaders[phase]))

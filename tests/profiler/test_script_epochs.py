@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from listed import Listed, recorder
+from listed import Listed, NewRecorder
 from torch.utils.data import DataLoader
 
 from loaderbench.script.recorder import ScriptRecorder
@@ -20,7 +20,7 @@ from loaderbench.tracing.loader import LoaderTrace
 pytestmark = pytest.mark.usefixtures("without_collector")
 
 
-def test_the_user_s_own_dictionary_of_variables_stays_as_it_was(tmp_path: Path) -> None:
+def test_the_user_s_own_dictionary_of_variables_stays_as_it_was(new_recorder: NewRecorder) -> None:
     def run(rate: float = 0.1) -> dict[str, Any]:
         arguments = locals()
         loader = DataLoader(Listed(), batch_size=4)
@@ -28,12 +28,12 @@ def test_the_user_s_own_dictionary_of_variables_stays_as_it_was(tmp_path: Path) 
             break
         return dict(arguments)
 
-    script = recorder(tmp_path)
+    script = new_recorder()
     assert run()["rate"] == 0.1
 
 
-def test_what_exec_has_put_among_the_variables_stays(tmp_path: Path) -> None:
-    script = recorder(tmp_path)
+def test_what_exec_has_put_among_the_variables_stays(new_recorder: NewRecorder) -> None:
+    script = new_recorder()
     exec("rate = 0.1")
     loader = DataLoader(Listed(), batch_size=4)
     list(script.epoch(loader))
@@ -41,9 +41,9 @@ def test_what_exec_has_put_among_the_variables_stays(tmp_path: Path) -> None:
 
 
 def test_what_a_script_did_to_its_own_state_does_not_keep_it_from_being_saved(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, new_recorder: NewRecorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script, gone = recorder(tmp_path), tmp_path / "gone"
+    script, gone = new_recorder(), tmp_path / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)
     list(script.epoch(DataLoader(Listed(), batch_size=4)))
@@ -53,9 +53,9 @@ def test_what_a_script_did_to_its_own_state_does_not_keep_it_from_being_saved(
     assert len(read_recordings(tmp_path)) == 1
 
 
-def test_workers_that_persist_are_the_loader_s_own(tmp_path: Path) -> None:
+def test_workers_that_persist_are_the_loader_s_own(new_recorder: NewRecorder) -> None:
     loader = DataLoader(Listed(), batch_size=4, num_workers=1, persistent_workers=True)
-    script = recorder(tmp_path)
+    script = new_recorder()
     pids = []
     for _ in range(2):
         list(script.epoch(loader))
@@ -65,13 +65,13 @@ def test_workers_that_persist_are_the_loader_s_own(tmp_path: Path) -> None:
     pids.append([worker.pid for worker in loader._iterator._workers])  # type: ignore[union-attr]
     assert pids == [pids[0]] * 3
     loader._iterator = None  # as for a dataset that has changed
-    list(recorder(tmp_path).epoch(loader))
+    list(new_recorder().epoch(loader))
     assert loader._iterator is not None
     assert [worker.pid for worker in loader._iterator._workers] != pids[0]
 
 
-def test_two_loaders_in_turn_keep_their_workers(tmp_path: Path) -> None:
-    script = recorder(tmp_path)
+def test_two_loaders_in_turn_keep_their_workers(new_recorder: NewRecorder) -> None:
+    script = new_recorder()
     loaders = [DataLoader(Listed(), batch_size=4, num_workers=1, persistent_workers=True) for _ in range(2)]
     pids = []
     for _ in range(2):
@@ -81,7 +81,7 @@ def test_two_loaders_in_turn_keep_their_workers(tmp_path: Path) -> None:
     assert pids == pids[:2] * 2
 
 
-def test_an_error_of_the_loader_that_the_script_catches_ends_no_epoch(tmp_path: Path) -> None:
+def test_an_error_of_the_loader_that_the_script_catches_ends_no_epoch(new_recorder: NewRecorder) -> None:
     """Torch continues with the next batch."""
 
     class Broken(Listed):
@@ -90,7 +90,7 @@ def test_an_error_of_the_loader_that_the_script_catches_ends_no_epoch(tmp_path: 
                 raise OSError("unreadable")
             return super().__getitem__(index)
 
-    batches, taken, failed = recorder(tmp_path).epoch(DataLoader(Broken(), batch_size=4)), 0, 0
+    batches, taken, failed = new_recorder().epoch(DataLoader(Broken(), batch_size=4)), 0, 0
     while True:
         try:
             next(batches)
@@ -102,18 +102,18 @@ def test_an_error_of_the_loader_that_the_script_catches_ends_no_epoch(tmp_path: 
     assert (taken, failed) == (15, 1)
 
 
-def test_attributes_of_an_iterator_can_be_set(tmp_path: Path) -> None:
-    batches: Any = recorder(tmp_path).epoch(DataLoader(Listed(), batch_size=4))
+def test_attributes_of_an_iterator_can_be_set(new_recorder: NewRecorder) -> None:
+    batches: Any = new_recorder().epoch(DataLoader(Listed(), batch_size=4))
     batches.note = "mine"
     assert batches.note == "mine"
 
 
-def test_a_loader_without_a_hash_or_a_place_is_still_iterated_over(tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_loader_without_a_hash_or_a_place_is_still_iterated_over(new_recorder: NewRecorder, monkeypatch: Any) -> None:
     def fails(*_: object) -> None:
         raise RuntimeError("no place")
 
     monkeypatch.setattr("loaderbench.script.recorder.place_of", fails)
-    assert len(list(recorder(tmp_path).epoch(DataLoader(Listed(), batch_size=4)))) == 16
+    assert len(list(new_recorder().epoch(DataLoader(Listed(), batch_size=4)))) == 16
 
 
 def is_traced(script: ScriptRecorder) -> bool:
@@ -123,8 +123,8 @@ def is_traced(script: ScriptRecorder) -> bool:
     return not recorded.profiler.is_over or trace.blocks[0].header[ENABLED] != 0
 
 
-def test_after_its_seconds_nothing_is_traced_any_more(tmp_path: Path) -> None:
-    script = recorder(tmp_path)
+def test_after_its_seconds_nothing_is_traced_any_more(new_recorder: NewRecorder) -> None:
+    script = new_recorder()
     for number, _ in enumerate(script.epoch(DataLoader(Listed(), batch_size=1))):
         if number == 5:
             script._recorded[0].profiler._until_s = 0.0
@@ -133,8 +133,8 @@ def test_after_its_seconds_nothing_is_traced_any_more(tmp_path: Path) -> None:
     assert (number, is_traced(script)) == (63, False)
 
 
-def test_nor_where_they_pass_between_two_epochs(tmp_path: Path) -> None:
-    script, loader = recorder(tmp_path), DataLoader(Listed(), batch_size=1)
+def test_nor_where_they_pass_between_two_epochs(new_recorder: NewRecorder) -> None:
+    script, loader = new_recorder(), DataLoader(Listed(), batch_size=1)
     list(script.epoch(loader))
     assert is_traced(script)
     script._until_s = 0.0
