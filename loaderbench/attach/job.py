@@ -15,7 +15,7 @@ from loaderbench.ranks import rank_in
 
 WORKER_THREAD = "pt_data_worker"  # torch's name for a worker, from 2.6 on
 _STARTED_BY = ("multiprocessing.spawn", "multiprocessing.forkserver", "--multiprocessing-fork")
-_HELPERS = ("resource_tracker", "semaphore_tracker", "loaderbench")
+_HELPERS = ("resource_tracker", "semaphore_tracker", "loaderbench.fork_server")
 _LAUNCHERS = (
     *("accelerate", "accelerate-launch", "accelerate.commands.launch"),
     *("torchrun", "torch.distributed.run", "deepspeed"),
@@ -48,9 +48,8 @@ class Training:
     def _may_be_worker(self, pid: int) -> bool:
         """Where torch names no worker: forked with the same command, or started by `multiprocessing`."""
         command = command_of(pid)
-        if any(helper in command for helper in _HELPERS):
-            return False
-        return command == self.command or any(word in command for word in _STARTED_BY)
+        helps = any(helper in command for helper in _HELPERS)
+        return command == self.command or (not helps and any(word in command for word in _STARTED_BY))
 
 
 def find_trainings(pid: int) -> list[Training]:

@@ -77,6 +77,12 @@ def test_workers_lead_to_their_training(start: Start, named: str) -> None:
         assert [one.pid for one in find_trainings(training.workers()[0])] == [pid]
 
 
+def test_workers_of_a_script_in_a_folder_of_our_name_are_found(start: Start) -> None:
+    pid = start(sys.executable, "-c", WITH_WORKERS, "unnamed", "loaderbench/train.py")
+    (training,) = find_trainings(pid)
+    assert len(training.workers()) == 2
+
+
 def test_any_process_of_a_job_leads_to_all_its_ranks(start: Start) -> None:
     launcher = start(sys.executable, "-c", LAUNCHER)
     ranks = find_trainings(launcher)
