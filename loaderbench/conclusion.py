@@ -14,18 +14,20 @@ from loaderbench.diagnosis.contention import describe_contention
 from loaderbench.diagnosis.copy_bandwidth import with_bandwidth
 from loaderbench.diagnosis.epochs import epoch_costs
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.diagnosis.gathering import facts_of
+from loaderbench.diagnosis.gathering import gather
 from loaderbench.diagnosis.gpu_memory import describe_gpu_memory
 from loaderbench.diagnosis.gpu_warnings import power_notes
 from loaderbench.diagnosis.hosts import all_hosts, describe_hosts, storage_evidence
 from loaderbench.diagnosis.hotspots import find_hotspots
 from loaderbench.diagnosis.isolation import describe_isolation, find_ceiling, with_exposed_copy
+from loaderbench.diagnosis.other_counts import with_other_counts
 from loaderbench.diagnosis.ranking import Ranking, rank
 from loaderbench.diagnosis.ranks import describe_ranks, loading_rates, of_job, trials_of_ranks, with_evidence
 from loaderbench.diagnosis.shortage import Shortage, find_shortage, more_workers_fail
 from loaderbench.diagnosis.subject import Subject, expected_wait, rate_cap, subject_of
 from loaderbench.diagnosis.verdict import decide
 from loaderbench.diagnosis.warnings import describe_noise, describe_overhead, find_warnings
+from loaderbench.diagnosis.worker_settings import describe_worker_settings
 from loaderbench.loaders import backend_of
 from loaderbench.ranks import process_count
 from loaderbench.records import (
@@ -47,6 +49,7 @@ from loaderbench.records import (
     RunRecord,
     Trial,
     Verdict,
+    WorkerSetting,
     varying,
 )
 from loaderbench.remedies import Diagnosis, Findings, candidates_for, recommend
@@ -85,16 +88,17 @@ def _conclusions(measured: Measured) -> Conclusions:
     configurations, best, found = ranking.configurations, ranking.best, ranking.subject
     config = found.config if found else None
     isolation, why_no_isolation = _isolation(measured)
-    facts = _facts(measured, isolation, found.config, trials) if found else None
+    of_config = [trial for trial in trials if trial.config == config]
+    facts = _facts(measured, isolation, found.config, of_config) if found else None
     subject = subject_of(found, plan.axes, facts, is_best=found is best) if found else None
     noise = describe_noise(trials, measured.twins)
     warnings = _warnings(measured, configurations, noise)
     demand = _demand(measured, config)
     ceiling, why_no_ceiling = find_ceiling(isolation, why_no_isolation, subject, measured.consumer, demand)
-    of_config = [trial for trial in trials if trial.config == config]
     costs = epoch_costs(of_config, measured.loader)
     bottlenecks, why_no_bottlenecks = _bottlenecks(measured, config)
-    own_verdict = _verdict(measured, subject, config, costs, len(warnings), bottlenecks=bottlenecks)
+    settings = _worker_settings(measured, config)
+    own_verdict = _verdict(measured, subject, config, costs, len(warnings), bottlenecks=bottlenecks, settings=settings)
     verdict, ranks, hosts = _of_training(measured, own_verdict, of_config)
     together = all_hosts(hosts)
     overhead = describe_overhead(trials)
@@ -132,6 +136,7 @@ def _conclusions(measured: Measured) -> Conclusions:
         comparison=comparison,
         gates=gates,
         bottlenecks=bottlenecks,
+        worker_settings=settings,
         not_measured={name: why for name, (value, why) in known.items() if value is None} | why_no_bottlenecks,
     )
 
@@ -171,6 +176,14 @@ def _bottlenecks(measured: Measured, config: Config | None) -> tuple[tuple[Bottl
         return (), {"bottlenecks": NO_BOTTLENECKS}
     trials = [trial for trial in measured.freed_trials if trial.config == config]
     return describe_bottlenecks(trials, measured.left_out)
+
+
+def _worker_settings(measured: Measured, config: Config | None) -> tuple[WorkerSetting, ...]:
+    """What other workers gave, as `_bottlenecks`: only those of the verdict's configuration were measured."""
+    trials = measured.freed_trials
+    if config is None or not any(trial.config == config for trial in trials):
+        return ()
+    return describe_worker_settings(trials, config, measured.loader)
 
 
 def _no_demand(measured: Measured) -> str:
@@ -220,6 +233,7 @@ def _verdict(
     warnings: int,
     *,
     bottlenecks: Sequence[Bottleneck],
+    settings: Sequence[WorkerSetting],
 ) -> Verdict:
     assumed = demand_of(measured)
     return decide(
@@ -232,6 +246,7 @@ def _verdict(
         costs=costs,
         shortage=_shortage(measured, config),
         bottlenecks=bottlenecks,
+        settings=settings,
     )
 
 
@@ -242,8 +257,11 @@ def _shortage(measured: Measured, config: Config | None) -> Shortage | None:
 
 
 def _facts(measured: Measured, isolation: Isolation | None, config: Config, trials: Sequence[Trial]) -> Facts | None:
-    """What is known of a configuration, its exposed copy included where the isolation runs are its own."""
-    facts = facts_of(config, trials, measured.environment)
+    """What is known of a configuration by its trials, with its exposed copy if the isolation runs are its own."""
+    facts = gather(trials, measured.environment)
+    if facts is not None:
+        compared, settings = [*measured.sweep, *measured.remedy_trials], _worker_settings(measured, config)
+        facts = with_other_counts(facts, config, measured.loader, compared, settings)
     return with_exposed_copy(facts, isolation) if isolation and isolation.config == config else facts
 
 
@@ -313,10 +331,10 @@ def diagnose(measured: Measured, config: Config, trials: Sequence[Trial]) -> Dia
 
     It is the run's verdict without what only concerns the run: its warnings, epoch costs, shortage and target.
     """
-    of_it, others = [t for t in trials if t.config == config], [t for t in trials if t.config != config]
+    of_it = [trial for trial in trials if trial.config == config]
     consumed = [trial for trial in of_it if trial.consumer in (None, measured.consumer)]
     of_it = consumed or of_it
-    facts = _facts(measured, _isolation(measured)[0], config, [*of_it, *others])
+    facts = _facts(measured, _isolation(measured)[0], config, of_it)
     subject = subject_of(summarise([config], of_it)[0], measured.plan.axes, facts, is_best=True)
     if facts is None or subject is None:
         return None

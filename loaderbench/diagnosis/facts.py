@@ -24,6 +24,8 @@ class Facts:
     Of a distributed training, `ranks` share these CPUs, each with as many workers, and their use is counted together.
     `samples_per_s` is that of one process, or of all `ranks_of_rate` ranks of a trial together. `workers_persist`:
     those of an epoch are those of the next.
+    What other worker counts were measured to give: `fewer_are_slower`, `fewer_are_faster` (or as many with one library
+    thread each), `workers_are_slower` than the main process alone, `more_are_no_faster`, `more_are_faster`.
     """
 
     workers: int
@@ -62,8 +64,10 @@ class Facts:
     copy: CopyBandwidth | None = None
     from_outside: bool = False
     fewer_are_slower: bool = False
+    fewer_are_faster: bool = False
     workers_are_slower: bool = False
     more_are_no_faster: bool = False
+    more_are_faster: bool = False
     workers_persist: bool = False
 
     @property

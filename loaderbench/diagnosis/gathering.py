@@ -1,4 +1,4 @@
-"""From the trials of one configuration to its facts: means of what was measured, and what other trials say of it."""
+"""From the trials of one configuration to its facts: means of what was measured."""
 
 from __future__ import annotations
 
@@ -9,63 +9,12 @@ from typing import Any
 
 from loaderbench.diagnosis.facts import Facts, Seconds
 from loaderbench.diagnosis.thresholds import LOOKS_APART
-from loaderbench.loaders import backend_of, worker_count
-from loaderbench.records import Config, Environment, Trial, WaitParts, WorkerStates
-from loaderbench.statistics.configurations import ratio_of
-from loaderbench.statistics.intervals import is_below_one
-from loaderbench.statistics.judging import SMALL
+from loaderbench.loaders import worker_count
+from loaderbench.records import Environment, Trial, WaitParts, WorkerStates
 
 
-def facts_of(config: Config, trials: Sequence[Trial], environment: Environment) -> Facts | None:
-    """The facts of a configuration, and what the sweep says of those that differ from it in the worker count alone."""
-    alike = [other for other in _configs(trials) if _but_workers(other) == _but_workers(config) and other != config]
-    slower = [other for other in alike if _is_slower(other, config, trials)]
-    count = worker_count(config, {})
-    fewer = count is not None and any(0 < _count(other) < count for other in slower)
-    parallel = [other for other in alike if _count(other) > 0]
-    return gather(
-        [trial for trial in trials if trial.config == config],
-        environment,
-        fewer_are_slower=fewer,
-        workers_are_slower=count == 0 and bool(parallel) and all(other in slower for other in parallel),
-        more_are_no_faster=any(_is_no_faster(other, config, trials) for other in alike if _count(other) > (count or 0)),
-    )
-
-
-def _configs(trials: Sequence[Trial]) -> list[Config]:
-    return list({tuple(trial.config.items()): trial.config for trial in trials}.values())
-
-
-def _but_workers(config: Config) -> Config:
-    return {axis: value for axis, value in config.items() if axis not in backend_of(config).worker_axes}
-
-
-def _count(config: Config) -> int:
-    return worker_count(config, {}) or 0
-
-
-def _is_no_faster(other: Config, config: Config, trials: Sequence[Trial]) -> bool:
-    ratio = ratio_of(other, config, trials)
-    return ratio is not None and ratio.hi is not None and ratio.hi <= SMALL
-
-
-def _is_slower(other: Config, config: Config, trials: Sequence[Trial]) -> bool:
-    return is_below_one(ratio_of(other, config, trials))
-
-
-def gather(
-    trials: Sequence[Trial],
-    environment: Environment,
-    *,
-    fewer_are_slower: bool = False,
-    workers_are_slower: bool = False,
-    more_are_no_faster: bool = False,
-) -> Facts | None:
-    """The means over completed trials of one configuration; `None` where there is none.
-
-    `fewer_are_slower`: fewer workers were measured and are slower. `workers_are_slower`: so are any at all.
-    `more_are_no_faster`: more workers were measured, and gain at most a little.
-    """
+def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
+    """The means over completed trials of one configuration; `None` where there is none."""
     done = [trial for trial in trials if trial.status == "completed" and (trial.samples_per_s or trial.is_from_outside)]
     if not done:
         return None
@@ -105,9 +54,6 @@ def gather(
         startup_s=_mean_of(map(startup_s, done)),
         transfer_share=_mean_of(map(_transfer_share, done)) or 0.0,
         from_outside=done[0].is_from_outside,
-        fewer_are_slower=fewer_are_slower,
-        workers_are_slower=workers_are_slower,
-        more_are_no_faster=more_are_no_faster,
         workers_persist=bool(done[0].config.get("persistent_workers")),
     )
 

@@ -12,7 +12,9 @@ from loaderbench.diagnosis.thresholds import (
     IDLE,
     IDLE_CPUS,
     KERNEL,
+    LIBRARY_THREADS,
     LOCKED,
+    MORE_THAN_ONE,
     MOST,
     MOST_OF_A_CPU,
     ONE_THREAD,
@@ -128,7 +130,9 @@ def narrow_mask(facts: Facts) -> tuple[int, int] | None:
 
 def no_worker_would_help(facts: Facts) -> bool:
     """Whether workers would slow down a loader without workers: measured, or because its batches are tiny."""
-    return not facts.workers and (facts.workers_are_slower or (facts.is_loader and facts.tiny_batches))
+    if facts.workers or facts.more_are_faster:
+        return False
+    return facts.workers_are_slower or (facts.is_loader and facts.tiny_batches)
 
 
 def mostly_at_locks(facts: Facts) -> bool:
@@ -230,8 +234,18 @@ def workers_that_fit(facts: Facts) -> int:
 
 
 def another_worker_fits(facts: Facts) -> bool:
-    """Whether CPUs are left for more workers, and no measurement shows that more are no faster."""
-    return not cpus_are_full(facts) and not facts.more_are_no_faster
+    """Whether more workers were measured as faster; else whether CPUs are left, and none were measured as no faster."""
+    return facts.more_are_faster or not (cpus_are_full(facts) or facts.more_are_no_faster)
+
+
+def have_library_threads(facts: Facts) -> bool:
+    """Whether libraries run threads of their own in workers, or in a main process that loads by itself.
+
+    Threads that compete with workers may also be those of a training step on the CPU.
+    """
+    others = facts.loads.other_threads_cpu_share if facts.loads else None
+    in_workers = not facts.workers or others is None or others >= LIBRARY_THREADS
+    return in_workers and facts.threads_per_loading > MORE_THAN_ONE
 
 
 def part_of_wait(facts: Facts, name: str) -> float:

@@ -31,6 +31,12 @@ LOCKED = 0.25
 ONE_THREAD = 0.85
 """CPUs that one busy thread uses at least, with what the clock and the neighbours take."""
 
+MORE_THAN_ONE = 1.3
+"""Threads that want to run, for each process that loads: libraries start threads of their own."""
+
+LIBRARY_THREADS = 0.1
+"""Of a worker's time in its other threads. Without libraries, only the thread that sends batches is among them."""
+
 SPARE_CPUS = 0.4
 """CPUs that this program leaves: with less there is no room for a worker that would bring a tenth on two CPUs."""
 

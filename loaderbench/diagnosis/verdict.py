@@ -26,6 +26,7 @@ from loaderbench.diagnosis.wording import (
     transfers,
     waits,
 )
+from loaderbench.diagnosis.worker_settings import worker_settings_in_words
 from loaderbench.records import (
     Bottleneck,
     Bound,
@@ -35,6 +36,7 @@ from loaderbench.records import (
     Interval,
     Trial,
     Verdict,
+    WorkerSetting,
     config_label,
 )
 
@@ -60,12 +62,14 @@ def decide(
     costs: Sequence[EpochCost] = (),
     shortage: Shortage | None = None,
     bottlenecks: Sequence[Bottleneck] = (),
+    settings: Sequence[WorkerSetting] = (),
 ) -> Verdict:
     """Say what bounds it, and why.
 
     `consumer` is a resolved kind, `demand` in samples/s that of one that has a demand; `doubts` counts the reasons to
     distrust the run; `target` is the demand as a line of evidence; `costs` are those of an epoch.
-    `shortage` is what configurations with more workers ran out of. `bottlenecks` are the stages that were made free.
+    `shortage` is what configurations with more workers ran out of. `bottlenecks` are the stages that were made free,
+    `settings` the other workers that were measured next to them.
     """
     if subject is None:
         return _nothing(trials, consumer, shortage)
@@ -73,7 +77,7 @@ def decide(
     cause = find_cause(subject.facts) if bound == "input" and subject.facts else None
     cause = with_measured(cause, subject.facts, bottlenecks)
     evidence = (*_evidence(subject, consumer, demand, target, trials), *_beyond(cause, costs))
-    evidence = (*bottlenecks_in_words(bottlenecks), *evidence)
+    evidence = (*bottlenecks_in_words(bottlenecks), *worker_settings_in_words(settings), *evidence)
     evidence = (*([shortage.evidence()] if shortage and bound != "compute" else []), *evidence)
     if bound == "unknown":
         wait, limit = percent(subject.data_wait_share), f"includes {in_percent(NOTICED)}, the limit of input-bound"

@@ -41,6 +41,7 @@ from loaderbench.records.costs import (
     IsolationRun as IsolationRun,
     Noise as Noise,
     Overhead as Overhead,
+    WorkerSetting as WorkerSetting,
 )
 from loaderbench.records.demand import AssumedDemand as AssumedDemand
 from loaderbench.records.environment import (
@@ -137,6 +138,7 @@ from loaderbench.records.words import (
     Stage as Stage,
     Standing as Standing,
     Status as Status,
+    WorkerSettingName as WorkerSettingName,
     config_label as config_label,
     config_name as config_name,
     format_scalar as format_scalar,

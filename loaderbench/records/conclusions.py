@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from loaderbench.records.comparison import Comparison, GateResult
-from loaderbench.records.costs import Bottleneck, Contention, EpochCost, GpuMemory, Isolation, Noise, Overhead
+from loaderbench.records.costs import (
+    Bottleneck,
+    Contention,
+    EpochCost,
+    GpuMemory,
+    Isolation,
+    Noise,
+    Overhead,
+    WorkerSetting,
+)
 from loaderbench.records.verdict import HostUse, Hotspot, Rank, Verdict
 from loaderbench.records.verification import PixelChange
 from loaderbench.records.words import Basis, Config, Interval, Reasons, Standing
@@ -132,7 +141,8 @@ class Conclusions:
     where there are several. `comparison` is that of two versions that were measured in turns, and `gates` are what it
     was held to. `prediction` would be that of configurations that were not measured; this version predicts none.
     `bottlenecks` are stages of the verdict's configuration, the largest gain first; why others are not among them,
-    `not_measured` says under `bottlenecks.decode`.
+    `not_measured` says under `bottlenecks.decode`. `worker_settings` are other workers for that configuration which
+    were measured next to its free stages; there are none where the sweep has such worker counts.
     """
 
     configurations: tuple[Configuration, ...]
@@ -157,4 +167,5 @@ class Conclusions:
     all_hosts: HostUse | None = None
     prediction: None = None
     bottlenecks: tuple[Bottleneck, ...] = ()
+    worker_settings: tuple[WorkerSetting, ...] = ()
     not_measured: Reasons = field(default_factory=dict)

@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from loaderbench.records.words import Basis, Config, CostName, Interval, IsolationName, Reasons, Stage
+from loaderbench.records.words import (
+    Basis,
+    Config,
+    CostName,
+    Interval,
+    IsolationName,
+    Reasons,
+    Stage,
+    WorkerSettingName,
+)
 
 
 @dataclass(frozen=True)
@@ -122,6 +131,20 @@ class Bottleneck:
     gain_if_free: Interval
     basis: Basis = "measured"
     parts: tuple[FreedPart, ...] = ()
+    trials: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerSetting:
+    """What the verdict's configuration would gain with other workers, measured in turns with it.
+
+    `change` holds the arguments that differ. `samples_per_s` and `gain` are those of `Bottleneck`, with no stage free.
+    """
+
+    name: WorkerSettingName
+    change: Config
+    samples_per_s: Interval
+    gain: Interval
     trials: tuple[str, ...] = ()
 
 

@@ -46,6 +46,9 @@ Side = Literal["before", "after"]
 IsolationName = Literal["replay_device", "replay_host", "loader_warm", "loader_cold"]
 """What is left of a configuration when parts are taken away, from the least to the most."""
 
+WorkerSettingName = Literal["more_workers", "fewer_workers", "one_library_thread"]
+"""A change of how many load at the same time, or of the threads in each."""
+
 Stage = Literal[
     "read", "decode", "transform", "collate", "transport", "main_process", "startup", "stragglers", "sample"
 ]

@@ -1,4 +1,7 @@
-"""The step that makes each stage of the verdict's configuration free in turn, in time-sliced rounds of trials."""
+"""The step that makes each stage of the verdict's configuration free in turn, in time-sliced rounds of trials.
+
+Worker counts that the sweep lacks take part in these rounds.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,13 @@ from loaderbench.diagnosis.bottlenecks import (
     shares_of_sample,
     stages_to_free,
 )
+from loaderbench.diagnosis.gathering import gather
+from loaderbench.diagnosis.worker_settings import describe_worker_settings, settings_to_measure
 from loaderbench.freeing import Freeing
 from loaderbench.loaders import worker_count
 from loaderbench.plan import FREED_ROUNDS, FREED_SECONDS, FREED_TRIAL_S, TRIAL_START_S, WARMUP_SHARE
 from loaderbench.ranks import rank_count
-from loaderbench.records import Config, Interval, PlannedTrial, Reasons, Trial
+from loaderbench.records import Config, Interval, PlannedTrial, Reasons, Trial, config_label
 from loaderbench.session.listener import Progress
 from loaderbench.session.measuring import is_alone
 from loaderbench.session.session import NO_VERIFY, Session
@@ -32,6 +37,9 @@ FILLING_S = 0.4
 
 FEWEST_KEPT, MOST_KEPT = 8, 64
 MOST_ROUNDS = 5
+AFTER_STAGES = 2
+"""Other workers are tried after the two most promising stages: they tell which limit it is."""
+
 BUDGET_SHARE = 0.4
 """Of the budget that is left; fixes get the rest."""
 
@@ -50,7 +58,9 @@ def measure_bottlenecks(session: Session, subject: Config | None) -> None:
         return
     sweep = [trial for trial in found.of("sweep") if trial.config == subject]
     stages, reasons = stages_to_free(sweep, worker_count(subject, session.conditions.loaded.suite.loader))
-    step = FreeingStep(session, subject, stages, _until_s(session), _expected_s(session, sweep))
+    variants = [_Variant(subject, stage) for stage in stages]
+    variants[AFTER_STAGES:AFTER_STAGES] = [_Variant(other) for other in _other_workers(session, subject, sweep)]
+    step = FreeingStep(session, subject, variants, _until_s(session), _expected_s(session, sweep))
     found.left_out |= reasons | step.left_out
     session.measuring.freeing = freeing_of(sweep, cold=session.conditions.loaded.suite.measure.cache == "cold")
     step.run()
@@ -102,25 +112,39 @@ def _is_small(gain: Interval) -> bool:
     return gain.hi is not None and gain.hi <= SMALL
 
 
+def _other_workers(session: Session, subject: Config, sweep: Sequence[Trial]) -> tuple[Config, ...]:
+    made = session.conditions
+    facts = gather(sweep, made.environment)
+    return settings_to_measure(subject, made.loaded.suite.loader, facts, session.found.of("sweep")) if facts else ()
+
+
+@dataclass(frozen=True)
+class _Variant:
+    """A configuration with a stage that is free, or with none."""
+
+    config: Config
+    freed: str | None = None
+
+
 @dataclass
 class FreeingStep:
-    """Rounds of the unchanged loader and one trial for each free stage, in random order."""
+    """Rounds of the unchanged loader and one trial for each variant of it, in random order."""
 
     session: Session
     config: Config
-    stages: list[str]
+    variants: list[_Variant]
     until_s: float
     trial_s: float
 
     def __post_init__(self) -> None:
         gone = self._drop_what_does_not_fit(FREED_ROUNDS)
-        self.left_out: Reasons = {f"bottlenecks.{stage}": NO_TIME for stage in gone}
+        self.left_out: Reasons = {f"bottlenecks.{one.freed}": NO_TIME for one in gone if one.freed}
         self._random = random.Random(self.session.plan.seed)
 
-    def _drop_what_does_not_fit(self, rounds: int) -> list[str]:
-        """Leave out the least promising stages if `rounds` rounds of all would take too long."""
+    def _drop_what_does_not_fit(self, rounds: int) -> list[_Variant]:
+        """Leave out the least promising variants if `rounds` rounds of all would take too long."""
         most = max(0, int((self.until_s - time.monotonic()) / (rounds * self.trial_s)) - 1)
-        gone, self.stages = self.stages[most:], self.stages[:most]
+        gone, self.variants = self.variants[most:], self.variants[:most]
         return gone
 
     def run(self) -> None:
@@ -128,9 +152,9 @@ class FreeingStep:
         made = self.session.conditions
         rounds = SlicedRounds(self.session.measuring, lambda planned: is_alone(planned, made), FREED_SECONDS)
         number = 0
-        while self.stages and not self._is_known(number):
+        while self.variants and not self._is_known(number):
             number, began_s = number + 1, time.monotonic()
-            planned = [self._planned(number, stage) for stage in (None, *self.stages)]
+            planned = [self._planned(number, variant) for variant in (_Variant(self.config), *self.variants)]
             self._random.shuffle(planned)
             self.session.measure_round(rounds, planned, self._progress)
             self.trial_s = (time.monotonic() - began_s) / len(planned)
@@ -141,17 +165,24 @@ class FreeingStep:
         """Whether to stop: each gain excludes 1 or is small, or the most rounds are measured."""
         if number < FREED_ROUNDS:
             return False
-        found, _ = describe_bottlenecks(self.session.found.of("freed"), {})
+        loader, trials = self.session.conditions.loaded.suite.loader, self.session.found.of("freed")
+        found, _ = describe_bottlenecks([trial for trial in trials if trial.config == self.config], {})
         gains = [one.gain_if_free for one in found] + [part.gain_if_free for one in found for part in one.parts]
+        gains += [one.gain for one in describe_worker_settings(trials, self.config, loader)]
         return number >= MOST_ROUNDS or all(excludes_one(gain) or _is_small(gain) for gain in gains)
 
     def _drop_failed(self) -> None:
-        failed = {trial.freed for trial in self.session.found.of("freed") if trial.status != "completed"}
-        self.stages = [] if None in failed else [stage for stage in self.stages if stage not in failed]
+        trials = self.session.found.of("freed")
+        failed = [_Variant(trial.config, trial.freed) for trial in trials if trial.status != "completed"]
+        unchanged_failed = _Variant(self.config) in failed
+        self.variants = [] if unchanged_failed else [one for one in self.variants if one not in failed]
 
-    def _planned(self, number: int, stage: str | None) -> PlannedTrial:
-        name = (stage or "present").replace("/", "-")
-        return PlannedTrial(id=f"s{number}-{name}", role="freed", config=self.config, round=number, freed=stage)
+    def _planned(self, number: int, variant: _Variant) -> PlannedTrial:
+        changed = {axis: value for axis, value in variant.config.items() if self.config.get(axis) != value}
+        name = (variant.freed or config_label(changed) or "present").replace("/", "-")
+        return PlannedTrial(
+            id=f"s{number}-{name}", role="freed", config=variant.config, round=number, freed=variant.freed
+        )
 
     def _progress(self) -> Progress:
         found = self.session.found

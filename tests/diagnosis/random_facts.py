@@ -107,8 +107,10 @@ class Draws:
             startup_s=self.known(self.amount(0.1)),
             transfer_share=self.share(),
             fewer_are_slower=self.yes(),
+            fewer_are_faster=self.yes(0.2),
             workers_are_slower=self.yes(),
             more_are_no_faster=self.yes(),
+            more_are_faster=self.yes(0.2),
             workers_persist=self.yes(),
         )
 

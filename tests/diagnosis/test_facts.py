@@ -28,8 +28,8 @@ from loaderbench.records import (
 ALONE = Facts(workers=0, cpus=2)
 
 
-def gathered(*trials: Trial, **known: bool) -> Facts:
-    found = gather(trials, TWO_CPUS, **known)
+def gathered(*trials: Trial) -> Facts:
+    found = gather(trials, TWO_CPUS)
     assert found is not None
     return found
 
@@ -298,13 +298,6 @@ def test_a_transfer_takes_its_share_of_the_time_of_one_rank() -> None:
     of_four = {"batches": 200, "steady_s": 5.0, "ranks": (rank,) * 4, "slowest_rank": 0}
     found = gathered(trial(1, step_stages={"transfer": StageCost(0.02, 0.02)}, **of_four))
     assert found.transfer_share == pytest.approx(0.02 * 50 / 5.0)
-
-
-def test_what_the_sweep_says_of_other_worker_counts_is_passed_on() -> None:
-    plain = gathered(trial(1))
-    assert (plain.fewer_are_slower, plain.workers_are_slower) == (False, False)
-    assert gathered(trial(1), fewer_are_slower=True).fewer_are_slower
-    assert gathered(trial(1), workers_are_slower=True).workers_are_slower
 
 
 def test_a_reading_that_one_round_lacks_is_that_of_the_others() -> None:

@@ -117,21 +117,26 @@ def at_locks(facts: Facts) -> bool:
 def check_workers(facts: Facts, _: Cause) -> None:
     assert idle(facts) < IDLE
     assert not maybe_idle(facts)
-    assert not facts.more_are_no_faster
-    assert free_cpus(facts) >= room_for_a_worker(facts) - 1e-9
+    if not facts.more_are_faster:
+        assert not facts.more_are_no_faster
+        assert free_cpus(facts) >= room_for_a_worker(facts) - 1e-9
     assert not others_hold(facts)
 
 
 def check_cpu(facts: Facts, _: Cause) -> None:
     useless = facts.workers == 0 and (facts.workers_are_slower or facts.tiny_batches)
+    assert not facts.more_are_faster
     assert useless or facts.more_are_no_faster or free_cpus(facts) < room_for_a_worker(facts) + 1e-9
     assert not others_hold(facts)
 
 
 def check_oversubscription(facts: Facts, _: Cause) -> None:
+    assert facts.idle_cpus is None or facts.idle_cpus < MOST * facts.cpus
+    if facts.fewer_are_faster:
+        assert facts.runnable_threads >= facts.cpus
+        return
     assert facts.waited_for_cpu >= QUEUED
     assert facts.runnable_threads >= RUNNABLE * facts.cpus
-    assert facts.idle_cpus is None or facts.idle_cpus < MOST * facts.cpus
     assert not facts.fewer_are_slower
 
 
@@ -271,14 +276,15 @@ def check_advice(found: Diagnosis) -> None:
 def check_more_workers(facts: Facts, limit: Limit | None, name: str) -> None:
     assert limit in ("workers", "storage_latency"), (name, limit)
     assert idle(facts) < IDLE, name
-    assert not (facts.workers == 0 and (facts.workers_are_slower or facts.tiny_batches)), name
+    useless = facts.workers_are_slower or facts.tiny_batches
+    assert facts.more_are_faster or not (facts.workers == 0 and useless), name
 
 
 def check_words(told: Sequence[Recommendation], facts: Facts) -> None:
     titles = {one.title for one in told}
     assert "Raise the CPU quota" not in titles or (facts.throttled_share or 0.0) >= THROTTLED
     threads = next((one for one in told if one.id == "library_threads"), None)
-    assert threads is None or facts.runnable_threads >= RUNNABLE * facts.cpus
+    assert threads is None or facts.fewer_are_faster or facts.runnable_threads >= RUNNABLE * facts.cpus
 
 
 FOLDERS = (

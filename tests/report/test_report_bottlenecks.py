@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import run_factory as runs
 
-from loaderbench.records import Bottleneck, FreedPart, Interval, Readings, RunRecord
+from loaderbench.records import Bottleneck, FreedPart, Interval, Readings, RunRecord, WorkerSetting
 from loaderbench.report.model import Chart, Facts, Table
 from loaderbench.report.sections.bottlenecks import section
 from loaderbench.report.view import View
@@ -57,3 +57,21 @@ def test_stages_that_were_not_free_have_their_reason_and_a_run_without_any_has_n
         ("Not measured", "a reason: Worker-to-main IPC"),
     ]
     assert drawn() == ()
+
+
+def test_other_workers_that_were_measured_next_to_the_stages_have_a_table() -> None:
+    gains = {3: Interval(1.3, 1.2, 1.4), 4: Interval(1.01, 0.9, 1.1)}
+    settings = tuple(
+        WorkerSetting(
+            name="more_workers", change={"num_workers": count}, samples_per_s=Interval(130.0, None, None), gain=gain
+        )
+        for count, gain in gains.items()
+    )
+    made = section(View(replace(runs.typical(), bottlenecks=(DECODE,), worker_settings=settings), Readings()))
+    assert made is not None
+    _, others = (block for block in made.blocks if isinstance(block, Table))
+    assert [[getattr(cell, "text", "") for cell in row.cells][:2] for row in others.rows] == [
+        ["num_workers=3", "+30% (20\N{EN DASH}40%)"],
+        ["num_workers=4", "not significant (\N{MINUS SIGN}10.0 to 10.0%)"],
+    ]
+    assert others in made.glance

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+from machine import TWO_CPUS
+
 from loaderbench.plan import Plan, make_plan
 from loaderbench.records import (
     Config,
@@ -123,7 +125,7 @@ def session_of(
         inputs=SimpleNamespace(samples=tuple((f"{n}.jpg", 0) for n in range(10_000)), summary=DatasetSummary("")),
         consumer="none",
         accelerator=False,
-        environment=SimpleNamespace(shm_total_bytes=None),
+        environment=TWO_CPUS,
         measured=lambda trials, verification, left_out, why, **_: (tuple(trials), verification, dict(left_out), why),
     )
     vars(made).update(conditions)

@@ -9,7 +9,7 @@ import pytest
 from fakes import Clock, FakeMeasuring, planned, session_of, suite, trial_of
 
 from loaderbench.plan import FREED_ROUNDS, FREED_S
-from loaderbench.records import Config, PlannedTrial, StageCost, Trial
+from loaderbench.records import Config, PlannedTrial, StageCost, Trial, config_label
 from loaderbench.session import freeing
 from loaderbench.session.freeing import KEEPS_UP, NO_TIME, OWN_LOADER, measure_bottlenecks
 from loaderbench.session.session import NO_VERIFY, Session
@@ -35,16 +35,21 @@ def session(clock: Clock, takes_s: float = 1.0, failing: str | None = None, **me
 
     made = session_of(FakeMeasuring(rate, clock, takes_s), suite(measure=measure))
     costs = {name: StageCost(cpu_s=found_s, wall_s=found_s) for name, found_s in COSTS_S.items()}
-    made.found.trials += [trial_of(planned("r1-c1", BEST), stages=costs)]
+    swept = (trial_of(planned(f"r1-{workers}", {"num_workers": workers}), stages=costs) for workers in (1, 2))
+    made.found.trials += swept
     return made
 
 
+MORE = "num_workers=3"
+"""The worker count that the sweep lacks."""
+
+
 def rounds(made: Session) -> dict[int, list[str | None]]:
-    """The stages that were free, by round and in their order; `None` is the unchanged loader."""
+    """The free stages, or other workers, by round and in their order; `None` is the unchanged loader."""
     found: dict[int, list[str | None]] = {}
     for trial in made.found.of("freed"):
         asked = next(one for one in made.measuring.asked if one.id == trial.id)  # type: ignore[attr-defined]
-        found.setdefault(trial.round, []).append(asked.freed)
+        found.setdefault(trial.round, []).append(asked.freed if asked.config == BEST else config_label(asked.config))
     return found
 
 
@@ -54,7 +59,7 @@ def test_a_round_has_the_unchanged_loader_and_each_stage_once_in_an_order_of_its
     measure_bottlenecks(made, BEST)
     found = rounds(made)
     assert len(found) == FREED_ROUNDS, "equal rates in all rounds leave nothing to know"
-    assert all(set(order) == {None, *STAGES} for order in found.values())
+    assert all(sorted(map(str, order)) == sorted(map(str, (None, MORE, *STAGES))) for order in found.values())
     assert len({tuple(order) for order in found.values()}) > 1
     assert unsliced_clock.now_s - began_s <= FREED_S
     assert made.step == "freed"
@@ -69,8 +74,7 @@ def test_gains_that_vary_get_two_more_rounds(unsliced_clock: Clock) -> None:
 
 def test_trials_that_are_too_long_for_all_stages_leave_out_the_least_promising(unsliced_clock: Clock) -> None:
     made = session(unsliced_clock, takes_s=3.0)
-    (swept,) = made.found.trials
-    made.found.trials = [replace(swept, duration_s=5.0)]
+    made.found.trials = [replace(swept, duration_s=5.0) for swept in made.found.trials]
     measure_bottlenecks(made, BEST)
     assert "decode" in rounds(made)[1]
     assert "collate" not in rounds(made)[1]
@@ -87,6 +91,23 @@ def test_a_stage_that_fails_is_not_tried_again_and_an_unchanged_loader_that_fail
     broken.measuring.rate = lambda one: 100.0 if one.freed else None  # type: ignore[attr-defined]
     measure_bottlenecks(broken, BEST)
     assert list(rounds(broken)) == [1]
+
+
+def test_workers_that_fail_are_not_tried_again_and_the_stages_are(unsliced_clock: Clock) -> None:
+    made = session(unsliced_clock)
+    made.measuring.rate = lambda one: 100.0 if one.config == BEST else None  # type: ignore[attr-defined]
+    measure_bottlenecks(made, BEST)
+    first, *later = rounds(made).values()
+    assert MORE in first
+    assert len(later) == FREED_ROUNDS - 1
+    assert all(sorted(map(str, order)) == sorted(map(str, (None, *STAGES))) for order in later)
+
+
+def test_gains_of_other_workers_that_vary_get_more_rounds(unsliced_clock: Clock) -> None:
+    made = session(unsliced_clock)
+    made.measuring.rate = lambda one: 100.0 + (40.0 * (one.round % 2) if one.config != BEST else 0.0)  # type: ignore[attr-defined]
+    measure_bottlenecks(made, BEST)
+    assert len(rounds(made)) > FREED_ROUNDS
 
 
 def test_a_budget_leaves_most_of_its_rest_to_fixes(unsliced_clock: Clock) -> None:

@@ -1,4 +1,4 @@
-"""What each stage would gain if it were free, measured: a chart of the gains, and the table."""
+"""What each stage would gain if it were free, measured: a chart of the gains, and the tables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from loaderbench.diagnosis.bottlenecks import NO_GAIN, NOT_SIGNIFICANT, gain_in_words
 from loaderbench.diagnosis.wording import label_of
-from loaderbench.records import Interval, RunRecord
+from loaderbench.diagnosis.worker_settings import setting_in_words
+from loaderbench.records import Interval, RunRecord, WorkerSetting, config_label
 from loaderbench.report import numbers, style, words
 from loaderbench.report.model import Chart, Column, Fact, Facts, Json, Row, Section, Table, Text
 from loaderbench.report.view import View
@@ -17,6 +18,8 @@ _HOW = (
     "Each stage replays results it produced before, inside the workers, in turns with the unmodified loader. "
     "Throughput is the loader's own, without a consumer. Where replaying costs more than the stage, nothing is gained."
 )
+
+_OTHERS = "Measured in turns with the unmodified loader, because the sweep has no such worker count."
 
 
 @dataclass(frozen=True)
@@ -37,13 +40,14 @@ def section(view: View) -> Section | None:
     missing = _missing(view.run)
     with_interval = [one for one in rows if one.gain.lo is not None]
     charts = (_chart(with_interval),) if with_interval else ()
-    blocks = (*charts, _table(rows), *([Facts(missing)] if missing else []))
+    others = _other_workers(view.run)
+    blocks = (*charts, _table(rows), *others, *([Facts(missing)] if missing else []))
     return Section(
         id="bottlenecks",
         title=_TITLE,
         label="If free",
         blocks=blocks,
-        glance=(_table(rows), *missing),
+        glance=(_table(rows), *others, *missing),
         in_markdown=True,
         only_verbose=True,
     )
@@ -64,6 +68,22 @@ def _table(rows: list[_Freed]) -> Table:
     columns = (Column("Stage"), Column("Gain if free", numeric=True), Column("Samples/s if free", numeric=True))
     drawn = tuple(Row((Text(one.name), _gain(one.gain), numbers.interval(one.rate)), depth=one.depth) for one in rows)
     return Table("Gain vs the unmodified loader, by stage", columns, drawn, note=_HOW)
+
+
+def _other_workers(run: RunRecord) -> tuple[Table, ...]:
+    """The worker settings that were measured next to the stages; nothing where none was."""
+    columns = (Column("Setting"), Column("Gain", numeric=True), Column("Samples/s", numeric=True))
+    rows = tuple(
+        Row((Text(config_label(one.change)), _gain_of_setting(one), numbers.interval(one.samples_per_s)))
+        for one in run.worker_settings
+    )
+    return (Table("Other workers vs the unmodified loader", columns, rows, note=_OTHERS),) if rows else ()
+
+
+def _gain_of_setting(one: WorkerSetting) -> Text:
+    found = numbers.gain(one.gain.est, one.gain.lo, one.gain.hi)
+    said = setting_in_words(one)
+    return Text(f"{said} ({found.detail})") if said == NOT_SIGNIFICANT else found
 
 
 def _gain(ratio: Interval) -> Text:

@@ -1,0 +1,166 @@
+"""What measurements of other worker counts show about a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from machine import TWO_CPUS
+
+from loaderbench.diagnosis.facts import Facts
+from loaderbench.diagnosis.gathering import gather
+from loaderbench.diagnosis.other_counts import with_other_counts
+from loaderbench.records import Config, Interval, Trial, WorkerSetting
+from loaderbench.statistics.configurations import ratio_of
+
+
+def sweep(rates: dict[int | None, float], **others: Any) -> list[Trial]:
+    return [
+        Trial(
+            id=f"r{number}-{workers}",
+            role="sweep",
+            config={"num_workers": workers, **others},
+            round=number,
+            status="completed",
+            samples_per_s=rate * (1 + number / 1000),
+            samples=10,
+            batches=1,
+        )
+        for number in (1, 2, 3)
+        for workers, rate in rates.items()
+    ]
+
+
+def known(config: Config, trials: list[Trial], settings: Sequence[WorkerSetting] = ()) -> Facts:
+    facts = gather([trial for trial in trials if trial.config == config], TWO_CPUS)
+    assert facts is not None
+    return with_other_counts(facts, config, {}, trials, settings)
+
+
+def slower(config: Config, trials: list[Trial]) -> tuple[bool, bool]:
+    facts = known(config, trials)
+    return facts.fewer_are_slower, facts.workers_are_slower
+
+
+def test_rounds_of_the_sweep_are_not_paired_with_those_of_the_remedies() -> None:
+    """Both count from 1: a machine twice as fast while remedies are tried is no reason to add workers."""
+    later = [replace(trial, role="remedy") for trial in sweep({4: 400.0})]
+    trials = sweep({2: 210.0, 4: 200.0}) + later
+    assert slower({"num_workers": 4}, trials)[0] is False
+    assert ratio_of({"num_workers": 4}, {"num_workers": 2}, trials).est == pytest.approx(200 / 210)
+
+
+@pytest.mark.parametrize(
+    ("rates", "workers", "fewer"),
+    [
+        ({2: 100.0, 4: 200.0}, 4, True),
+        ({2: 100.0, 4: 200.0}, 2, False),
+        ({4: 200.0, 8: 100.0}, 4, False),
+        ({0: 100.0, 4: 200.0}, 4, False),
+        ({1: 100.0, 4: 200.0}, 4, True),
+        ({2: 200.0, 4: 200.0}, 4, False),
+    ],
+)
+def test_fewer_workers_are_slower_only_where_some_are_there_and_were_seen_to_be(
+    rates: dict[int | None, float], workers: int, fewer: bool
+) -> None:
+    assert slower({"num_workers": workers}, sweep(rates))[0] == fewer
+
+
+@pytest.mark.parametrize(
+    ("rates", "all_slower"),
+    [
+        ({0: 200.0, 1: 100.0, 2: 90.0}, True),
+        ({0: 200.0, 1: 100.0, 2: 300.0}, False),
+        ({0: 200.0, 1: 100.0, 2: 200.0}, False),
+        ({0: 200.0}, False),
+        ({0: 200.0, None: 100.0}, False),
+    ],
+)
+def test_any_workers_are_slower_only_where_all_that_were_measured_are(
+    rates: dict[int | None, float], all_slower: bool
+) -> None:
+    assert slower({"num_workers": 0}, sweep(rates))[1] == all_slower
+
+
+def test_what_differs_in_more_than_the_workers_is_not_compared() -> None:
+    trials = [*sweep({4: 200.0}, batch_size=8), *sweep({2: 100.0}, batch_size=16)]
+    assert slower({"num_workers": 4, "batch_size": 8}, trials) == (False, False)
+    prefetching = [*sweep({4: 200.0}, prefetch_factor=2), *sweep({2: 100.0}, prefetch_factor=8)]
+    assert slower({"num_workers": 4, "prefetch_factor": 2}, prefetching) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("rates", "workers", "no_faster"),
+    [
+        ({2: 200.0, 3: 202.0}, 2, True),
+        ({2: 200.0, 3: 150.0}, 2, True),
+        ({2: 200.0, 3: 250.0}, 2, False),
+        ({2: 200.0, 3: 202.0}, 3, False),
+        ({0: 200.0, 2: 150.0}, 0, True),
+    ],
+)
+def test_more_workers_are_no_faster_where_they_were_measured_without_a_gain(
+    rates: dict[int | None, float], workers: int, no_faster: bool
+) -> None:
+    assert known({"num_workers": workers}, sweep(rates)).more_are_no_faster is no_faster
+
+
+def test_one_round_shows_nothing_to_be_slower() -> None:
+    assert slower({"num_workers": 4}, [trial for trial in sweep({2: 100.0, 4: 200.0}) if trial.round == 1])[0] is False
+
+
+def test_one_worker_is_a_number_of_workers() -> None:
+    assert slower({"num_workers": 0}, sweep({0: 200.0, 1: 100.0}))[1]
+
+
+def test_as_many_workers_that_prefetch_less_are_not_fewer() -> None:
+    trials = [*sweep({4: 200.0}, prefetch_factor=4), *sweep({4: 100.0}, prefetch_factor=2)]
+    assert slower({"num_workers": 4, "prefetch_factor": 4}, trials) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("rates", "workers", "no_faster", "faster"),
+    [
+        ({16: 1600.0, 17: 1660.0}, 16, False, True),  # one more of 16 would give 6%
+        ({16: 1600.0, 17: 1625.0}, 16, True, False),
+        ({2: 200.0, 3: 245.0}, 2, False, False),
+        ({2: 200.0, 3: 255.0}, 2, False, True),
+        ({0: 100.0, 1: 105.0}, 0, False, False),  # a worker in place of the main process is no more
+        ({0: 100.0, 2: 160.0}, 0, False, True),
+    ],
+)
+def test_more_workers_have_to_give_half_of_what_those_present_do(
+    rates: dict[int | None, float], workers: int, no_faster: bool, faster: bool
+) -> None:
+    facts = known({"num_workers": workers}, sweep(rates))
+    assert (facts.more_are_no_faster, facts.more_are_faster) == (no_faster, faster)
+
+
+def setting(change: Config, gain: float) -> WorkerSetting:
+    found = Interval(gain, gain * 0.99, gain * 1.01)
+    return WorkerSetting(name="fewer_workers", change=change, samples_per_s=found, gain=found)
+
+
+@pytest.mark.parametrize(
+    ("change", "gain", "faster"),
+    [
+        ({"num_workers": 2}, 1.06, True),
+        ({"num_workers": 2}, 1.04, False),
+        ({"num_workers": 0}, 1.5, False),  # no worker at all is another way to load
+        ({"num_workers": 9}, 1.5, False),
+        ({"worker_threads": 1}, 1.2, True),
+    ],
+)
+def test_fewer_workers_or_threads_are_faster_from_a_noticeable_gain_on(
+    change: Config, gain: float, faster: bool
+) -> None:
+    trials = sweep({8: 200.0})
+    assert known({"num_workers": 8}, trials, [setting(change, gain)]).fewer_are_faster is faster
+
+
+def test_a_fix_that_was_tried_counts_like_the_sweep() -> None:
+    tried = [replace(trial, role="remedy") for trial in sweep({2: 200.0, 3: 202.0})]
+    assert known({"num_workers": 2}, [*sweep({2: 200.0}), *tried]).more_are_no_faster
