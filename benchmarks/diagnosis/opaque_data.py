@@ -46,6 +46,13 @@ class Fourier(Endless):
         return work.sample(index, work.fourier(self.ms))
 
 
+class Matrices(Endless):
+    """Multiplies matrices with NumPy, whose BLAS library starts a thread for each CPU in every process."""
+
+    def __getitem__(self, index: int) -> Any:
+        return work.sample(index, work.matrices(self.ms))
+
+
 class Lookup(Endless):
     """Each process looks up a table of its own of 8 MB: the cache holds those of two workers, not of eight."""
 

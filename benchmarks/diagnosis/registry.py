@@ -7,6 +7,7 @@ from benchmarks.diagnosis import (
     drawn,
     drawn_work,
     epochs,
+    fixed_workers,
     healthy,
     locks,
     main_process,
@@ -40,6 +41,7 @@ FAMILIES = (
     uneven,
     healthy,
     sweeps,
+    fixed_workers,
     thread_loaders,
 )
 

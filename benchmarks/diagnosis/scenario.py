@@ -53,12 +53,16 @@ class Loop:
 
 @dataclass(frozen=True)
 class Sweep:
-    """One suite for `loaderbench run`, as YAML would hold it, with one value per axis."""
+    """One suite for `loaderbench run`, as YAML would hold it, with one value per axis.
+
+    With a `budget`, stages are made free after the sweep, and fixes are tried in the rest of that time.
+    """
 
     suite: Mapping[str, Any]
     axes: Mapping[str, Any]
     data: Callable[[], str] | None = None
     within: Callable[[], AbstractContextManager[Any]] = nullcontext
+    budget: str | None = None
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ def sweep(asked: Sweep) -> dict[str, Any]:
             str(suite),
             "--out",
             f"{folder}/run",
-            "--no-verify",
+            *(["--budget", asked.budget] if asked.budget else ["--no-verify"]),
             "-q",
         ]
         command += ["--json", str(out), *(f"-P{axis}={value}" for axis, value in asked.axes.items())]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from benchmarks.diagnosis.data import photos
@@ -31,6 +32,11 @@ def target(
         "dataset": {"kind": "target", "target": f"benchmarks.diagnosis.targets:{of}", "args": args},
     }
     return _sweep(suite, demand, None, num_workers=workers, batch_size=batch, **(axes or {}))
+
+
+def diagnosed_with_trials(**arguments: Any) -> Sweep:
+    """The same with time for trials after the sweep."""
+    return replace(target(**arguments), budget="45s")
 
 
 def given(cores: float, **arguments: Any) -> Sweep:

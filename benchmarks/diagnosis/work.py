@@ -12,6 +12,7 @@ import torch
 
 _TEXT = np.random.default_rng(0).integers(0, 64, 1 << 20, dtype=np.uint8).tobytes()
 _GRID = np.random.default_rng(0).random((64, 64))  # so small that no call asks the kernel for memory
+_SQUARE = np.random.default_rng(0).random((256, 256))
 
 
 def python(ms: float) -> int:
@@ -33,6 +34,11 @@ def zipping(ms: float) -> int:
 def fourier(ms: float) -> float:
     """Transforms by NumPy, which has no threads for them."""
     return sum(float(np.fft.fft2(_GRID)[0, 0].real) for _ in range(round(ms * 20)))
+
+
+def matrices(ms: float) -> float:
+    """Multiplies matrices by the BLAS library of NumPy, in as many threads as it starts."""
+    return sum(float((_SQUARE @ _SQUARE)[0, 0]) for _ in range(round(ms)))
 
 
 def scattered(ms: float, table: np.ndarray[Any, Any], draws: np.random.Generator) -> float:
