@@ -16,10 +16,14 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 @dataclass(frozen=True)
 class ProcessStat:
-    """CPU seconds since the start of a process (its dead threads included) and its resident memory."""
+    """CPU seconds since the start of a process (its dead threads included) and its resident memory.
+
+    `waited_cpu_s` are those of processes that it started, that ended, and that it waited for.
+    """
 
     cpu_s: float
     rss_bytes: int
+    waited_cpu_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,8 @@ class ReadCounts:
 def parse_stat(text: str) -> ProcessStat:
     """Parse `/proc/<pid>/stat`. The command may hold anything: counting starts after its last bracket."""
     fields = text[text.rindex(")") + 2 :].split()
-    return ProcessStat((int(fields[11]) + int(fields[12])) / _TICKS_PER_S, int(fields[21]) * _PAGE_BYTES)
+    own, waited = (sum(map(int, fields[first : first + 2])) / _TICKS_PER_S for first in (11, 13))
+    return ProcessStat(own, int(fields[21]) * _PAGE_BYTES, waited)
 
 
 def parse_cpu_with_children(text: str) -> float:

@@ -18,7 +18,7 @@ from loaderbench.monitors.gauges import read_gauges
 class TreeReading:
     """Sums over a process tree, and what the gauges read of it.
 
-    `cpu_s` keeps what the dead have used. Each is `None` where the system hides it from this process.
+    `cpu_s` and `read_bytes` keep those of processes that ended. Each is `None` where the system hides it.
     """
 
     cpu_s: float | None
@@ -74,7 +74,8 @@ class PsutilReader:
         try:
             process = self._process(pid)
             times = process.cpu_times()
-            return proc.ProcessStat(times.user + times.system, process.memory_info().rss)
+            waited_s = getattr(times, "children_user", 0.0) + getattr(times, "children_system", 0.0)
+            return proc.ProcessStat(times.user + times.system, process.memory_info().rss, waited_s)
         except psutil.Error:
             return None
 
@@ -93,14 +94,20 @@ class PsutilReader:
 
 
 class TreeMonitor:
-    """Adds up a process tree, looking for new processes only now and then."""
+    """Adds up a process tree, looking for new processes only now and then.
+
+    A process that ends between two looks was never seen. Once its parent has waited for it, the system counts its CPU
+    time and its reads among those of the parent.
+    """
 
     def __init__(self, root: int, reader: ProcessReader | None = None) -> None:
         self._root = root
         self._reader: ProcessReader = reader or (LinuxReader() if proc.available() else PsutilReader())
-        self._cpu_s: dict[int, float] = {}
+        self._used: dict[int, proc.ProcessStat] = {}
         self._read_bytes: dict[int, int] = {}
-        self._gone, self._lock = (0.0, 0), threading.Lock()
+        self._ended_cpu_s, self._is_known = 0.0, False
+        self._most_read_bytes: int | None = None
+        self._is_whole, self._lock = True, threading.Lock()
         self._alive: list[int] = [root]
 
     def look_for_processes(self) -> None:
@@ -108,20 +115,26 @@ class TreeMonitor:
         self._watch_only(self._reader.tree(self._root))
 
     def watch(self, pids: Sequence[int]) -> None:
-        """Read only the root and these."""
+        """Read only the root and these, without others that the root has waited for."""
+        self._is_whole = False
         self._watch_only([self._root, *pids])
 
     def _watch_only(self, pids: list[int]) -> None:
         """Keep one sum for all that have ended: a loop may start thousands of workers."""
         with self._lock:
             self._alive = pids
-            for pid in (self._cpu_s.keys() | self._read_bytes.keys()) - set(pids):
+            for pid in (self._used.keys() | self._read_bytes.keys()) - set(pids):
                 if self._reader.stat(pid) is None:
                     self._end(pid)
 
     def _end(self, pid: int) -> None:
-        cpu_s, read_bytes = self._gone
-        self._gone = cpu_s + self._cpu_s.pop(pid, 0.0), read_bytes + self._read_bytes.pop(pid, 0)
+        self._ended_cpu_s += self._cpu_s(pid)
+        self._used.pop(pid, None)
+        self._read_bytes.pop(pid, None)
+
+    def _cpu_s(self, pid: int) -> float:
+        used = self._used.get(pid)
+        return 0.0 if used is None else used.cpu_s + (used.waited_cpu_s if self._is_whole else 0.0)
 
     @property
     def below(self) -> Sequence[int]:
@@ -134,18 +147,27 @@ class TreeMonitor:
             return self._read(with_disk)
 
     def _read(self, with_disk: bool) -> TreeReading:
+        """Parents come before their children, so no time is counted in both."""
         rss_bytes: int | None = None
+        waited_s = 0.0
         for pid in self._alive:
-            if stat := self._reader.stat(pid):
-                if stat.cpu_s < self._cpu_s.get(pid, 0.0):  # another process of the same number
-                    self._end(pid)
-                self._cpu_s[pid] = stat.cpu_s
+            stat, before = self._reader.stat(pid), self._used.get(pid)
+            if before and (stat is None or stat.cpu_s < before.cpu_s):  # or another process of the same number
+                self._end(pid)
+                before = None
+            if stat is not None:
+                waited_s += max(0.0, stat.waited_cpu_s - before.waited_cpu_s) if before else 0.0
+                self._used[pid], self._is_known = stat, True
                 rss_bytes = (rss_bytes or 0) + stat.rss_bytes
             if with_disk and (found := self._reader.read_bytes(pid)) is not None:
                 self._read_bytes[pid] = found
-        disk = self._gone[1] + sum(self._read_bytes.values()) if self._read_bytes else None
-        cpu_s = self._gone[0] + sum(self._cpu_s.values()) if self._cpu_s else None
-        return TreeReading(cpu_s, rss_bytes, disk, read_gauges(self._alive))
+        if self._is_whole:  # what was waited for is its parent's from now on
+            self._ended_cpu_s = max(0.0, self._ended_cpu_s - waited_s)
+        cpu_s = self._ended_cpu_s + sum(map(self._cpu_s, self._used))
+        if self._read_bytes:  # the sum falls for a moment if a process ends after its parent was read
+            self._most_read_bytes = max(self._most_read_bytes or 0, sum(self._read_bytes.values()))
+        known_s = cpu_s if self._is_known else None
+        return TreeReading(known_s, rss_bytes, self._most_read_bytes, read_gauges(self._alive))
 
     def pss_bytes(self) -> int | None:
         """Read the proportional memory of all; `None` when none tells."""

@@ -20,7 +20,7 @@ linux = pytest.mark.skipif(not proc.available(), reason="no /proc with lists of 
 def test_a_command_with_brackets_does_not_shift_the_fields() -> None:
     found = proc.parse_stat(STAT)
     ticks = os.sysconf("SC_CLK_TCK")
-    assert found == proc.ProcessStat(400 / ticks, 512 * os.sysconf("SC_PAGE_SIZE"))
+    assert found == proc.ProcessStat(400 / ticks, 512 * os.sysconf("SC_PAGE_SIZE"), 18 / ticks)
 
 
 def test_disk_reads_and_proportional_memory_are_found_by_name() -> None:
@@ -63,20 +63,49 @@ def test_the_cpu_time_of_children_counts_and_is_kept_when_they_die(reader: Psuti
     assert monitor.read(with_disk=False).cpu_s >= used_s > 0.1
 
 
+MANY_SHORT = """
+import os, time
+for _ in range(40):
+    if os.fork() == 0:
+        while time.process_time() < 0.02: pass
+        os._exit(0)
+    os.wait()
+print("done", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("reader", [None, PsutilReader()], ids=["fastest", "psutil"])
+@linux
+def test_processes_that_nobody_saw_count_once_their_parent_has_waited_for_them(reader: PsutilReader | None) -> None:
+    with subprocess.Popen([sys.executable, "-c", MANY_SHORT], stdout=subprocess.PIPE) as parent:
+        monitor = TreeMonitor(parent.pid, reader)
+        before_s = monitor.read(with_disk=False).cpu_s
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == b"done\n"
+        after_s = monitor.read(with_disk=False).cpu_s
+        parent.kill()
+    assert after_s - before_s > 0.5
+
+
 class Table:
-    """Processes with a CPU time each, which come and go."""
+    """Processes with a CPU time each, which come and go; the root has waited for `waited_s` of them."""
 
     def __init__(self) -> None:
         self.cpu_s: dict[int, float] = {}
+        self.waited_s: dict[int, float] = {}
+        self.bytes: dict[int, int] = {}
 
     def tree(self, root: int) -> list[int]:
-        return [root, *self.cpu_s]
+        return [root, *(pid for pid in self.cpu_s if pid != root)]
 
     def stat(self, pid: int) -> proc.ProcessStat | None:
-        return proc.ProcessStat(self.cpu_s[pid], 0) if pid in self.cpu_s else None
+        if pid not in self.cpu_s:
+            return None
+        return proc.ProcessStat(self.cpu_s[pid], 0, self.waited_s.get(pid, 0.0))
 
     def read_bytes(self, pid: int) -> int | None:
-        return 10 if pid in self.cpu_s else None
+        return self.bytes.get(pid)
 
     def pss_bytes(self, _: int) -> int | None:
         return None
@@ -90,8 +119,50 @@ def test_thousands_of_workers_are_kept_as_one_sum() -> None:
         monitor.watch([pid, 50])
         monitor.read(with_disk=True)
     found = monitor.read(with_disk=True)
-    assert (found.cpu_s, found.read_bytes) == (1000 * 2.0 + 1099, 1001 * 10)
-    assert len(monitor._cpu_s) == 2
+    assert found.cpu_s == 1000 * 2.0 + 1099
+    assert len(monitor._used) == 2
+
+
+def read(monitor: TreeMonitor) -> tuple[float | None, int | None]:
+    monitor.look_for_processes()
+    found = monitor.read(with_disk=True)
+    return found.cpu_s, found.read_bytes
+
+
+def test_what_a_parent_waited_for_counts_once() -> None:
+    table = Table()
+    monitor = TreeMonitor(1, table)
+    table.cpu_s, table.bytes = {1: 1.0, 7: 2.0}, {1: 100, 7: 50}
+    assert read(monitor) == (3.0, 150)
+    table.cpu_s, table.bytes = {1: 1.0}, {1: 100}  # ended after its parent was read
+    assert read(monitor) == (3.0, 150)
+    table.waited_s, table.bytes = {1: 2.5}, {1: 155}
+    assert read(monitor) == (3.5, 155)
+    table.cpu_s[9] = 4.0
+    assert read(monitor) == (7.5, 155)
+    del table.cpu_s[9]
+    table.waited_s = {1: 7.5}  # and another one, which nobody saw
+    assert read(monitor) == (8.5, 155)
+
+
+def test_what_nobody_waits_for_is_kept() -> None:
+    table = Table()
+    monitor = TreeMonitor(1, table)
+    table.cpu_s = {1: 1.0, 7: 2.0}
+    read(monitor)
+    del table.cpu_s[7]
+    for _ in range(3):
+        assert read(monitor) == (3.0, None)
+
+
+def test_of_watched_processes_others_that_the_root_waited_for_do_not_count() -> None:
+    table = Table()
+    monitor = TreeMonitor(1, table)
+    table.cpu_s = {1: 1.0, 7: 2.0}
+    monitor.watch([7])
+    assert monitor.read(with_disk=False).cpu_s == 3.0
+    table.waited_s = {1: 50.0}
+    assert monitor.read(with_disk=False).cpu_s == 3.0
 
 
 def test_another_process_of_the_same_number_adds_to_the_one_before() -> None:

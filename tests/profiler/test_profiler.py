@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 import tracemalloc
 from collections.abc import Iterator
@@ -211,6 +212,24 @@ def test_a_new_loader_for_each_epoch_adds_to_what_was_traced(workers: int) -> No
     times = trial_of(prof.result).sample_times
     assert times is not None
     assert times.wall.count == 48
+
+
+class Hashed(Numbers):
+    def __getitem__(self, index: int) -> Any:
+        hashlib.pbkdf2_hmac("sha256", b"a sample", b"", 8_000)
+        return super().__getitem__(index)
+
+
+def test_workers_that_end_with_a_short_epoch_count_in_the_cpu_use() -> None:
+    loader = DataLoader(Hashed(), batch_size=4, num_workers=2)
+    with Profiler("train", warmup=0) as prof:
+        for _ in range(20):
+            for _ in prof.iter(loader):
+                pass
+    trial, environment = trial_of(prof.result), prof.result.environment
+    assert trial.machine.own_cpus > 0.2
+    of_all = 100 * trial.machine.own_cpus / environment.cpus_allotted
+    assert trial.cpu_percent_of_allotted == pytest.approx(of_all)
 
 
 def test_what_was_not_traced_says_why() -> None:
