@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -108,6 +109,8 @@ class TreeMonitor:
         self._ended_cpu_s, self._is_known = 0.0, False
         self._most_read_bytes: int | None = None
         self._is_whole, self._lock = True, threading.Lock()
+        self._ended: list[float] = []
+        self._read_at_s = time.monotonic()
         self._alive: list[int] = [root]
 
     def look_for_processes(self) -> None:
@@ -115,7 +118,7 @@ class TreeMonitor:
         self._watch_only(self._reader.tree(self._root))
 
     def watch(self, pids: Sequence[int]) -> None:
-        """Read only the root and these, without others that the root has waited for."""
+        """Read only the root and these; of what the root waits for, only what these can have used."""
         self._is_whole = False
         self._watch_only([self._root, *pids])
 
@@ -128,7 +131,7 @@ class TreeMonitor:
                     self._end(pid)
 
     def _end(self, pid: int) -> None:
-        self._ended_cpu_s += self._cpu_s(pid)
+        self._ended.append(self._cpu_s(pid))
         self._used.pop(pid, None)
         self._read_bytes.pop(pid, None)
 
@@ -161,13 +164,25 @@ class TreeMonitor:
                 rss_bytes = (rss_bytes or 0) + stat.rss_bytes
             if with_disk and (found := self._reader.read_bytes(pid)) is not None:
                 self._read_bytes[pid] = found
-        if self._is_whole:  # what was waited for is its parent's from now on
-            self._ended_cpu_s = max(0.0, self._ended_cpu_s - waited_s)
+        self._count_ended(waited_s)
         cpu_s = self._ended_cpu_s + sum(map(self._cpu_s, self._used))
         if self._read_bytes:  # the sum falls for a moment if a process ends after its parent was read
             self._most_read_bytes = max(self._most_read_bytes or 0, sum(self._read_bytes.values()))
         known_s = cpu_s if self._is_known else None
         return TreeReading(known_s, rss_bytes, self._most_read_bytes, read_gauges(self._alive))
+
+    def _count_ended(self, waited_s: float) -> None:
+        """Keep the CPU time of those that ended since the last reading, by the time of those that were waited for.
+
+        In a whole tree, that is their parents' from now on. Else, they have used at most a CPU each since then.
+        """
+        now_s, seen_s, ended = time.monotonic(), sum(self._ended), len(self._ended)
+        if self._is_whole:
+            self._ended_cpu_s = max(0.0, self._ended_cpu_s + seen_s - waited_s)
+        else:
+            unseen_s = min(max(0.0, waited_s - seen_s), ended * (now_s - self._read_at_s))
+            self._ended_cpu_s += seen_s + unseen_s
+        self._ended, self._read_at_s = [], now_s
 
     def pss_bytes(self) -> int | None:
         """Read the proportional memory of all; `None` when none tells."""

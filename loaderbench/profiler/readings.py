@@ -11,7 +11,6 @@ from loaderbench.diagnosis.failures import classify
 from loaderbench.monitors import Window, cpu_percent, gpu_series, gpu_use, over_time, series, with_looks
 from loaderbench.profiler.code_around import with_code_around
 from loaderbench.profiler.observer import Observer
-from loaderbench.profiler.resource_samples import ResourceSamples
 from loaderbench.ranks import this_host, this_rank
 from loaderbench.recorder import completed_trial, loader_inside, spread_of, with_reasons
 from loaderbench.recorder.batches import STEADY, WARMUP, BatchLog
@@ -135,7 +134,7 @@ def _resource_use(recorder: LoopRecorder, observer: Observer, environment: Envir
     why_not, log = observer.gpu_monitor.why_not, counted(recorder)
     window = Window(*observer.window, log.wall_s / log.samples)
     return ResourceUse(
-        cpu_percent_of_allotted=_cpu_percent(resources, environment),
+        cpu_percent_of_allotted=cpu_percent(resources.taken, environment.cpus_allotted),
         rss_bytes=max((size for one in resources.taken if (size := one.tree.rss_bytes) is not None), default=None),
         pss_bytes=resources.pss_bytes,
         gpus=tuple(
@@ -148,14 +147,6 @@ def _resource_use(recorder: LoopRecorder, observer: Observer, environment: Envir
             "pss_bytes": "this system does not report proportional memory (PSS)",
         },
     )
-
-
-def _cpu_percent(resources: ResourceSamples, environment: Environment) -> float | None:
-    """By the two readings of all programs, which include workers that ended between two looks; or else by looks."""
-    use = resources.machine.use()
-    if use is None or use.ranks > 1:  # the use of several ranks is counted together
-        return cpu_percent(resources.taken, environment.cpus_allotted)
-    return 100 * use.own_cpus / environment.cpus_allotted
 
 
 def _no_batches(recorder: LoopRecorder, log: BatchLog) -> Failure:

@@ -163,6 +163,11 @@ def test_of_watched_processes_others_that_the_root_waited_for_do_not_count() -> 
     assert monitor.read(with_disk=False).cpu_s == 3.0
     table.waited_s = {1: 50.0}
     assert monitor.read(with_disk=False).cpu_s == 3.0
+    del table.cpu_s[7]
+    table.waited_s = {1: 100.0}
+    monitor.watch([])
+    clock_s = time.monotonic() - monitor._read_at_s
+    assert 3.0 + clock_s <= monitor.read(with_disk=False).cpu_s < 40.0
 
 
 def test_another_process_of_the_same_number_adds_to_the_one_before() -> None:

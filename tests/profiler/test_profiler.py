@@ -228,8 +228,8 @@ def test_workers_that_end_with_a_short_epoch_count_in_the_cpu_use() -> None:
                 pass
     trial, environment = trial_of(prof.result), prof.result.environment
     assert trial.machine.own_cpus > 0.2
-    of_all = 100 * trial.machine.own_cpus / environment.cpus_allotted
-    assert trial.cpu_percent_of_allotted == pytest.approx(of_all)
+    by_all_programs = 100 * trial.machine.own_cpus / environment.cpus_allotted
+    assert 0.7 < trial.cpu_percent_of_allotted / by_all_programs < 1.4  # their windows are not quite the same
 
 
 def test_what_was_not_traced_says_why() -> None:
