@@ -16,7 +16,7 @@ class KeptBatches:
     """A `collate_fn` that makes a few batches of each size, and then hands these out in turn.
 
     There are `count` of them, more than the loader has in flight: one is being sent while the next is made. Sending
-    them costs the same as sending the original ones, if their tensors are in lists, tuples or dictionaries.
+    them costs the same as sending the original ones, if `changed` finds their tensors.
     """
 
     original: Collate

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
@@ -35,11 +34,11 @@ def _copy_of_pixels(value: Any) -> Any:
         return value
 
 
-def renewed(value: Any, leaf: Callable[[Any], Any] = lambda part: part) -> Any:
-    """The same pixels in new containers, because a later stage may change a list or a dict; `leaf` of all else."""
+def renewed(value: Any) -> Any:
+    """The same pixels in new containers, because a later stage may change a list or a dict."""
     if type(value) is dict:
-        return {key: renewed(part, leaf) for key, part in value.items()}
-    return type(value)(renewed(part, leaf) for part in value) if type(value) in (list, tuple) else leaf(value)
+        return {key: renewed(part) for key, part in value.items()}
+    return type(value)(map(renewed, value)) if type(value) in (list, tuple) else value
 
 
 def unshared(value: Any) -> Any:
@@ -51,11 +50,13 @@ def unshared(value: Any) -> Any:
     import torch
     from torch.utils.dlpack import from_dlpack
 
-    def fresh(part: Any) -> Any:
-        plain = type(part) is torch.Tensor and part.layout is torch.strided and not part.requires_grad
-        return from_dlpack(part) if plain and not part.is_shared() else part
+    from loaderbench.consumers.batch_parts import changed
 
-    return renewed(value, fresh)
+    def fresh(part: torch.Tensor) -> torch.Tensor:
+        plain = type(part) is torch.Tensor and part.layout is torch.strided and not part.requires_grad
+        return from_dlpack(part) if plain and not part.is_shared() else part  # type: ignore[no-untyped-call]
+
+    return changed(value, fresh)
 
 
 def is_same(one: Any, other: Any) -> bool:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import io
 import multiprocessing
+from collections import UserDict
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -268,6 +270,38 @@ def test_batches_of_a_free_collate_cost_the_same_to_send_each_time(photos: Path)
     assert made.collate.made == 1
     shared = KeptBatches(lambda _: torch.zeros(2).share_memory_(), 1)
     assert shared([1]).data_ptr() == shared([1]).data_ptr()
+
+
+class Pair(NamedTuple):
+    images: torch.Tensor
+    labels: torch.Tensor
+
+
+@dataclass
+class Record:
+    images: torch.Tensor
+
+
+class Encoding(UserDict[str, torch.Tensor]):
+    """As a tokenizer of transformers returns one."""
+
+
+@pytest.mark.parametrize(
+    ("made", "images_of"),
+    [
+        (lambda: {"images": [torch.zeros(2)]}, lambda batch: batch["images"][0]),
+        (lambda: Pair(torch.zeros(2), torch.zeros(1)), lambda batch: batch.images),
+        (lambda: Encoding(images=torch.zeros(2)), lambda batch: batch["images"]),
+        (lambda: Record(torch.zeros(2)), lambda batch: batch.images),
+    ],
+)
+def test_so_do_batches_of_any_kind(made: Callable[[], Any], images_of: Callable[[Any], torch.Tensor]) -> None:
+    collate = KeptBatches(lambda _: made(), 1)
+    for _ in range(3):
+        batch = collate([1])
+        assert type(batch) is type(made())
+        assert not images_of(batch).is_shared()
+        images_of(batch).share_memory_()
 
 
 def test_free_transport_sends_a_token_and_all_else_still_runs(photos: Path) -> None:
