@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -32,6 +33,8 @@ _GONE = "a DataLoader worker exited unexpectedly: its batch could not be fetched
 
 def report_failure(error: BaseException, pipe: Connection, made: list[Any]) -> None:
     """Write what was raised to the log, and send it. Raises `OSError` where the run itself is gone."""
+    with suppress(Exception):  # torch raises wherever the main thread is when a worker has failed, so maybe here
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     traceback.print_exc()
     said = "\ncaused by ".join(_words(error))
     pipe.send(Raised(said))
