@@ -97,7 +97,7 @@ def _conclusions(measured: Measured) -> Conclusions:
     ceiling, why_no_ceiling = find_ceiling(isolation, why_no_isolation, subject, measured.consumer, demand)
     costs = epoch_costs(of_config, measured.loader)
     bottlenecks, why_no_bottlenecks = _bottlenecks(measured, config)
-    settings = _worker_settings(measured, config)
+    settings, why_no_settings = _worker_settings(measured, config)
     own_verdict = _verdict(measured, subject, config, costs, len(warnings), bottlenecks=bottlenecks, settings=settings)
     verdict, ranks, hosts = _of_training(measured, own_verdict, of_config)
     together = all_hosts(hosts)
@@ -137,7 +137,9 @@ def _conclusions(measured: Measured) -> Conclusions:
         gates=gates,
         bottlenecks=bottlenecks,
         worker_settings=settings,
-        not_measured={name: why for name, (value, why) in known.items() if value is None} | why_no_bottlenecks,
+        not_measured={name: why for name, (value, why) in known.items() if value is None}
+        | why_no_bottlenecks
+        | why_no_settings,
     )
 
 
@@ -178,12 +180,11 @@ def _bottlenecks(measured: Measured, config: Config | None) -> tuple[tuple[Bottl
     return describe_bottlenecks(trials, measured.left_out)
 
 
-def _worker_settings(measured: Measured, config: Config | None) -> tuple[WorkerSetting, ...]:
+def _worker_settings(measured: Measured, config: Config | None) -> tuple[tuple[WorkerSetting, ...], Reasons]:
     """What other workers gave, as `_bottlenecks`: only those of the verdict's configuration were measured."""
-    trials = measured.freed_trials
-    if config is None or not any(trial.config == config for trial in trials):
-        return ()
-    return describe_worker_settings(trials, config, measured.loader)
+    if config is None:
+        return (), {}
+    return describe_worker_settings(measured.freed_trials, config, measured.loader, measured.left_out)
 
 
 def _no_demand(measured: Measured) -> str:
@@ -260,7 +261,7 @@ def _facts(measured: Measured, isolation: Isolation | None, config: Config, tria
     """What is known of a configuration by its trials, with its exposed copy if the isolation runs are its own."""
     facts = gather(trials, measured.environment)
     if facts is not None:
-        compared, settings = [*measured.sweep, *measured.remedy_trials], _worker_settings(measured, config)
+        compared, (settings, _) = [*measured.sweep, *measured.remedy_trials], _worker_settings(measured, config)
         facts = with_other_counts(facts, config, measured.loader, compared, settings)
     return with_exposed_copy(facts, isolation) if isolation and isolation.config == config else facts
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import UserDict
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from copy import copy
+from contextlib import suppress
+from copy import copy, deepcopy
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -18,15 +20,24 @@ def changed(batch: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
         return change(batch)
     if type(batch) is dict:
         return {key: changed(part, change) for key, part in batch.items()}
-    if isinstance(batch, MutableMapping):  # one of a library's own, as torch's pin_memory treats it
-        copied = copy(batch)
-        copied.update({key: changed(part, change) for key, part in batch.items()})
-        return copied
+    if isinstance(batch, MutableMapping):
+        return _changed_mapping(batch, change)
     if isinstance(batch, tuple) and hasattr(batch, "_fields"):
         return type(batch)(*(changed(part, change) for part in batch))
     if type(batch) in (list, tuple):
         return type(batch)(changed(part, change) for part in batch)
     return _changed_fields(batch, change) if is_dataclass(batch) and not isinstance(batch, type) else batch
+
+
+def _changed_mapping(batch: MutableMapping[Any, Any], change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """One of a library's own. A plain copy may share its parts: changing those would change the batch."""
+    parts = {key: changed(part, change) for key, part in batch.items()}
+    if not isinstance(batch, UserDict):  # which copies its parts
+        with suppress(Exception):  # what cannot be copied, such as a lock
+            return deepcopy(batch, {id(part): parts[key] for key, part in batch.items()})
+    copied = copy(batch)
+    copied.update(parts)
+    return copied
 
 
 def _changed_fields(batch: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:

@@ -165,7 +165,9 @@ def quota_holds_back(facts: Facts) -> Cause | None:
 def threads_outnumber_cpus(facts: Facts) -> Cause | None:
     """More threads want to run than there are CPUs, so they wait in the run queue; `NEEDED` has the facts."""
     threads = f"{facts.runnable_threads:.1f} runnable on {facts.cpus:g} CPUs"
-    why = f"{threads}; {in_percent(facts.waited_for_cpu)} of the time waiting for a CPU"
+    waited = f"{in_percent(facts.waited_for_cpu)} of the time waiting for a CPU"
+    less = "fewer workers" if facts.fewer_are_faster else "one library thread in each"
+    why = f"{threads}; {f'{less} measured as faster' if facts.less_is_faster else waited}"
     clause = f"{threads_compete(facts)}{where(busiest(facts), facts)}"
     return _cause(busiest(facts), "oversubscription", _why("Threads", why), clause)
 
@@ -319,6 +321,8 @@ def speaks_against(facts: Facts, cause: Cause) -> tuple[str, ...]:
         said.append(
             f"{stage_name(second[0])} costs {in_percent(second[1] / first[1])} as much as {stage_name(first[0])}"
         )
+    if cause.limit == "cpu" and facts.more_are_faster:
+        said.append("more workers were measured as faster, without a consumer")
     return (*said, *_conflict(facts))
 
 

@@ -24,8 +24,8 @@ class Facts:
     Of a distributed training, `ranks` share these CPUs, each with as many workers, and their use is counted together.
     `samples_per_s` is that of one process, or of all `ranks_of_rate` ranks of a trial together. `workers_persist`:
     those of an epoch are those of the next.
-    What other worker counts were measured to give: `fewer_are_slower`, `fewer_are_faster` (or as many with one library
-    thread each), `workers_are_slower` than the main process alone, `more_are_no_faster`, `more_are_faster`.
+    What was measured of other workers: `fewer_are_slower`, `fewer_are_faster`, `one_thread_is_slower` in each,
+    `one_thread_is_faster`, `workers_are_slower` than the main process alone, `more_are_no_faster`, `more_are_faster`.
     """
 
     workers: int
@@ -65,6 +65,8 @@ class Facts:
     from_outside: bool = False
     fewer_are_slower: bool = False
     fewer_are_faster: bool = False
+    one_thread_is_slower: bool = False
+    one_thread_is_faster: bool = False
     workers_are_slower: bool = False
     more_are_no_faster: bool = False
     more_are_faster: bool = False
@@ -99,6 +101,11 @@ class Facts:
     def threads_per_loading(self) -> float:
         """Threads that want to run, for each process that loads."""
         return self.runnable_threads / (self.ranks * max(1, self.workers))
+
+    @property
+    def less_is_faster(self) -> bool:
+        """Whether fewer workers, or fewer threads in each, were measured as faster."""
+        return self.fewer_are_faster or self.one_thread_is_faster
 
     @property
     def tiny_batches(self) -> bool:

@@ -129,7 +129,7 @@ def narrow_mask(facts: Facts) -> tuple[int, int] | None:
 
 
 def no_worker_would_help(facts: Facts) -> bool:
-    """Whether workers would slow down a loader without workers: measured, or because its batches are tiny."""
+    """Whether workers would slow down a loader without workers: measured, or else because its batches are tiny."""
     if facts.workers or facts.more_are_faster:
         return False
     return facts.workers_are_slower or (facts.is_loader and facts.tiny_batches)
@@ -234,8 +234,8 @@ def workers_that_fit(facts: Facts) -> int:
 
 
 def another_worker_fits(facts: Facts) -> bool:
-    """Whether more workers were measured as faster; else whether CPUs are left, and none were measured as no faster."""
-    return facts.more_are_faster or not (cpus_are_full(facts) or facts.more_are_no_faster)
+    """Whether CPUs are left for more workers, and no measurement shows that more are no faster."""
+    return not cpus_are_full(facts) and not facts.more_are_no_faster
 
 
 def have_library_threads(facts: Facts) -> bool:

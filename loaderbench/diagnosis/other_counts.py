@@ -1,17 +1,14 @@
-"""What measurements of other worker counts say of a configuration: in the sweep, in fixes, and in trials of their own.
-
-If workers are the limit, each one more adds what one of the present ones does. At least half of that is expected.
-"""
+"""What measurements of other workers say of a configuration: in the sweep, in fixes, and in trials of their own."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.diagnosis.thresholds import MOST, NOTICED
-from loaderbench.diagnosis.worker_settings import but_workers
+from loaderbench.diagnosis.thresholds import NOTICED
+from loaderbench.diagnosis.worker_settings import alike, noticeable_gain
 from loaderbench.loaders import worker_count
 from loaderbench.records import Config, Interval, Trial, WorkerSetting
 from loaderbench.statistics.configurations import ratio_of
@@ -19,35 +16,47 @@ from loaderbench.statistics.intervals import is_above_one, is_below_one
 from loaderbench.statistics.judging import SMALL
 
 
-@dataclass(frozen=True)
-class _Other:
-    """Another worker count than `now`, or the same with one library thread in each, and its gain."""
+@dataclass(frozen=True, kw_only=True)
+class OtherWorkers:
+    """Another worker count than `now`, or the same `workers` with one library thread in each, and its gain."""
 
     now: int
     workers: int
     gain: Interval
 
     @property
-    def expected(self) -> float:
-        """The gain of more workers, as a ratio, from which on they are what was missing."""
-        return 1 + MOST * (self.workers - max(1, self.now)) / max(1, self.now)
-
-    @property
     def is_slower(self) -> bool:
+        """Whether that is certain."""
         return is_below_one(self.gain)
 
     @property
-    def is_more_and_no_faster(self) -> bool:
-        hi = self.gain.hi
-        return self.workers > max(1, self.now) and hi is not None and hi <= min(SMALL, self.expected)
+    def is_less_and_faster(self) -> bool:
+        """Whether fewer workers, or threads, have a noticeable gain."""
+        return self.workers <= self.now and is_above_one(self.gain) and self.gain.est >= 1 + NOTICED
 
     @property
     def is_more_and_faster(self) -> bool:
-        return self.workers > max(1, self.now) and is_above_one(self.gain) and self.gain.est >= self.expected
+        """Whether more workers add half of what the present ones give."""
+        return self._is_more and is_above_one(self.gain) and self.gain.est >= noticeable_gain(self.now, self.workers)
 
     @property
-    def is_less_and_faster(self) -> bool:
-        return 0 < self.workers <= self.now and is_above_one(self.gain) and self.gain.est >= 1 + NOTICED
+    def is_more_and_no_faster(self) -> bool:
+        """Whether more workers certainly add less than that, and no gain is certain."""
+        hi, enough = self.gain.hi, min(SMALL, noticeable_gain(self.now, self.workers))
+        return self._is_more and hi is not None and hi <= enough and not is_above_one(self.gain)
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether another round would tell nothing new."""
+        hi = self.gain.hi
+        if self._is_more:
+            return is_above_one(self.gain) or self.is_slower or self.is_more_and_no_faster
+        return is_above_one(self.gain) or self.is_slower or (hi is not None and hi <= 1 + NOTICED)
+
+    @property
+    def _is_more(self) -> bool:
+        """One worker in place of the main process is no more."""
+        return self.workers > max(1, self.now)
 
 
 def with_other_counts(
@@ -57,31 +66,37 @@ def with_other_counts(
     trials: Sequence[Trial],
     settings: Sequence[WorkerSetting] = (),
 ) -> Facts:
-    """The same facts with what other counts showed: in `trials`, by rounds that hold both, and in `settings`."""
+    """The same facts with what other workers showed: in `trials`, by rounds that hold both, and in `settings`."""
     now = worker_count(config, loader) or 0
-    found = [*_measured_in(trials, config, loader), *(_of(one, config, loader) for one in settings)]
-    parallel = [one for one in found if one.workers > 0]
+    measured = [of_setting(one, config, loader) for one in settings]
+    one_thread = [one for one in measured if one.workers == now]
+    counts = [one for one in (*_swept(trials, config, loader), *measured) if one.workers != now]
+    parallel = [one for one in counts if one.workers > 0]
+    fewer = [one for one in parallel if one.workers < now]
     return replace(
         facts,
-        fewer_are_slower=any(one.is_slower for one in found if 0 < one.workers < now),
-        fewer_are_faster=any(one.is_less_and_faster for one in found),
+        fewer_are_slower=any(one.is_slower for one in fewer),
+        fewer_are_faster=any(one.is_less_and_faster for one in fewer),
+        one_thread_is_slower=any(one.is_slower for one in one_thread),
+        one_thread_is_faster=any(one.is_less_and_faster for one in one_thread),
         workers_are_slower=now == 0 and bool(parallel) and all(one.is_slower for one in parallel),
-        more_are_no_faster=any(one.is_more_and_no_faster for one in found),
-        more_are_faster=any(one.is_more_and_faster for one in found),
+        more_are_no_faster=any(one.is_more_and_no_faster for one in counts),
+        more_are_faster=any(one.is_more_and_faster for one in counts),
     )
 
 
-def _measured_in(trials: Sequence[Trial], config: Config, loader: Mapping[str, Any]) -> list[_Other]:
-    """Configurations that differ in the worker count alone."""
-    others = {tuple(trial.config.items()): trial.config for trial in trials}.values()
-    alike = [other for other in others if other != config and but_workers(other) == but_workers(config)]
-    gains = ((other, ratio_of(other, config, trials)) for other in alike)
-    return [_other(other, config, loader, gain) for other, gain in gains if gain is not None]
-
-
-def _of(one: WorkerSetting, config: Config, loader: Mapping[str, Any]) -> _Other:
+def of_setting(one: WorkerSetting, config: Config, loader: Mapping[str, Any]) -> OtherWorkers:
+    """A setting as what it is compared with."""
     return _other({**config, **one.change}, config, loader, one.gain)
 
 
-def _other(other: Config, config: Config, loader: Mapping[str, Any], gain: Interval) -> _Other:
-    return _Other(worker_count(config, loader) or 0, worker_count(other, loader) or 0, gain)
+def _swept(trials: Sequence[Trial], config: Config, loader: Mapping[str, Any]) -> Iterator[OtherWorkers]:
+    for other in alike(config, loader, trials):
+        gain = ratio_of(other, config, trials)
+        if gain is not None:
+            yield _other(other, config, loader, gain)
+
+
+def _other(other: Config, config: Config, loader: Mapping[str, Any], gain: Interval) -> OtherWorkers:
+    now, workers = (worker_count(one, loader) or 0 for one in (config, other))
+    return OtherWorkers(now=now, workers=workers, gain=gain)

@@ -61,13 +61,13 @@ def cpus_are_full_or_workers_useless(facts: Facts) -> bool:
 
 
 def threads_wait_for_a_cpu(facts: Facts) -> bool:
-    """Loading processes spend much of their time in a run queue, or fewer of them were measured as faster."""
-    return facts.fewer_are_faster or facts.waited_for_cpu >= QUEUED
+    """Loading processes spend much of their time in a run queue, or less of them was measured as faster."""
+    return facts.less_is_faster or facts.waited_for_cpu >= QUEUED
 
 
 def more_threads_than_cpus(facts: Facts) -> bool:
     """More threads of this program want to run than there are CPUs; neighbors make queues, too."""
-    enough = 2 * RUNNABLE if disturbed(facts) else 1.0 if facts.fewer_are_faster else RUNNABLE
+    enough = 2 * RUNNABLE if disturbed(facts) else 1.0 if facts.less_is_faster else RUNNABLE
     return facts.runnable_threads >= enough * facts.cpus
 
 
@@ -77,8 +77,8 @@ def most_cpus_are_used(facts: Facts) -> bool:
 
 
 def fewer_are_not_slower(facts: Facts) -> bool:
-    """No measurement shows that fewer workers are slower, or one shows that so many are faster."""
-    return facts.fewer_are_faster or not facts.fewer_are_slower
+    """No measurement shows that fewer workers are slower, or one shows that some count, or one thread, is faster."""
+    return facts.less_is_faster or not facts.fewer_are_slower
 
 
 def kept_from_cpus(facts: Facts) -> bool:

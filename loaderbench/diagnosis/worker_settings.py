@@ -1,4 +1,4 @@
-"""What one more worker, fewer workers, or one library thread in each would give: which to measure, and what they gave.
+"""What more workers, fewer workers, or one library thread in each would give: which to measure, and what they gave.
 
 A limit names what has to change. Where the sweep has no other worker count, trials of their own show whether that
 helps. Fewer workers on the same CPUs give each of them more CPU time.
@@ -6,76 +6,120 @@ helps. Fewer workers on the same CPUs give each of them more CPU time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from loaderbench.diagnosis.bottlenecks import NOT_SIGNIFICANT
 from loaderbench.diagnosis.facts import Facts
+from loaderbench.diagnosis.failures import failure_in_words
 from loaderbench.diagnosis.limits import have_library_threads
+from loaderbench.diagnosis.thresholds import MOST
 from loaderbench.loaders import backend_of, worker_count
-from loaderbench.records import Config, Evidence, Trial, WorkerSetting, WorkerSettingName, config_label
-from loaderbench.statistics.configurations import rates_of
+from loaderbench.loaders.torch_loader import MAX_WORKERS
+from loaderbench.records import Config, Evidence, Reasons, Trial, WorkerSetting, WorkerSettingName, config_label
+from loaderbench.statistics.configurations import rates_of, ratio_of
 from loaderbench.statistics.intervals import excludes_one, rate_interval, ratio_interval
 from loaderbench.statistics.ratios import percent_gain
 
-ONE_THREAD: Config = {"worker_threads": 1}
-
-
-def but_workers(config: Config) -> Config:
-    """All of a configuration but how many load at the same time."""
-    return {axis: value for axis, value in config.items() if axis not in backend_of(config).worker_axes}
+KEY = "worker_settings."
+_ONE_THREAD: Config = {"worker_threads": 1}
 
 
 def settings_to_measure(
     config: Config, loader: Mapping[str, Any], facts: Facts, sweep: Sequence[Trial]
 ) -> tuple[Config, ...]:
-    """Configurations to compare with this one: a worker count that the sweep lacks, or one library thread each."""
+    """Configurations to compare with this one: worker counts that the sweep lacks, and one library thread in each.
+
+    None for a loader other than torch's: only trials of that one can be compared with those of free stages.
+    """
     arguments = {**loader, **config}
     workers = worker_count(config, loader)
-    if workers is None:
+    if workers is None or backend_of(arguments) is not backend_of({}):
         return ()
-    alike = (trial.config for trial in sweep if but_workers(trial.config) == but_workers(config))
-    known = {worker_count(other, loader) or 0 for other in alike}
-    counts = [] if any(count > workers for count in known) else [max(2, workers + 1)]
-    if workers > 1 and not any(0 < count < workers for count in known):
+    counts = []
+    if not _is_known(config, loader, sweep, lambda count: count > workers, or_failed=True):
+        counts.append(max(2, workers + max(1, workers // 4)))
+    if workers > 1 and not _is_known(config, loader, sweep, lambda count: 0 < count < workers):
         counts.append(min(workers - 1, max(1, int(facts.cpus))))
-    changes = [backend_of(arguments).loading_in(count, arguments) for count in counts]
-    if workers and "worker_threads" not in arguments and have_library_threads(facts):
-        changes.append(ONE_THREAD)
+    changes: list[Config] = [{"num_workers": count} for count in counts if count <= MAX_WORKERS]
+    if workers and arguments.get("worker_threads") is None and have_library_threads(facts):
+        changes.append(_ONE_THREAD)
     return tuple({**config, **change} for change in changes)
 
 
+def _is_known(
+    config: Config,
+    loader: Mapping[str, Any],
+    sweep: Sequence[Trial],
+    counts: Callable[[int], bool],
+    *,
+    or_failed: bool = False,
+) -> bool:
+    """Whether the sweep has a ratio, with its interval, of such a worker count; `or_failed`, or a trial that failed."""
+    others = [one for one in alike(config, loader, sweep) if counts(worker_count(one, loader) or 0)]
+    failed = or_failed and any(trial.status != "completed" and trial.config in others for trial in sweep)
+    ratios = [ratio_of(one, config, sweep) for one in others]
+    return failed or any(ratio is not None and ratio.lo is not None for ratio in ratios)
+
+
+def alike(config: Config, loader: Mapping[str, Any], trials: Iterable[Trial]) -> list[Config]:
+    """The other configurations that may differ from this one in how many load at the same time, and in nothing else."""
+    others = {tuple(trial.config.items()): trial.config for trial in trials}.values()
+    rest = _but_workers(config, loader)
+    return [other for other in others if other != config and _but_workers(other, loader) == rest]
+
+
+def _but_workers(config: Config, loader: Mapping[str, Any]) -> dict[str, Any]:
+    arguments = {**loader, **config}
+    return {axis: value for axis, value in arguments.items() if axis not in backend_of(arguments).worker_axes}
+
+
 def describe_worker_settings(
-    trials: Sequence[Trial], config: Config, loader: Mapping[str, Any]
-) -> tuple[WorkerSetting, ...]:
-    """What each changed configuration gained over this one, by the rounds of free-stage trials that hold both."""
+    trials: Sequence[Trial], config: Config, loader: Mapping[str, Any], left_out: Reasons
+) -> tuple[tuple[WorkerSetting, ...], Reasons]:
+    """What each configuration with one other argument gained over this one, and why others are missing.
+
+    By the rounds of free-stage trials that hold both.
+    """
     whole = [trial for trial in trials if trial.freed is None]
     unchanged = rates_of(trial for trial in whole if trial.config == config)
-    others = {tuple(trial.config.items()): trial.config for trial in whole if trial.config != config}
-    found = (_setting(other, config, loader, whole, unchanged) for other in others.values())
-    return tuple(sorted((one for one in found if one is not None), key=lambda one: one.name))
+    changes = {tuple(change.items()): change for trial in whole if len(change := _change(trial.config, config)) == 1}
+    found, reasons = [], {key: why for key, why in left_out.items() if key.startswith(KEY)}
+    for change in changes.values() if unchanged else ():
+        of_it = [trial for trial in whole if trial.config == {**config, **change}]
+        rates = rates_of(of_it)
+        gain = ratio_interval(rates, unchanged)
+        if gain is None:
+            reasons[KEY + config_label(change)] = _why_not(of_it)
+            continue
+        paired = rate_interval([rate for number, rate in rates.items() if number in unchanged])
+        ids = tuple(trial.id for trial in of_it)
+        name = _name(change, config, loader)
+        found.append(WorkerSetting(name=name, change=change, samples_per_s=paired, gain=gain, trials=ids))
+    return tuple(sorted(found, key=lambda one: one.name)), reasons
 
 
-def _setting(
-    other: Config, config: Config, loader: Mapping[str, Any], trials: Sequence[Trial], unchanged: Mapping[Any, float]
-) -> WorkerSetting | None:
-    of_it = [trial for trial in trials if trial.config == other]
-    rates = rates_of(of_it)
-    gain = ratio_interval(rates, unchanged)
-    if gain is None:
-        return None
-    return WorkerSetting(
-        name=_name(other, config, loader),
-        change={axis: value for axis, value in other.items() if config.get(axis) != value},
-        samples_per_s=rate_interval([rate for found, rate in rates.items() if found in unchanged]),
-        gain=gain,
-        trials=tuple(trial.id for trial in of_it),
-    )
+def _change(other: Config, config: Config) -> Config:
+    """The arguments that differ; none where this one has an argument that the other lacks."""
+    if not config.keys() <= other.keys():
+        return {}
+    return {axis: value for axis, value in other.items() if axis not in config or config[axis] != value}
 
 
-def _name(other: Config, config: Config, loader: Mapping[str, Any]) -> WorkerSettingName:
-    before, after = worker_count(config, loader) or 0, worker_count(other, loader) or 0
+def _why_not(trials: Sequence[Trial]) -> str:
+    failure = next((trial.failure for trial in trials if trial.failure), None)
+    return failure_in_words(failure) if failure else "no round has both this setting and the unchanged loader"
+
+
+def _name(change: Config, config: Config, loader: Mapping[str, Any]) -> WorkerSettingName:
+    before, after = worker_count(config, loader) or 0, worker_count({**config, **change}, loader) or 0
     return "one_library_thread" if after == before else "more_workers" if after > before else "fewer_workers"
+
+
+def noticeable_gain(workers: int, more: int) -> float:
+    """The gain of `more` workers, as a ratio, from which on they were missing: half of what the present ones give."""
+    now = max(1, workers)
+    return 1 + MOST * (more - now) / now
 
 
 def worker_settings_in_words(found: Sequence[WorkerSetting]) -> tuple[Evidence, ...]:

@@ -94,6 +94,10 @@ class PsutilReader:
         return self._known[pid]
 
 
+SOON_S = 2.0
+"""A parent waits for a process that ended within this time, or never does."""
+
+
 class TreeMonitor:
     """Adds up a process tree, looking for new processes only now and then.
 
@@ -107,9 +111,11 @@ class TreeMonitor:
         self._used: dict[int, proc.ProcessStat] = {}
         self._read_bytes: dict[int, int] = {}
         self._ended_cpu_s, self._is_known = 0.0, False
+        self._not_waited: list[tuple[float, float]] = []
         self._most_read_bytes: int | None = None
         self._is_whole, self._lock = True, threading.Lock()
         self._ended: list[float] = []
+        self.others_ended = False  # before the last reading, and others may have begun
         self._read_at_s = time.monotonic()
         self._alive: list[int] = [root]
 
@@ -165,7 +171,8 @@ class TreeMonitor:
             if with_disk and (found := self._reader.read_bytes(pid)) is not None:
                 self._read_bytes[pid] = found
         self._count_ended(waited_s)
-        cpu_s = self._ended_cpu_s + sum(map(self._cpu_s, self._used))
+        self.others_ended = waited_s > 0
+        cpu_s = self._ended_cpu_s + sum(left_s for _, left_s in self._not_waited) + sum(map(self._cpu_s, self._used))
         if self._read_bytes:  # the sum falls for a moment if a process ends after its parent was read
             self._most_read_bytes = max(self._most_read_bytes or 0, sum(self._read_bytes.values()))
         known_s = cpu_s if self._is_known else None
@@ -174,15 +181,28 @@ class TreeMonitor:
     def _count_ended(self, waited_s: float) -> None:
         """Keep the CPU time of those that ended since the last reading, by the time of those that were waited for.
 
-        In a whole tree, that is their parents' from now on. Else, they have used at most a CPU each since then.
+        In a whole tree, that is their parents' from now on; what nobody waits for soon is kept. Else, they have used at
+        most a CPU each since then.
         """
-        now_s, seen_s, ended = time.monotonic(), sum(self._ended), len(self._ended)
+        now_s, seen_s = time.monotonic(), sum(self._ended)
         if self._is_whole:
-            self._ended_cpu_s = max(0.0, self._ended_cpu_s + seen_s - waited_s)
+            self._not_waited += [(now_s, left_s) for left_s in self._ended]
+            self._give_to_parents(waited_s, now_s)
         else:
-            unseen_s = min(max(0.0, waited_s - seen_s), ended * (now_s - self._read_at_s))
+            unseen_s = min(max(0.0, waited_s - seen_s), len(self._ended) * (now_s - self._read_at_s))
             self._ended_cpu_s += seen_s + unseen_s
         self._ended, self._read_at_s = [], now_s
+
+    def _give_to_parents(self, waited_s: float, now_s: float) -> None:
+        still: list[tuple[float, float]] = []
+        for at_s, left_s in self._not_waited:
+            given_s = min(left_s, waited_s)
+            waited_s -= given_s
+            if now_s - at_s > SOON_S:
+                self._ended_cpu_s += left_s - given_s
+            elif left_s > given_s:
+                still.append((at_s, left_s - given_s))
+        self._not_waited = still
 
     def pss_bytes(self) -> int | None:
         """Read the proportional memory of all; `None` when none tells."""

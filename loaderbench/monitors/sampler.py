@@ -76,6 +76,8 @@ class Sampler:
             if turn in EARLY or turn % SLOW_EVERY == 0:
                 self._tree.look_for_processes()
             self._samples.append(self._sample(with_disk=turn % SLOW_EVERY == 0))
+            if self._tree.others_ended:
+                self._tree.look_for_processes()
             self._busy_s = time.thread_time()
             turn += 1
             self._done.wait(INTERVAL_S)

@@ -142,7 +142,8 @@ class Conclusions:
     was held to. `prediction` would be that of configurations that were not measured; this version predicts none.
     `bottlenecks` are stages of the verdict's configuration, the largest gain first; why others are not among them,
     `not_measured` says under `bottlenecks.decode`. `worker_settings` are other workers for that configuration which
-    were measured next to its free stages; there are none where the sweep has such worker counts.
+    were measured next to its free stages; the sweep may have all that matter. Others have their reason under
+    `worker_settings.num_workers=1`.
     """
 
     configurations: tuple[Configuration, ...]

@@ -1,11 +1,11 @@
 """More threads than CPUs compete for them, and each worker costs memory.
 
-Triggers when workers outnumber the CPUs and wait for them. With several ranks, it triggers when the workers of all
-ranks outnumber saturated CPUs. In a sweep it also triggers when fewer workers tie with the baseline, because fewer cost
-less.
+Triggers when workers outnumber the CPUs and wait for them, or when fewer were measured as faster. With several ranks,
+it triggers when the workers of all ranks outnumber saturated CPUs. In a sweep it also triggers when fewer workers tie
+with the baseline, because fewer cost less.
 
-What it does: runs fewer workers, one for each CPU of a rank. With more ranks than CPUs, each rank loads in its main
-process.
+What it does: runs fewer workers, one for each CPU of a rank, or one fewer than now. With more ranks than CPUs, each
+rank loads in its main process.
 
 How to confirm: throughput holds or rises, and workers wait for a CPU less often.
 """
@@ -18,16 +18,21 @@ from loaderbench.remedies.workers import WorkerRemedy, loading_in
 
 
 def _compete(found: Diagnosis) -> bool:
-    """Whether the workers of all ranks are more than the CPUs, and lack them."""
+    """Whether the workers of all ranks are more than the CPUs, and lack them; not if fewer were measured as slower."""
     facts = found.facts
     limits: tuple[Limit, ...] = ("oversubscription", "cpu") if facts.ranks > 1 else ("oversubscription",)
-    return found.named(limits=limits) and facts.workers * facts.ranks > facts.cpus
+    if not found.named(limits=limits):
+        return False
+    return facts.fewer_are_faster or (facts.workers * facts.ranks > facts.cpus and not facts.fewer_are_slower)
 
 
 def _share_of_rank(facts: Facts) -> int:
-    """One worker for each CPU of a rank; none where ranks outnumber the CPUs, which they fill by themselves."""
-    each = int(facts.cpus / facts.ranks)
-    return each if facts.ranks > 1 else max(1, each)
+    """One worker for each CPU of a rank; none where ranks outnumber the CPUs, which they fill by themselves.
+
+    One fewer than now where that was measured as faster, and CPUs for all are there.
+    """
+    fewest = 0 if facts.ranks > 1 else 1
+    return max(fewest, min(int(facts.cpus / facts.ranks), facts.workers - 1))
 
 
 REMEDY = MeasuredFirst(

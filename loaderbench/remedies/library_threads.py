@@ -13,7 +13,11 @@ from loaderbench.remedies.by_cause import CauseRemedy
 REMEDY = CauseRemedy(
     id="library_threads",
     title="Limit each worker to one library thread",
-    applies=lambda found: found.named(limits={"oversubscription"}) and have_library_threads(found.facts),
+    applies=lambda found: (
+        found.named(limits={"oversubscription"})
+        and have_library_threads(found.facts)
+        and not found.facts.one_thread_is_slower
+    ),
     change=lambda _: {"worker_threads": 1},
     caveat="OMP_NUM_THREADS=1 in the environment does the same for most libraries",
 )

@@ -19,7 +19,8 @@ from loaderbench.diagnosis.bottlenecks import (
     stages_to_free,
 )
 from loaderbench.diagnosis.gathering import gather
-from loaderbench.diagnosis.worker_settings import describe_worker_settings, settings_to_measure
+from loaderbench.diagnosis.other_counts import of_setting
+from loaderbench.diagnosis.worker_settings import KEY, describe_worker_settings, settings_to_measure
 from loaderbench.freeing import Freeing
 from loaderbench.loaders import worker_count
 from loaderbench.plan import FREED_ROUNDS, FREED_SECONDS, FREED_TRIAL_S, TRIAL_START_S, WARMUP_SHARE
@@ -138,7 +139,7 @@ class FreeingStep:
 
     def __post_init__(self) -> None:
         gone = self._drop_what_does_not_fit(FREED_ROUNDS)
-        self.left_out: Reasons = {f"bottlenecks.{one.freed}": NO_TIME for one in gone if one.freed}
+        self.left_out: Reasons = {self._key(one): NO_TIME for one in gone}
         self._random = random.Random(self.session.plan.seed)
 
     def _drop_what_does_not_fit(self, rounds: int) -> list[_Variant]:
@@ -162,14 +163,16 @@ class FreeingStep:
             self._drop_what_does_not_fit(max(1, FREED_ROUNDS - number))
 
     def _is_known(self, number: int) -> bool:
-        """Whether to stop: each gain excludes 1 or is small, or the most rounds are measured."""
+        """Whether to stop: each gain excludes 1, or is small or decided, or the most rounds are measured."""
         if number < FREED_ROUNDS:
             return False
         loader, trials = self.session.conditions.loaded.suite.loader, self.session.found.of("freed")
         found, _ = describe_bottlenecks([trial for trial in trials if trial.config == self.config], {})
         gains = [one.gain_if_free for one in found] + [part.gain_if_free for one in found for part in one.parts]
-        gains += [one.gain for one in describe_worker_settings(trials, self.config, loader)]
-        return number >= MOST_ROUNDS or all(excludes_one(gain) or _is_small(gain) for gain in gains)
+        settings, _ = describe_worker_settings(trials, self.config, loader, {})
+        decided = all(of_setting(one, self.config, loader).is_decided for one in settings)
+        known = decided and all(excludes_one(gain) or _is_small(gain) for gain in gains)
+        return known or number >= MOST_ROUNDS
 
     def _drop_failed(self) -> None:
         trials = self.session.found.of("freed")
@@ -178,11 +181,16 @@ class FreeingStep:
         self.variants = [] if unchanged_failed else [one for one in self.variants if one not in failed]
 
     def _planned(self, number: int, variant: _Variant) -> PlannedTrial:
-        changed = {axis: value for axis, value in variant.config.items() if self.config.get(axis) != value}
-        name = (variant.freed or config_label(changed) or "present").replace("/", "-")
+        name = (variant.freed or self._label(variant) or "present").replace("/", "-")
         return PlannedTrial(
             id=f"s{number}-{name}", role="freed", config=variant.config, round=number, freed=variant.freed
         )
+
+    def _label(self, variant: _Variant) -> str:
+        return config_label({axis: one for axis, one in variant.config.items() if self.config.get(axis) != one})
+
+    def _key(self, variant: _Variant) -> str:
+        return f"bottlenecks.{variant.freed}" if variant.freed else KEY + self._label(variant)
 
     def _progress(self) -> Progress:
         found = self.session.found

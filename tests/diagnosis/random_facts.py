@@ -108,6 +108,8 @@ class Draws:
             transfer_share=self.share(),
             fewer_are_slower=self.yes(),
             fewer_are_faster=self.yes(0.2),
+            one_thread_is_slower=self.yes(0.2),
+            one_thread_is_faster=self.yes(0.2),
             workers_are_slower=self.yes(),
             more_are_no_faster=self.yes(),
             more_are_faster=self.yes(0.2),

@@ -117,22 +117,21 @@ def at_locks(facts: Facts) -> bool:
 def check_workers(facts: Facts, _: Cause) -> None:
     assert idle(facts) < IDLE
     assert not maybe_idle(facts)
-    if not facts.more_are_faster:
-        assert not facts.more_are_no_faster
-        assert free_cpus(facts) >= room_for_a_worker(facts) - 1e-9
+    assert not facts.more_are_no_faster
+    assert free_cpus(facts) >= room_for_a_worker(facts) - 1e-9
     assert not others_hold(facts)
 
 
 def check_cpu(facts: Facts, _: Cause) -> None:
     useless = facts.workers == 0 and (facts.workers_are_slower or facts.tiny_batches)
-    assert not facts.more_are_faster
+    useless = useless and not facts.more_are_faster
     assert useless or facts.more_are_no_faster or free_cpus(facts) < room_for_a_worker(facts) + 1e-9
     assert not others_hold(facts)
 
 
 def check_oversubscription(facts: Facts, _: Cause) -> None:
     assert facts.idle_cpus is None or facts.idle_cpus < MOST * facts.cpus
-    if facts.fewer_are_faster:
+    if facts.fewer_are_faster or facts.one_thread_is_faster:
         assert facts.runnable_threads >= facts.cpus
         return
     assert facts.waited_for_cpu >= QUEUED
@@ -261,10 +260,13 @@ def check_advice(found: Diagnosis) -> None:
             check_more_workers(facts, limit, name)
         if workers < facts.workers:
             assert name in ("fewer_workers", "no_workers_for_tiny_samples"), "it says more"
-            assert facts.tiny_batches or facts.workers * facts.ranks > facts.cpus
+            assert facts.tiny_batches or facts.workers * facts.ranks > facts.cpus or facts.fewer_are_faster
+            assert facts.tiny_batches or facts.fewer_are_faster or not facts.fewer_are_slower
         if name in OF_DECODING:
             whole_s = sum(facts.cpu_s.values())
             assert facts.cpu_s.get("decode", 0.0) >= A_LITTLE * whole_s or found.verdict.stage == "decode"
+        if "worker_threads" in change:
+            assert not facts.one_thread_is_slower
         if "prefetch_factor" in change:
             assert facts.workers > 1
             assert of_wait(facts, "order_s") >= MOST
@@ -284,7 +286,8 @@ def check_words(told: Sequence[Recommendation], facts: Facts) -> None:
     titles = {one.title for one in told}
     assert "Raise the CPU quota" not in titles or (facts.throttled_share or 0.0) >= THROTTLED
     threads = next((one for one in told if one.id == "library_threads"), None)
-    assert threads is None or facts.fewer_are_faster or facts.runnable_threads >= RUNNABLE * facts.cpus
+    less_is_faster = facts.fewer_are_faster or facts.one_thread_is_faster
+    assert threads is None or less_is_faster or facts.runnable_threads >= RUNNABLE * facts.cpus
 
 
 FOLDERS = (

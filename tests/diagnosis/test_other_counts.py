@@ -11,8 +11,8 @@ from machine import TWO_CPUS
 
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.gathering import gather
-from loaderbench.diagnosis.other_counts import with_other_counts
-from loaderbench.records import Config, Interval, Trial, WorkerSetting
+from loaderbench.diagnosis.other_counts import of_setting, with_other_counts
+from loaderbench.records import Config, Interval, Trial, WorkerSetting, WorkerSettingName
 from loaderbench.statistics.configurations import ratio_of
 
 
@@ -95,7 +95,7 @@ def test_what_differs_in_more_than_the_workers_is_not_compared() -> None:
 @pytest.mark.parametrize(
     ("rates", "workers", "no_faster"),
     [
-        ({2: 200.0, 3: 202.0}, 2, True),
+        ({2: 200.0, 3: 200.0}, 2, True),
         ({2: 200.0, 3: 150.0}, 2, True),
         ({2: 200.0, 3: 250.0}, 2, False),
         ({2: 200.0, 3: 202.0}, 3, False),
@@ -121,46 +121,83 @@ def test_as_many_workers_that_prefetch_less_are_not_fewer() -> None:
     assert slower({"num_workers": 4, "prefetch_factor": 4}, trials) == (False, False)
 
 
+def setting(change: Config, gain: float, width: float = 0.01) -> WorkerSetting:
+    found = Interval(gain, gain - width, gain + width)
+    name: WorkerSettingName = "fewer_workers" if "num_workers" in change else "one_library_thread"
+    return WorkerSetting(name=name, change=change, samples_per_s=found, gain=found)
+
+
 @pytest.mark.parametrize(
-    ("rates", "workers", "no_faster", "faster"),
+    ("workers", "more", "gain", "no_faster", "faster"),
     [
-        ({16: 1600.0, 17: 1660.0}, 16, False, True),  # one more of 16 would give 6%
-        ({16: 1600.0, 17: 1625.0}, 16, True, False),
-        ({2: 200.0, 3: 245.0}, 2, False, False),
-        ({2: 200.0, 3: 255.0}, 2, False, True),
-        ({0: 100.0, 1: 105.0}, 0, False, False),  # a worker in place of the main process is no more
-        ({0: 100.0, 2: 160.0}, 0, False, True),
+        (16, 20, 1.00, True, False),
+        (16, 20, 1.05, False, False),  # surely faster, and not by as much as workers that were missing
+        (16, 20, 1.13, False, True),  # four more of 16 would give 25%
+        (2, 3, 1.005, True, False),
+        (2, 3, 1.08, False, False),
+        (2, 3, 1.27, False, True),
+        (0, 1, 1.005, False, False),  # a worker in place of the main process is no more
+        (0, 2, 1.6, False, True),
     ],
 )
 def test_more_workers_have_to_give_half_of_what_those_present_do(
-    rates: dict[int | None, float], workers: int, no_faster: bool, faster: bool
+    workers: int, more: int, gain: float, no_faster: bool, faster: bool
 ) -> None:
-    facts = known({"num_workers": workers}, sweep(rates))
+    facts = known({"num_workers": workers}, sweep({workers: 200.0}), [setting({"num_workers": more}, gain)])
     assert (facts.more_are_no_faster, facts.more_are_faster) == (no_faster, faster)
 
 
-def setting(change: Config, gain: float) -> WorkerSetting:
-    found = Interval(gain, gain * 0.99, gain * 1.01)
-    return WorkerSetting(name="fewer_workers", change=change, samples_per_s=found, gain=found)
-
-
 @pytest.mark.parametrize(
-    ("change", "gain", "faster"),
-    [
-        ({"num_workers": 2}, 1.06, True),
-        ({"num_workers": 2}, 1.04, False),
-        ({"num_workers": 0}, 1.5, False),  # no worker at all is another way to load
-        ({"num_workers": 9}, 1.5, False),
-        ({"worker_threads": 1}, 1.2, True),
-    ],
+    ("count", "gain", "faster", "slower"),
+    [(2, 1.07, True, False), (2, 1.04, False, False), (2, 0.9, False, True), (0, 1.5, False, False)],
 )
-def test_fewer_workers_or_threads_are_faster_from_a_noticeable_gain_on(
-    change: Config, gain: float, faster: bool
+def test_fewer_workers_are_faster_from_a_noticeable_gain_on(
+    count: int, gain: float, faster: bool, slower: bool
 ) -> None:
-    trials = sweep({8: 200.0})
-    assert known({"num_workers": 8}, trials, [setting(change, gain)]).fewer_are_faster is faster
+    """No worker at all is another way to load."""
+    facts = known({"num_workers": 8}, sweep({8: 200.0}), [setting({"num_workers": count}, gain)])
+    assert (facts.fewer_are_faster, facts.fewer_are_slower) == (faster, slower)
+    assert not facts.one_thread_is_faster
+
+
+@pytest.mark.parametrize(("gain", "faster", "slower"), [(1.2, True, False), (1.02, False, False), (0.9, False, True)])
+def test_one_library_thread_is_apart_from_fewer_workers(gain: float, faster: bool, slower: bool) -> None:
+    facts = known({"num_workers": 8}, sweep({8: 200.0}), [setting({"worker_threads": 1}, gain)])
+    assert (facts.one_thread_is_faster, facts.one_thread_is_slower) == (faster, slower)
+    assert (facts.fewer_are_faster, facts.fewer_are_slower) == (False, False)
+    assert facts.less_is_faster is faster
 
 
 def test_a_fix_that_was_tried_counts_like_the_sweep() -> None:
-    tried = [replace(trial, role="remedy") for trial in sweep({2: 200.0, 3: 202.0})]
+    tried = [replace(trial, role="remedy") for trial in sweep({2: 200.0, 3: 200.0})]
     assert known({"num_workers": 2}, [*sweep({2: 200.0}), *tried]).more_are_no_faster
+
+
+def test_a_small_gain_that_is_sure_is_not_called_none() -> None:
+    """Where a step takes most of the time, more workers that end all waits gain a few percent."""
+    tried = [replace(trial, role="remedy") for trial in sweep({4: 200.0, 8: 216.0})]
+    assert not known({"num_workers": 4}, [*sweep({4: 200.0}), *tried]).more_are_no_faster
+
+
+def test_a_longer_queue_that_is_faster_is_no_fewer_workers() -> None:
+    trials = [*sweep({2: 200.0}, prefetch_factor=2), *sweep({2: 230.0}, prefetch_factor=8)]
+    facts = known({"num_workers": 2, "prefetch_factor": 2}, trials)
+    assert (facts.less_is_faster, facts.more_are_faster) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("more", "gain", "width", "decided"),
+    [
+        (3, 1.0, 0.05, True),
+        (3, 1.0, 0.2, False),
+        (3, 1.3, 0.1, True),
+        (1, 0.6, 0.1, True),
+        (1, 1.0, 0.04, True),
+        (1, 1.0, 0.08, False),
+    ],
+)
+def test_another_round_is_measured_while_it_may_tell_something_new(
+    more: int, gain: float, width: float, decided: bool
+) -> None:
+    found = of_setting(setting({"num_workers": more}, gain, width), {"num_workers": 2}, {})
+    assert found.is_decided is decided

@@ -13,7 +13,7 @@ from loaderbench.diagnosis.worker_settings import (
     settings_to_measure,
     worker_settings_in_words,
 )
-from loaderbench.records import Config, TimeSlices, Trial, WorkerStates
+from loaderbench.records import Config, TimeSlices, Trial, WorkerSetting, WorkerStates
 
 TWO = Facts(workers=2, cpus=2.0)
 OF_LIBRARIES = WorkerStates(
@@ -33,7 +33,8 @@ def trial(config: Config, number: int = 1, rate: float | None = 100.0, **fields:
 
 
 def counts(config: Config, swept: list[Config], facts: Facts = TWO, **loader: Any) -> list[object]:
-    found = settings_to_measure(config, loader, facts, [trial(one, role="sweep") for one in swept])
+    sweep = [trial(one, number, role="sweep") for one in swept for number in (1, 2)]
+    found = settings_to_measure(config, loader, facts, sweep)
     return [one["num_workers"] for one in found]
 
 
@@ -45,7 +46,7 @@ def counts(config: Config, swept: list[Config], facts: Facts = TWO, **loader: An
         ([0, 2], 2, [3, 1]),  # no worker at all is another way to load
         ([2, 4], 2, [1]),
         ([1, 2, 4], 2, []),
-        ([8], 8, [9, 2]),  # one for each CPU
+        ([8], 8, [10, 2]),  # a quarter more, as one more would be lost in the noise; one for each CPU
         ([1], 1, [2]),
         ([0], 0, [2]),  # one would only take the place of the main process
     ],
@@ -62,7 +63,26 @@ def test_a_count_that_was_swept_with_another_batch_size_is_not_known() -> None:
 
 def test_a_count_of_the_suite_is_changed_for_one_configuration() -> None:
     assert counts({"batch_size": 8}, [{"batch_size": 8}], num_workers=2) == [3, 1]
-    assert settings_to_measure({"batch_size": 8}, {"loader": "tf_data"}, TWO, []) != ()
+
+
+@pytest.mark.parametrize("loader", ["threads", "tf_data", "grain"])
+def test_of_another_loader_none_are_measured(loader: str) -> None:
+    assert settings_to_measure({"threads": 2}, {"loader": loader}, TWO, []) == ()
+    assert settings_to_measure({"loader": loader, "num_workers": 2}, {}, TWO, []) == ()
+
+
+def test_a_count_is_known_by_two_rounds_and_a_larger_one_that_failed_is_not_tried() -> None:
+    now: Config = {"num_workers": 2}
+    once = [trial(now, number, role="sweep") for number in (1, 2)] + [trial({"num_workers": 4}, 1, role="sweep")]
+    assert [one["num_workers"] for one in settings_to_measure(now, {}, TWO, once)] == [3, 1]
+    failed = [trial(now, role="sweep"), trial({"num_workers": 4}, 1, None, role="sweep")]
+    assert [one["num_workers"] for one in settings_to_measure(now, {}, TWO, failed)] == [1]
+    failed = [trial(now, role="sweep"), trial({"num_workers": 1}, 1, None, role="sweep")]
+    assert [one["num_workers"] for one in settings_to_measure(now, {}, TWO, failed)] == [3, 1]
+
+
+def test_no_more_workers_than_a_suite_may_have() -> None:
+    assert [one["num_workers"] for one in settings_to_measure({"num_workers": 1024}, {}, TWO, [])] == [2]
 
 
 def test_one_library_thread_is_tried_where_workers_have_more() -> None:
@@ -84,8 +104,12 @@ def rounds(**rates: float | None) -> list[Trial]:
     ]
 
 
+def described(trials: list[Trial], config: Config | None = None) -> tuple[WorkerSetting, ...]:
+    return describe_worker_settings(trials, config or {"num_workers": 2}, {}, {})[0]
+
+
 def test_gains_are_paired_by_round_and_named_by_what_changes() -> None:
-    found = describe_worker_settings(rounds(w3=130.0, w1=60.0), {"num_workers": 2}, {})
+    found = described(rounds(w3=130.0, w1=60.0))
     assert [(one.name, one.change) for one in found] == [
         ("fewer_workers", {"num_workers": 1}),
         ("more_workers", {"num_workers": 3}),
@@ -95,17 +119,33 @@ def test_gains_are_paired_by_round_and_named_by_what_changes() -> None:
     assert len(found[1].trials) == 3
 
 
-def test_a_trial_with_a_free_stage_or_one_that_failed_is_none_of_them() -> None:
-    freed = [replace(one, freed="decode") for one in rounds(w3=130.0)]
-    assert describe_worker_settings(freed, {"num_workers": 2}, {}) == ()
-    assert describe_worker_settings(rounds(w3=None), {"num_workers": 2}, {}) == ()
+def test_a_trial_with_a_free_stage_is_none_of_them() -> None:
+    assert described([replace(one, freed="decode") for one in rounds(w3=130.0)]) == ()
+
+
+def test_what_failed_or_had_no_time_has_its_reason() -> None:
+    left_out = {"worker_settings.num_workers=1": "no time", "bottlenecks.read": "no time"}
+    found, reasons = describe_worker_settings(rounds(w3=None), {"num_workers": 2}, {}, left_out)
+    assert found == ()
+    assert reasons == {
+        "worker_settings.num_workers=1": "no time",
+        "worker_settings.num_workers=3": "no round has both this setting and the unchanged loader",
+    }
+
+
+def test_a_configuration_with_two_changes_is_none_of_them() -> None:
+    both: Config = {"num_workers": 3, "worker_threads": 1}
+    trials = rounds(w3=130.0) + [trial(both, number, 200.0) for number in (1, 2, 3)]
+    assert [one.change for one in described(trials)] == [{"num_workers": 3}]
+    assert [one.change for one in described(trials, {"num_workers": 3})] == [{"num_workers": 2}, {"worker_threads": 1}]
+    assert described(trials, both) == ()
 
 
 def test_a_line_has_gains_losses_and_what_is_not_significant_but_nothing_of_one_round() -> None:
     trials = rounds(w3=130.0, w1=60.0)
     trials += [trial({"num_workers": 4}, number, rate) for number, rate in ((1, 90.0), (2, 100.0), (3, 110.0))]
     trials += [trial({"num_workers": 5}, 1, 150.0)]
-    (line,) = worker_settings_in_words(describe_worker_settings(trials, {"num_workers": 2}, {}))
+    (line,) = worker_settings_in_words(described(trials))
     assert str(line) == (
         "Other worker settings: num_workers=1: -40% (-40 to -40%); "
         "num_workers=3: +30% (30\N{EN DASH}30%); num_workers=4: not significant"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import multiprocessing
 from collections import UserDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -282,6 +282,28 @@ class Record:
     images: torch.Tensor
 
 
+class Named(MutableMapping[str, torch.Tensor]):
+    """A library's own mapping, of which a plain copy shares the parts."""
+
+    def __init__(self, **parts: torch.Tensor) -> None:
+        self.parts = parts
+
+    def __getitem__(self, name: str) -> torch.Tensor:
+        return self.parts[name]
+
+    def __setitem__(self, name: str, part: torch.Tensor) -> None:
+        self.parts[name] = part
+
+    def __delitem__(self, name: str) -> None:
+        del self.parts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.parts)
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+
 class Encoding(UserDict[str, torch.Tensor]):
     """As a tokenizer of transformers returns one."""
 
@@ -292,10 +314,11 @@ class Encoding(UserDict[str, torch.Tensor]):
         (lambda: {"images": [torch.zeros(2)]}, lambda batch: batch["images"][0]),
         (lambda: Pair(torch.zeros(2), torch.zeros(1)), lambda batch: batch.images),
         (lambda: Encoding(images=torch.zeros(2)), lambda batch: batch["images"]),
+        (lambda: Named(images=torch.zeros(2)), lambda batch: batch["images"]),
         (lambda: Record(torch.zeros(2)), lambda batch: batch.images),
     ],
 )
-def test_so_do_batches_of_any_kind(made: Callable[[], Any], images_of: Callable[[Any], torch.Tensor]) -> None:
+def test_so_do_batches_in_other_containers(made: Callable[[], Any], images_of: Callable[[Any], torch.Tensor]) -> None:
     collate = KeptBatches(lambda _: made(), 1)
     for _ in range(3):
         batch = collate([1])

@@ -15,7 +15,7 @@ from loaderbench.monitors import WorkerWatch, proc
 
 pytestmark = pytest.mark.skipif(not proc.available(), reason="no /proc with lists of children here")
 
-BLOCK_BYTES = 1 << 20
+BLOCK = bytes(4 << 20)
 
 
 @contextmanager
@@ -41,7 +41,7 @@ def thread(work: Callable[[], object]) -> Iterator[int]:
 
 
 def compute() -> None:
-    zlib.crc32(bytes(BLOCK_BYTES))  # without the GIL
+    zlib.crc32(BLOCK)  # without the GIL
 
 
 def test_a_computing_thread_is_on_a_cpu_and_one_that_waits_is_blocked() -> None:
@@ -51,13 +51,13 @@ def test_a_computing_thread_is_on_a_cpu_and_one_that_waits_is_blocked() -> None:
         for _ in range(2):
             for watch, number in zip(watches, (busy, idle), strict=True):
                 watch.read([], [number])
-            for _ in range(200):
+            for _ in range(50):
                 compute()
         of_busy, of_idle = (watch.states() for watch in watches)
     assert of_busy is not None
     assert of_idle is not None
     assert (of_busy.count, of_busy.threads_per_worker) == (1, 1)
-    assert of_busy.on_cpu_share + of_busy.run_queue_share > 0.8
+    assert of_busy.blocked_share < 0.5  # it may wait for the GIL of a thread that is not on a CPU
     assert of_idle.blocked_share > 0.5
 
 
@@ -67,7 +67,7 @@ def test_threads_that_load_are_left_out_of_the_main_process() -> None:
         for _ in range(2):
             whole.read([os.getpid()])
             apart.read([os.getpid()], apart=[busy])
-            for _ in range(200):
+            for _ in range(50):
                 compute()
         of_all, of_rest = whole.states(), apart.states()
     assert of_all is not None

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from loaderbench.monitors import proc
+from loaderbench.monitors import proc, processes
 from loaderbench.monitors.processes import PsutilReader, TreeMonitor
 
 STAT = (
@@ -153,6 +153,19 @@ def test_what_nobody_waits_for_is_kept() -> None:
     del table.cpu_s[7]
     for _ in range(3):
         assert read(monitor) == (3.0, None)
+
+
+def test_what_nobody_waited_for_stays_where_others_are_waited_for_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Table()
+    monitor = TreeMonitor(1, table)
+    table.cpu_s = {1: 1.0, 7: 10.0}
+    read(monitor)
+    del table.cpu_s[7]
+    assert read(monitor)[0] == 11.0
+    monkeypatch.setattr(processes, "SOON_S", 0.0)
+    assert read(monitor)[0] == 11.0
+    table.waited_s = {1: 6.0}
+    assert read(monitor)[0] == 17.0
 
 
 def test_of_watched_processes_others_that_the_root_waited_for_do_not_count() -> None:

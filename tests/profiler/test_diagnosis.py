@@ -68,7 +68,7 @@ LOADERS: dict[str, tuple[Callable[[Path], DataLoader[Any]], tuple[str, str]]] = 
     "storage latency": (lambda _: DataLoader(Waiting(4e-3), 8, num_workers=2), ("read", "storage_latency")),
     "storage latency, no workers": (lambda _: DataLoader(Waiting(4e-3), 8), ("read", "storage_latency")),
     "storage bandwidth": (
-        lambda folder: DataLoader(Waiting(8e-3, files=files(folder)), 8, num_workers=2),
+        lambda folder: DataLoader(Waiting(3e-2, files=files(folder)), 8, num_workers=2),
         ("read", "storage_bandwidth"),
     ),
     "a lock across workers": (

@@ -35,8 +35,11 @@ def session(clock: Clock, takes_s: float = 1.0, failing: str | None = None, **me
 
     made = session_of(FakeMeasuring(rate, clock, takes_s), suite(measure=measure))
     costs = {name: StageCost(cpu_s=found_s, wall_s=found_s) for name, found_s in COSTS_S.items()}
-    swept = (trial_of(planned(f"r1-{workers}", {"num_workers": workers}), stages=costs) for workers in (1, 2))
-    made.found.trials += swept
+    made.found.trials += [
+        trial_of(planned(f"r{number}-{workers}", {"num_workers": workers}, number), stages=costs)
+        for number in (1, 2)
+        for workers in (1, 2)
+    ]
     return made
 
 

@@ -6,20 +6,20 @@ from dataclasses import dataclass
 
 from loaderbench.diagnosis.bottlenecks import NO_GAIN, NOT_SIGNIFICANT, gain_in_words
 from loaderbench.diagnosis.wording import label_of
-from loaderbench.diagnosis.worker_settings import setting_in_words
+from loaderbench.diagnosis.worker_settings import KEY, setting_in_words
 from loaderbench.records import Interval, RunRecord, WorkerSetting, config_label
 from loaderbench.report import numbers, style, words
 from loaderbench.report.model import Chart, Column, Fact, Facts, Json, Row, Section, Table, Text
 from loaderbench.report.view import View
 
 _TITLE = "If a stage were free"
-_KEY = "bottlenecks."
+_KEYS = ("bottlenecks.", KEY)
 _HOW = (
     "Each stage replays results it produced before, inside the workers, in turns with the unmodified loader. "
     "Throughput is the loader's own, without a consumer. Where replaying costs more than the stage, nothing is gained."
 )
 
-_OTHERS = "Measured in turns with the unmodified loader, because the sweep has no such worker count."
+_OTHERS = "Settings that the sweep lacks, measured in turns with the unmodified loader."
 
 
 @dataclass(frozen=True)
@@ -33,21 +33,21 @@ class _Freed:
 
 
 def section(view: View) -> Section | None:
-    """The gains, the largest first; nothing where no stage was made free."""
-    rows = _rows(view.run)
-    if not rows:
+    """The gains, the largest first; nothing where no stage was made free and no other workers were measured."""
+    rows, others = _rows(view.run), _other_workers(view.run)
+    if not (rows or others):
         return None
     missing = _missing(view.run)
     with_interval = [one for one in rows if one.gain.lo is not None]
     charts = (_chart(with_interval),) if with_interval else ()
-    others = _other_workers(view.run)
-    blocks = (*charts, _table(rows), *others, *([Facts(missing)] if missing else []))
+    tables = (*([_table(rows)] if rows else []), *others)
+    blocks = (*charts, *tables, *([Facts(missing)] if missing else []))
     return Section(
         id="bottlenecks",
         title=_TITLE,
         label="If free",
         blocks=blocks,
-        glance=(_table(rows), *others, *missing),
+        glance=(*tables, *missing),
         in_markdown=True,
         only_verbose=True,
     )
@@ -93,19 +93,22 @@ def _gain(ratio: Interval) -> Text:
 
 
 def _missing(run: RunRecord) -> tuple[Fact, ...]:
-    """Why other stages are not in the table: a line for each reason."""
+    """Why other stages and settings are not in the tables: a line for each reason."""
     by_reason: dict[str, list[str]] = {}
     for key, why in run.not_measured.items():
-        if key.startswith(_KEY):
-            by_reason.setdefault(why, []).append(_name(key.removeprefix(_KEY)))
+        if key.startswith(_KEYS):
+            by_reason.setdefault(why, []).append(_name(key))
     return tuple(
         Fact("Not measured", words.sentence(f"{why}: {', '.join(stages)}")) for why, stages in by_reason.items()
     )
 
 
 def _name(key: str) -> str:
-    """Of a stage as in the table, or of a part of it."""
-    stage, _, part = key.partition("/")
+    """Of a setting, a stage as in the table, or a part of one."""
+    section, _, name = key.partition(".")
+    if section == KEY.rstrip("."):
+        return words.plain(name, words.NAME_LIMIT)
+    stage, _, part = name.partition("/")
     return words.plain(part or label_of(stage), words.NAME_LIMIT)
 
 
