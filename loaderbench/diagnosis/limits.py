@@ -27,13 +27,22 @@ from loaderbench.records import Limit
 
 
 def disturbed(facts: Facts) -> bool:
-    """Whether other programs hold the CPUs that are missing here."""
+    """Whether other programs hold the CPUs that are missing here.
+
+    CPUs that are idle on average may be busy whenever this program wants one. Then its threads queue, few as they are.
+    """
     idle, others = facts.idle_cpus, facts.others_cpus
     if idle is None or others is None:
         return False
     own = facts.cpus if facts.own_cpus is None else min(facts.own_cpus, facts.cpus)
     enough = max(IDLE_CPUS, PART_OF_CPUS * own)  # to go faster by a tenth
-    return idle < enough <= others
+    return others >= enough and (idle < enough or _queues_behind_others(facts))
+
+
+def _queues_behind_others(facts: Facts) -> bool:
+    """Whether threads wait for a CPU that are no more than the CPUs, and nothing else keeps them from one."""
+    queues = facts.waited_for_cpu >= QUEUED and facts.runnable_threads <= facts.cpus
+    return queues and not is_throttled(facts) and narrow_mask(facts) is None
 
 
 def blocked_by_itself(facts: Facts) -> float:

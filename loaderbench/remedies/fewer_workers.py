@@ -23,7 +23,8 @@ def _compete(found: Diagnosis) -> bool:
     limits: tuple[Limit, ...] = ("oversubscription", "cpu") if facts.ranks > 1 else ("oversubscription",)
     if not found.named(limits=limits):
         return False
-    return facts.fewer_are_faster or (facts.workers * facts.ranks > facts.cpus and not facts.fewer_are_slower)
+    crowded = facts.workers * facts.ranks > facts.cpus and not facts.fewer_are_slower
+    return crowded or (facts.fewer_are_faster and facts.workers > 1)
 
 
 def _share_of_rank(facts: Facts) -> int:

@@ -203,6 +203,16 @@ def test_of_many_cpus_others_disturb_from_a_tenth_on() -> None:
     assert not disturbed(replace(shared, workers=4, own_cpus=4.0, idle_cpus=0.5)), "which more workers could use"
 
 
+def test_a_thread_that_queues_though_cpus_are_idle_at_times_waits_for_others() -> None:
+    """Half of its time goes to the run queue: it is blocked for 40%, and would be for 80% on a quiet machine."""
+    queueing = replace(BLOCKED, loads=states(0.1, 0.5), main=MAIN, idle_cpus=0.5, others_cpus=1.4)
+    assert disturbed(queueing)
+    assert cause_of(queueing) == ("read", "storage_latency")
+    assert not disturbed(replace(queueing, others_cpus=0.2)), "too few to matter"
+    assert not disturbed(replace(queueing, loads=states(0.1, 0.5, runnable_threads=2.5))), "its own threads queue"
+    assert not disturbed(replace(queueing, throttled_share=0.5)), "a quota keeps them waiting"
+
+
 def test_where_others_hold_the_cpus_they_are_the_limit() -> None:
     busy_machine = replace(DECODING, idle_cpus=0.0, others_cpus=0.95)
     assert disturbed(busy_machine)

@@ -15,6 +15,7 @@ from random_facts import Draws, draws
 
 from loaderbench.diagnosis.cause import Cause, find_cause
 from loaderbench.diagnosis.facts import Facts
+from loaderbench.diagnosis.limits import narrow_mask
 from loaderbench.diagnosis.measured_cause import with_measured
 from loaderbench.diagnosis.subject import Subject
 from loaderbench.diagnosis.thresholds import (
@@ -77,7 +78,10 @@ def room_for_a_worker(facts: Facts) -> float:
 def others_hold(facts: Facts) -> bool:
     own = facts.cpus if facts.own_cpus is None else min(facts.own_cpus, facts.cpus)
     enough = max(IDLE_CPUS, PART_OF_CPUS * own)
-    return (facts.others_cpus or 0.0) >= enough and (facts.idle_cpus or 0.0) < enough
+    few_queue = facts.waited_for_cpu >= QUEUED and facts.runnable_threads <= facts.cpus
+    kept_away = (facts.throttled_share or 0.0) >= THROTTLED or narrow_mask(facts) is not None
+    missing = (facts.idle_cpus or 0.0) < enough or (few_queue and not kept_away)
+    return (facts.others_cpus or 0.0) >= enough and missing
 
 
 def runs_less_than_it_is_blocked(facts: Facts) -> bool:
