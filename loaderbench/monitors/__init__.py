@@ -8,7 +8,7 @@ from loaderbench.monitors.gpu_thread import GpuThread
 from loaderbench.monitors.gpu_use import Window, gpu_series, gpu_use, with_copy_speed
 from loaderbench.monitors.machine import MachineWatch, ProgramUse, use_of_ranks
 from loaderbench.monitors.nvml import count_gpus
-from loaderbench.monitors.processes import TreeMonitor
+from loaderbench.monitors.process_tree import TreeMonitor
 from loaderbench.monitors.sampler import SLOW_EVERY, Sampler, Sampling
 from loaderbench.monitors.samples import Sample, cpu_percent, series
 from loaderbench.monitors.workers import WorkerWatch

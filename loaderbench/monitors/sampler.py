@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from loaderbench.monitors.blocked import Blocked
 from loaderbench.monitors.gpu import GpuMonitor, GpuReading
 from loaderbench.monitors.gpu_thread import GpuThread
-from loaderbench.monitors.processes import TreeMonitor
+from loaderbench.monitors.process_tree import TreeMonitor
 from loaderbench.monitors.samples import Sample
 
 INTERVAL_S = 0.1
@@ -76,7 +76,7 @@ class Sampler:
             if turn in EARLY or turn % SLOW_EVERY == 0:
                 self._tree.look_for_processes()
             self._samples.append(self._sample(with_disk=turn % SLOW_EVERY == 0))
-            if self._tree.others_ended:
+            if self._tree.has_waited:
                 self._tree.look_for_processes()
             self._busy_s = time.thread_time()
             turn += 1

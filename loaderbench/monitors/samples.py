@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from loaderbench.monitors.gauges import Moment, between
-from loaderbench.monitors.processes import TreeReading
+from loaderbench.monitors.process_tree import TreeReading
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from loaderbench.monitors import proc, processes
-from loaderbench.monitors.processes import PsutilReader, TreeMonitor
+from loaderbench.monitors import proc, process_tree
+from loaderbench.monitors.process_tree import PsutilReader, TreeMonitor
 
 STAT = (
     "4242 (a (b) c) S 1 4242 4242 0 -1 4194560 2000 0 0 0 250 150 9 9 20 0 3 0 100 1000000 512 "
@@ -162,7 +162,7 @@ def test_what_nobody_waited_for_stays_where_others_are_waited_for_later(monkeypa
     read(monitor)
     del table.cpu_s[7]
     assert read(monitor)[0] == 11.0
-    monkeypatch.setattr(processes, "SOON_S", 0.0)
+    monkeypatch.setattr(process_tree, "SOON_S", 0.0)
     assert read(monitor)[0] == 11.0
     table.waited_s = {1: 6.0}
     assert read(monitor)[0] == 17.0
@@ -179,7 +179,7 @@ def test_of_watched_processes_others_that_the_root_waited_for_do_not_count() -> 
     del table.cpu_s[7]
     table.waited_s = {1: 100.0}
     monitor.watch([])
-    clock_s = time.monotonic() - monitor._read_at_s
+    clock_s = time.monotonic() - monitor._ended._counted_at_s
     assert 3.0 + clock_s <= monitor.read(with_disk=False).cpu_s < 40.0
 
 
