@@ -223,7 +223,7 @@ class Hashed(Numbers):
 def test_workers_that_end_with_a_short_epoch_count_in_the_cpu_use() -> None:
     loader = DataLoader(Hashed(), batch_size=4, num_workers=2)
     with Profiler("train", warmup=0) as prof:
-        for _ in range(20):
+        for _ in range(10):
             for _ in prof.iter(loader):
                 pass
     trial, environment = trial_of(prof.result), prof.result.environment
