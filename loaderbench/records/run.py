@@ -32,7 +32,8 @@ class Measured:
     each value of the axis `loader` against those of the first. `copies` are the formats that trials read.
     `left_out` says why isolation runs (by name, or under `isolation` all of them), `final` or `verification` were not
     measured.
-    It has stages that are not free under `bottlenecks.decode`, or under `bottlenecks` all of them.
+    It has stages that are not free under `bottlenecks.decode`, or under `bottlenecks` all of them, and other workers
+    under `worker_settings.num_workers=1`.
     """
 
     name: str

@@ -37,8 +37,9 @@ Basis = Literal["measured", "predicted", "heuristic"]
 Kind = Literal["sweep", "profile", "ab"]
 Standing = Literal["open", "already_ok", "not_checked"]
 Role = Literal["sweep", "twin", "final", "isolation", "freed", "remedy", "probe", "profile", "rank", "ab"]
-"""What a trial was measured for; `freed` is one with a free stage, or the unchanged loader that it is compared with;
-`rank` is one of a distributed job, but not the one that its verdict is about. `probe` is reserved: none is made."""
+"""What a trial was measured for; `freed` is one with a free stage or other workers, or the unchanged loader that it is
+compared with; `rank` is one of a distributed job, but not the one that its verdict is about. `probe` is reserved: none
+is made."""
 
 Side = Literal["before", "after"]
 """Which of two versions a trial of `ab` measured."""
