@@ -62,7 +62,7 @@ def torchvision_tensors(root: Path, _: Path) -> DataLoader[Any]:
 def timm_augmented(root: Path, _: Path) -> DataLoader[Any]:
     from timm.data import create_transform
 
-    augment = create_transform(SIDE, is_training=True, auto_augment="rand-m9-mstd0.5-inc1", re_prob=0.25)
+    augment = create_transform(SIDE, is_training=True, auto_augment="rand-m6-mstd0.5-inc1", re_prob=0.25)
     folder = ImageFolder(str(root), augment)
     return DataLoader(Items(list(range(len(folder))), folder.__getitem__), BATCH, shuffle=True)
 
