@@ -29,7 +29,8 @@ from loaderbench.records import Limit
 def disturbed(facts: Facts) -> bool:
     """Whether other programs hold the CPUs that are missing here.
 
-    CPUs that are idle on average may be busy whenever this program wants one. Then its threads queue, few as they are.
+    CPUs that are idle on average may be busy whenever this program needs one. Its threads then wait in the run queue,
+    even if there are no more of them than CPUs.
     """
     idle, others = facts.idle_cpus, facts.others_cpus
     if idle is None or others is None:

@@ -12,7 +12,7 @@ _CLASS: Any = vars(object)["__class__"]
 
 
 def set_class(found: Any, kind: type) -> None:
-    """Set the class of an object whatever its own `__setattr__` says. Raises `TypeError` where the class forbids it."""
+    """Set the class of an object, bypassing its own `__setattr__`. Raises `TypeError` if the class forbids it."""
     _CLASS.__set__(found, kind)
 
 

@@ -1,4 +1,4 @@
-"""What a trial's process sends when it fails, whatever its workers do meanwhile."""
+"""A trial's process reports its failure even if a worker ends at the same time."""
 
 from __future__ import annotations
 
