@@ -48,8 +48,8 @@ class Training:
     def _may_be_worker(self, pid: int) -> bool:
         """Where torch names no worker: forked with the same command, or started by `multiprocessing`."""
         command = command_of(pid)
-        helps = any(helper in command for helper in _HELPERS)
-        return command == self.command or (not helps and any(word in command for word in _STARTED_BY))
+        is_helper = any(helper in command for helper in _HELPERS)
+        return command == self.command or (not is_helper and any(word in command for word in _STARTED_BY))
 
 
 def find_trainings(pid: int) -> list[Training]:

@@ -41,7 +41,7 @@ def disturbed(facts: Facts) -> bool:
 
 
 def _queues_behind_others(facts: Facts) -> bool:
-    """Whether threads wait for a CPU that are no more than the CPUs, and nothing else keeps them from one."""
+    """Whether threads wait for a CPU although there are enough CPUs for them, and no quota or mask explains it."""
     queues = facts.waited_for_cpu >= QUEUED and facts.runnable_threads <= facts.cpus
     return queues and not is_throttled(facts) and narrow_mask(facts) is None
 

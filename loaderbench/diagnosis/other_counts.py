@@ -1,4 +1,4 @@
-"""What measurements of other workers say of a configuration: in the sweep, in fixes, and in trials of their own."""
+"""What measurements with more or fewer workers say about a configuration: in the sweep, in fixes, and on their own."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class OtherWorkers:
 
     @property
     def is_slower(self) -> bool:
-        """Whether that is certain."""
+        """Whether it is certainly slower."""
         return is_below_one(self.gain)
 
     @property
@@ -41,13 +41,13 @@ class OtherWorkers:
 
     @property
     def is_more_and_no_faster(self) -> bool:
-        """Whether more workers certainly add less than that, and no gain is certain."""
+        """Whether more workers certainly add less than that, and may add nothing."""
         hi, enough = self.gain.hi, min(SMALL, noticeable_gain(self.now, self.workers))
         return self._is_more and hi is not None and hi <= enough and not is_above_one(self.gain)
 
     @property
     def is_decided(self) -> bool:
-        """Whether another round would tell nothing new."""
+        """Whether another round would not change the answer."""
         hi = self.gain.hi
         if self._is_more:
             return is_above_one(self.gain) or self.is_slower or self.is_more_and_no_faster
@@ -55,7 +55,7 @@ class OtherWorkers:
 
     @property
     def _is_more(self) -> bool:
-        """One worker in place of the main process is no more."""
+        """A single worker only replaces the main process."""
         return self.workers > max(1, self.now)
 
 
@@ -66,7 +66,7 @@ def with_other_counts(
     trials: Sequence[Trial],
     settings: Sequence[WorkerSetting] = (),
 ) -> Facts:
-    """The same facts with what other workers showed: in `trials`, by rounds that hold both, and in `settings`."""
+    """The facts, with what more or fewer workers gained in `trials`, paired by round, and in `settings`."""
     now = worker_count(config, loader) or 0
     measured = [of_setting(one, config, loader) for one in settings]
     one_thread = [one for one in measured if one.workers == now]
@@ -86,7 +86,7 @@ def with_other_counts(
 
 
 def of_setting(one: WorkerSetting, config: Config, loader: Mapping[str, Any]) -> OtherWorkers:
-    """A setting as what it is compared with."""
+    """A measured setting, compared with the configuration."""
     return _other({**config, **one.change}, config, loader, one.gain)
 
 

@@ -61,7 +61,7 @@ def cpus_are_full_or_workers_useless(facts: Facts) -> bool:
 
 
 def threads_wait_for_a_cpu(facts: Facts) -> bool:
-    """Loading processes spend much of their time in a run queue, or less of them was measured as faster."""
+    """Loading processes spend much of their time in a run queue, or fewer workers or threads were measured as faster."""
     return facts.less_is_faster or facts.waited_for_cpu >= QUEUED
 
 
@@ -77,7 +77,7 @@ def most_cpus_are_used(facts: Facts) -> bool:
 
 
 def fewer_are_not_slower(facts: Facts) -> bool:
-    """No measurement shows that fewer workers are slower, or one shows that some count, or one thread, is faster."""
+    """No measurement shows that fewer workers are slower, or one shows that fewer workers or threads are faster."""
     return facts.less_is_faster or not facts.fewer_are_slower
 
 

@@ -63,7 +63,7 @@ def _is_known(
 
 
 def alike(config: Config, loader: Mapping[str, Any], trials: Iterable[Trial]) -> list[Config]:
-    """The other configurations that may differ from this one in how many load at the same time, and in nothing else."""
+    """The other configurations that differ from this one at most in arguments about workers."""
     others = {tuple(trial.config.items()): trial.config for trial in trials}.values()
     rest = _but_workers(config, loader)
     return [other for other in others if other != config and _but_workers(other, loader) == rest]
@@ -117,7 +117,7 @@ def _name(change: Config, config: Config, loader: Mapping[str, Any]) -> WorkerSe
 
 
 def noticeable_gain(workers: int, more: int) -> float:
-    """The gain of `more` workers, as a ratio, from which on they were missing: half of what the present ones give."""
+    """The smallest ratio that shows workers were missing: each added one gives half as much as a present one."""
     now = max(1, workers)
     return 1 + MOST * (more - now) / now
 
