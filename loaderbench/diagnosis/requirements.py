@@ -61,7 +61,7 @@ def cpus_are_full_or_workers_useless(facts: Facts) -> bool:
 
 
 def threads_wait_for_a_cpu(facts: Facts) -> bool:
-    """Loading processes spend much of their time in a run queue, or fewer workers or threads were measured as faster."""
+    """Loading processes are often in a run queue, or fewer workers or threads were measured as faster."""
     return facts.less_is_faster or facts.waited_for_cpu >= QUEUED
 
 
