@@ -89,7 +89,8 @@ def _conclusions(measured: Measured) -> Conclusions:
     config = found.config if found else None
     isolation, why_no_isolation = _isolation(measured)
     of_config = [trial for trial in trials if trial.config == config]
-    facts = _facts(measured, isolation, found.config, of_config) if found else None
+    settings, why_no_settings = _worker_settings(measured, config)
+    facts = _facts(measured, isolation, found.config, of_config, settings) if found else None
     subject = subject_of(found, plan.axes, facts, is_best=found is best) if found else None
     noise = describe_noise(trials, measured.twins)
     warnings = _warnings(measured, configurations, noise)
@@ -97,7 +98,6 @@ def _conclusions(measured: Measured) -> Conclusions:
     ceiling, why_no_ceiling = find_ceiling(isolation, why_no_isolation, subject, measured.consumer, demand)
     costs = epoch_costs(of_config, measured.loader)
     bottlenecks, why_no_bottlenecks = _bottlenecks(measured, config)
-    settings, why_no_settings = _worker_settings(measured, config)
     own_verdict = _verdict(measured, subject, config, costs, len(warnings), bottlenecks=bottlenecks, settings=settings)
     verdict, ranks, hosts = _of_training(measured, own_verdict, of_config)
     together = all_hosts(hosts)
@@ -257,11 +257,17 @@ def _shortage(measured: Measured, config: Config | None) -> Shortage | None:
     return found and replace(found, config=varying(found.config, measured.plan.axes))
 
 
-def _facts(measured: Measured, isolation: Isolation | None, config: Config, trials: Sequence[Trial]) -> Facts | None:
+def _facts(
+    measured: Measured,
+    isolation: Isolation | None,
+    config: Config,
+    trials: Sequence[Trial],
+    settings: Sequence[WorkerSetting],
+) -> Facts | None:
     """What is known of a configuration by its trials, with its exposed copy if the isolation runs are its own."""
     facts = gather(trials, measured.environment)
     if facts is not None:
-        compared, (settings, _) = [*measured.sweep, *measured.remedy_trials], _worker_settings(measured, config)
+        compared = [*measured.sweep, *measured.remedy_trials]
         facts = with_other_counts(facts, config, measured.loader, compared, settings)
     return with_exposed_copy(facts, isolation) if isolation and isolation.config == config else facts
 
@@ -335,7 +341,8 @@ def diagnose(measured: Measured, config: Config, trials: Sequence[Trial]) -> Dia
     of_it = [trial for trial in trials if trial.config == config]
     consumed = [trial for trial in of_it if trial.consumer in (None, measured.consumer)]
     of_it = consumed or of_it
-    facts = _facts(measured, _isolation(measured)[0], config, of_it)
+    settings, _ = _worker_settings(measured, config)
+    facts = _facts(measured, _isolation(measured)[0], config, of_it, settings)
     subject = subject_of(summarise([config], of_it)[0], measured.plan.axes, facts, is_best=True)
     if facts is None or subject is None:
         return None

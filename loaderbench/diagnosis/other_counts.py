@@ -13,7 +13,7 @@ from loaderbench.loaders import worker_count
 from loaderbench.records import Config, Interval, Trial, WorkerSetting
 from loaderbench.statistics.configurations import ratio_of
 from loaderbench.statistics.intervals import is_above_one, is_below_one
-from loaderbench.statistics.judging import SMALL
+from loaderbench.statistics.judging import SMALL, WORTH_IT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,9 +41,10 @@ class OtherWorkers:
 
     @property
     def is_more_and_no_faster(self) -> bool:
-        """Whether more workers certainly add less than that, and may add nothing."""
+        """Whether more workers certainly add less than that, and either nothing or too little to be worth it."""
         hi, enough = self.gain.hi, min(SMALL, noticeable_gain(self.now, self.workers))
-        return self._is_more and hi is not None and hi <= enough and not is_above_one(self.gain)
+        enough = min(enough, WORTH_IT) if is_above_one(self.gain) else enough
+        return self._is_more and hi is not None and hi <= enough
 
     @property
     def is_decided(self) -> bool:

@@ -83,7 +83,7 @@ def describe_worker_settings(
     """
     whole = [trial for trial in trials if trial.freed is None]
     unchanged = rates_of(trial for trial in whole if trial.config == config)
-    changes = {tuple(change.items()): change for trial in whole if len(change := _change(trial.config, config)) == 1}
+    changes = {tuple(change.items()): change for trial in whole if len(change := change_of(trial.config, config)) == 1}
     found, reasons = [], {key: why for key, why in left_out.items() if key.startswith(KEY)}
     for change in changes.values() if unchanged else ():
         of_it = [trial for trial in whole if trial.config == {**config, **change}]
@@ -99,8 +99,8 @@ def describe_worker_settings(
     return tuple(sorted(found, key=lambda one: one.name)), reasons
 
 
-def _change(other: Config, config: Config) -> Config:
-    """The arguments that differ; none where this one has an argument that the other lacks."""
+def change_of(other: Config, config: Config) -> Config:
+    """The arguments of the other configuration that differ; none if it lacks one that this one has."""
     if not config.keys() <= other.keys():
         return {}
     return {axis: value for axis, value in other.items() if axis not in config or config[axis] != value}

@@ -98,9 +98,9 @@ SOON_S = 2.0
 
 
 class EndedProcesses:
-    """The CPU time of processes that have ended, until it is among that of a parent that has waited for them.
+    """The CPU time of processes that have ended, until the system counts it with that of a parent.
 
-    That goes for a whole tree of processes. Where only some are watched, a parent's waited-for time is also of others.
+    If only some processes of a tree are watched, a parent has also waited for others, and all time is kept.
     """
 
     def __init__(self) -> None:
@@ -111,7 +111,7 @@ class EndedProcesses:
 
     @property
     def cpu_s(self) -> float:
-        """What no parent has."""
+        """What is not counted with a parent."""
         return self._kept_s + sum(left_s for _, left_s in self._not_waited_for)
 
     def add(self, cpu_s: float) -> None:
@@ -119,7 +119,7 @@ class EndedProcesses:
         self._new.append(cpu_s)
 
     def count_in_tree(self, waited_s: float) -> None:
-        """Leave to parents what they have waited for since the last count; keep what is not waited for soon."""
+        """Drop what parents have waited for since the last count; keep what they do not wait for soon."""
         now_s, still = time.monotonic(), list[tuple[float, float]]()
         for at_s, left_s in [*self._not_waited_for, *((now_s, new_s) for new_s in self._new)]:
             given_s = min(left_s, waited_s)
@@ -142,7 +142,7 @@ class TreeMonitor:
     """Adds up a process tree, looking for new processes only now and then.
 
     A process that ends between two looks was never seen. Once its parent has waited for it, the system counts its CPU
-    time and its reads among those of the parent. `has_waited`: that has happened before the last reading.
+    time and its reads with those of the parent. `has_waited`: one was, since the reading before the last.
     """
 
     def __init__(self, root: int, reader: ProcessReader | None = None) -> None:
@@ -213,7 +213,7 @@ class TreeMonitor:
         return TreeReading(cpu_s, rss_bytes, self._sum_of_reads(), read_gauges(self._alive))
 
     def _sum_of_reads(self) -> int | None:
-        """It would fall for a moment if a process ends after its parent was read."""
+        """The sum falls for a moment if a process ends after its parent was read, so the largest one counts."""
         if self._read_bytes:
             self._most_read_bytes = max(self._most_read_bytes or 0, sum(self._read_bytes.values()))
         return self._most_read_bytes

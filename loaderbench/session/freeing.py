@@ -20,7 +20,7 @@ from loaderbench.diagnosis.bottlenecks import (
 )
 from loaderbench.diagnosis.gathering import gather
 from loaderbench.diagnosis.other_counts import of_setting
-from loaderbench.diagnosis.worker_settings import KEY, describe_worker_settings, settings_to_measure
+from loaderbench.diagnosis.worker_settings import KEY, change_of, describe_worker_settings, settings_to_measure
 from loaderbench.freeing import Freeing
 from loaderbench.loaders import worker_count
 from loaderbench.plan import FREED_ROUNDS, FREED_SECONDS, FREED_TRIAL_S, TRIAL_START_S, WARMUP_SHARE
@@ -187,7 +187,7 @@ class FreeingStep:
         )
 
     def _label(self, variant: _Variant) -> str:
-        return config_label({axis: one for axis, one in variant.config.items() if self.config.get(axis) != one})
+        return config_label(change_of(variant.config, self.config))
 
     def _key(self, variant: _Variant) -> str:
         return f"bottlenecks.{variant.freed}" if variant.freed else KEY + self._label(variant)

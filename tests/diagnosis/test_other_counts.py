@@ -95,7 +95,7 @@ def test_what_differs_in_more_than_the_workers_is_not_compared() -> None:
 @pytest.mark.parametrize(
     ("rates", "workers", "no_faster"),
     [
-        ({2: 200.0, 3: 200.0}, 2, True),
+        ({2: 200.0, 3: 202.0}, 2, True),
         ({2: 200.0, 3: 150.0}, 2, True),
         ({2: 200.0, 3: 250.0}, 2, False),
         ({2: 200.0, 3: 202.0}, 3, False),
