@@ -189,11 +189,14 @@ class TorchBatches(Batches):
 
     def close(self, iterator: Iterator[Any] | None = None) -> None:
         """Shut down the workers the way torch does, persistent ones included: their loader keeps them alive."""
+        persistent = getattr(self.iterable, "_iterator", None)
+        if iterator is None:  # "or" would ask an endless iterator for its length
+            iterator = persistent
         if iterator is None:
             return
         with suppress(AttributeError):  # of an iterator without workers
             iterator._shutdown_workers()  # type: ignore[attr-defined]
-        if getattr(self.iterable, "_iterator", None) is iterator:
+        if persistent is iterator:
             self.iterable._iterator = None  # type: ignore[attr-defined]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,6 +92,7 @@ def measure(
         waits=tuple(_last_waits(steps, waits_s, warmup)),
     )
     on_closed(found, steps)
+    steps.close()
     return found
 
 
@@ -157,6 +158,10 @@ class Steps:
         self.samples.append(samples)
         return True
 
+    def close(self) -> None:
+        """Let go of the loader's iterator, which ends its workers unless they are persistent."""
+        self._iterator.close()
+
     def take_until(self, done: Callable[[list[float]], bool]) -> bool:
         """Take batches until `done` says so of their moments; `False` when they ended before."""
         if not self.moments_s:
@@ -169,7 +174,7 @@ class Steps:
                 return True
         return False
 
-    def _again_and_again(self, batches: Iterable[Any]) -> Iterator[Any]:
+    def _again_and_again(self, batches: Iterable[Any]) -> Generator[Any]:
         """Start the next epoch when one ends; stop when an epoch brings nothing (a generator runs once)."""
         handed: list[Any] = []
         while True:

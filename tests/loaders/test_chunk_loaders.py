@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from itertools import islice
+from multiprocessing import active_children
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -146,6 +147,16 @@ def test_it_closes_before_the_first_batch_after_some_and_twice_and_leaves_nothin
 ) -> None:
     before = kind.left_behind()
     check_closing(kind.backend, tiny, workers=workers, taken=taken)
+    assert kind.left_behind() <= before
+
+
+def test_persistent_workers_end_with_it_and_leave_nothing(kind: Kind, tiny: ImageSamples) -> None:
+    before, children = kind.left_behind(), set(active_children())
+    arguments = {"batch_size": 2, "num_workers": 2, "shuffle": True, "persistent_workers": True}
+    with built(kind.backend, tiny, **arguments) as found:
+        assert len(list(islice(found.iterable, 5))) == 5
+        assert len(set(active_children()) - children) == 2
+    assert set(active_children()) <= children
     assert kind.left_behind() <= before
 
 

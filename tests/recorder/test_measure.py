@@ -50,6 +50,21 @@ def test_the_first_batch_is_kept_apart() -> None:
     assert max(found.waits_s) < 0.3
 
 
+def test_the_loader_ends_with_its_measurement() -> None:
+    """Its workers would still make batches while the trial ends what they are made from."""
+    said: list[str] = []
+
+    class Noted(Planted):
+        def __iter__(self) -> Iterator[list[int]]:
+            try:
+                yield from super().__iter__()
+            finally:
+                said.append("the loader ended")
+
+    measure(Noted(0.0005), NoConsumer(), Rules(seconds=0.02), on_closed=lambda *_: said.append("measured"))
+    assert said == ["measured", "the loader ended"]
+
+
 class FakeClock:
     """Time that passes only while somebody sleeps."""
 
