@@ -19,7 +19,7 @@ from loaderbench.tracing.loader import is_loader
 from loaderbench.tuning.kept import keep_answer, kept_answer, kept_folder
 from loaderbench.tuning.plan import OwnLoop, TuneOrder
 from loaderbench.tuning.tune import tune_loader
-from loaderbench.tuning.words import headline
+from loaderbench.tuning.words import headline, neighbors
 
 LEAST_S = 5.0
 
@@ -29,7 +29,8 @@ def tune(loader: Any, demand: float | None = None, budget: str | float = "20s") 
 
     Dataset, sampler and collate function stay as they are, and so does the batch size. Trials run in forked processes
     for about `budget` (seconds, or a string such as `2m`). `demand` is the samples/s that training needs; anything
-    faster gains nothing. The answer is kept for this machine, data and versions, and the next call returns it at once.
+    faster gains nothing. The answer is kept for this machine, data and versions, and the next call returns it at once,
+    unless other programs used CPUs that the trials lacked.
 
     Returns the current arguments, with a `RuntimeWarning`, where nothing can be tried. Raises `UsageError` for anything
     but a `DataLoader`, and for an invalid demand or budget.
@@ -52,10 +53,11 @@ def tune(loader: Any, demand: float | None = None, budget: str | float = "20s") 
         own = OwnLoop(step_s_per_sample=1 / demand if demand else None)
         order = TuneOrder(name=name, budget_s=budget_s, own=own, script=Path(next(iter(sys.argv), "") or "-").resolve())
         found = tune_loader(loader, order, Path(folder) / "run")
-    print(f"loaderbench: {headline(name, found)}", file=sys.stderr)
-    if found.is_decided:
+    for line in (headline(name, found), *neighbors(found)):
+        print(f"loaderbench: {line}", file=sys.stderr)
+    if found.holds_later:
         keep_answer(loader, demand, found.arguments)
-    else:
+    elif not found.is_decided:
         _warn(name, found.why_none)
     return _keywords(loader, found.arguments)
 

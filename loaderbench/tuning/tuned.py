@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 
 from loaderbench.loaders.torch_loader import PREFETCH
 from loaderbench.records import Config, Configuration, Interval, RunRecord
@@ -25,7 +26,7 @@ class Tuned:
 
     Both are the same, and `gain` is `None`, where `why_none` says why nothing is to be changed. `folder` is the run
     folder; `None` where nothing could be measured. `present_samples_per_s` is the rate of the present arguments in
-    trials.
+    trials. `others_cpus` are the CPUs of other programs, if the trials lacked them.
     """
 
     present: Config
@@ -35,6 +36,7 @@ class Tuned:
     why_none: str = ""
     folder: Path | None = None
     present_samples_per_s: float | None = None
+    others_cpus: float | None = None
 
     @property
     def changed(self) -> Config:
@@ -54,6 +56,11 @@ class Tuned:
         """Whether enough was measured to know which arguments are faster, or that none are."""
         return self.why_none in ("", AS_FAST)
 
+    @property
+    def holds_later(self) -> bool:
+        """Whether it is decided, and not because of other programs, which may end."""
+        return self.is_decided and self.others_cpus is None
+
 
 def tuned_by(run: RunRecord, present: Config, folder: Path) -> Tuned:
     """What the fixes gained on top of the sweep, else what the sweep found, else the present arguments."""
@@ -63,6 +70,7 @@ def tuned_by(run: RunRecord, present: Config, folder: Path) -> Tuned:
         why_none=_why_none(run),
         folder=folder,
         present_samples_per_s=present_rate(run),
+        others_cpus=_missing_cpus(run),
     )
     found = _of_fixes(run) or _of_sweep(run)
     if found is None:
@@ -74,15 +82,14 @@ def tuned_by(run: RunRecord, present: Config, folder: Path) -> Tuned:
         arguments = {
             name: value for name, value in arguments.items() if name not in ("prefetch_factor", "persistent_workers")
         }
-    tuned = Tuned(
-        present=present,
-        arguments=arguments,
-        gain=gain,
-        pairs=pairs,
-        folder=folder,
-        present_samples_per_s=unchanged.present_samples_per_s,
-    )
+    tuned = replace(unchanged, arguments=arguments, gain=gain, pairs=pairs, why_none="")
     return tuned if tuned.changed else unchanged
+
+
+def _missing_cpus(run: RunRecord) -> float | None:
+    """CPUs that other programs used; `None` where the verdict is not that these are missing."""
+    used = [trial.machine.others_cpus for trial in run.sweep if trial.machine]
+    return fmean(used) if used and run.verdict.limit == "neighbors" else None
 
 
 def _of_fixes(run: RunRecord) -> tuple[Config, Interval, int] | None:

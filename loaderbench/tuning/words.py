@@ -27,6 +27,7 @@ def headline(name: str, tuned: Tuned) -> str:
 
 def details(tuned: Tuned, made_at: CodeLine | None, own: OwnLoop) -> Iterator[str]:
     """Doubts, what to edit where the line that makes the loader is known, and the functions that it needs."""
+    yield from neighbors(tuned)
     yield from _threads(tuned, own)
     if not tuned.changed:
         return
@@ -54,6 +55,15 @@ def _doubts(tuned: Tuned, own: OwnLoop) -> Iterator[str]:
         yield (
             f"Warning: the current arguments gave {in_script:,.0f} samples/s in the script, "
             f"but {in_trials:,.0f} in trials; expect a smaller gain"
+        )
+
+
+def neighbors(tuned: Tuned) -> Iterator[str]:
+    """That the answer may be another one without other programs."""
+    if tuned.others_cpus is not None:
+        yield (
+            f"Warning: other programs used {tuned.others_cpus:.1f} of {cpus_allotted():g} CPUs during the trials. "
+            "Without them, other arguments may be faster: tune again when the CPUs are free"
         )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from loaderbench.records import Config, Failure, Interval, RunRecord
+from loaderbench.records import Config, Failure, Interval, MachineUse, RunRecord
 from loaderbench.store import read_run
 from loaderbench.tuning.tuned import AS_FAST, NO_DECISION, Tuned, tuned_by
 
@@ -67,6 +67,17 @@ def test_failures_are_named_where_nothing_could_be_compared(example: RunRecord) 
     ]
     run = replace(tied(example, 157), best=None, trials=tuple(failed))
     assert tuned_by(run, {}, Path()).why_none == f"{NO_DECISION}; {len(failed)} trials failed: ValueError: planted"
+
+
+def test_cpus_that_other_programs_used_are_told_where_they_were_missing(example: RunRecord) -> None:
+    use = MachineUse(cpus=2, own_cpus=0.6, busy_cpus=1.9, throttled_share=0.0)
+    sweep = tuple(replace(trial, machine=use) for trial in example.sweep)
+    run = replace(tied(example, 60), trials=sweep)
+    beside = replace(run, verdict=replace(run.verdict, limit="neighbors"))
+    found = tuned_by(beside, {}, Path())
+    assert (found.others_cpus, found.is_decided, found.holds_later) == (pytest.approx(1.3), True, False)
+    alone = tuned_by(replace(run, verdict=replace(run.verdict, limit="cpu")), {}, Path())
+    assert (alone.others_cpus, alone.holds_later) == (None, True)
 
 
 def test_without_workers_what_needs_them_is_left_out() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,12 @@ def test_without_a_gain_the_present_arguments_stay_with_the_reason() -> None:
 
 def test_where_nothing_is_doubted_and_no_line_is_known_there_is_nothing_to_add() -> None:
     assert list(details(BETTER, None, SURE)) == []
+
+
+def test_other_programs_that_took_the_cpus_are_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(words, "cpus_allotted", lambda: 2.0)
+    (said,) = details(replace(BETTER, others_cpus=1.14), None, SURE)
+    assert said.startswith("Warning: other programs used 1.1 of 2 CPUs during the trials. ")
 
 
 @pytest.mark.parametrize("in_script", [112.0, 200.0])
