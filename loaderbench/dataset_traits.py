@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sized
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import torch
 
 LONG = 100_000  # objects, some 10 MB of them: below this nobody misses the memory
 
+_PILLOW = ("default_loader", "pil_loader")
+_FLOAT_MAKERS = ("ToTensor", "Normalize", "ConvertImageDtype", "ToDtype")
 _GENERATORS = (random.Random, np.random.RandomState, np.random.Generator, torch.Generator)
 
 
@@ -18,6 +21,8 @@ def traits_of(dataset: Any) -> dict[str, str]:
     """`random_state` and `object_list`, each with the attribute that holds one; never raises.
 
     `stream` and `loader` have the class of a dataset whose samples have no numbers, and of a finished `DataLoader`.
+    `pillow` has the function of torchvision that decodes with Pillow. Of its transforms, `transforms_v1` and
+    `transforms_v2` have the first, `float_samples` the one that makes floats, `uint8_samples` the last if none does.
     """
     found: dict[str, str] = {}
     if isinstance(dataset, torch.utils.data.DataLoader):
@@ -30,7 +35,52 @@ def traits_of(dataset: Any) -> dict[str, str]:
             found.setdefault("random_state", f"{name}: {type(value).__name__}")
         elif _is_long_list(value):
             found.setdefault("object_list", f"{name}: {len(value):,} objects")
+    return found | _of_torchvision(dataset)
+
+
+def _of_torchvision(dataset: Any) -> dict[str, str]:
+    """How torchvision decodes and transforms, as far as the dataset holds its functions and transforms."""
+    found: dict[str, str] = {}
+    own = _own(dataset)
+    decode = own.get("loader")
+    if isinstance(decode, FunctionType) and _is_of(decode, "torchvision.datasets") and decode.__name__ in _PILLOW:
+        found["pillow"] = decode.__name__
+    for value in own.values():
+        for step in _steps(value):
+            found = _of_step(step) | found
+    steps = list(_steps(own.get("transform")))
+    all_known = all(_of_step(step) and type(step).__name__ != "Lambda" for step in steps)
+    if _is_of(type(dataset), "torchvision.datasets") and steps and all_known and "float_samples" not in found:
+        found["uint8_samples"] = type(steps[-1]).__name__
     return found
+
+
+def _of_step(step: Any) -> dict[str, str]:
+    """What one transform says; nothing unless it is torchvision's."""
+    if not _is_of(type(step), "torchvision.transforms"):
+        return {}
+    name, dtype = type(step).__name__, _own(step).get("dtype")
+    found = {"transforms_v2" if _is_of(type(step), "torchvision.transforms.v2") else "transforms_v1": name}
+    if name in _FLOAT_MAKERS and (not isinstance(dtype, torch.dtype) or dtype.is_floating_point):
+        found["float_samples"] = name
+    return found
+
+
+def _steps(transform: Any, levels: int = 4) -> Iterator[Any]:
+    """The single transforms: those of a `Compose`, of a `RandomApply` in it, and so on."""
+    own = _own(transform)
+    inner = own.get("transforms", own.get("_modules", {}).get("transforms"))
+    if levels and isinstance(inner, list | tuple | torch.nn.ModuleList):
+        for step in inner:
+            yield from _steps(step, levels - 1)
+    elif callable(transform):
+        yield transform
+
+
+def _is_of(named: Any, module: str) -> bool:
+    """Whether a class or function is defined in a module, or in one below it."""
+    own = str(getattr(named, "__module__", ""))
+    return own == module or own.startswith(f"{module}.")
 
 
 def _attributes(dataset: Any) -> Iterator[tuple[str, Any]]:

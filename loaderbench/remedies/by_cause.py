@@ -34,11 +34,12 @@ class CauseRemedy:
 
     `change` are arguments of the loader and options of the dataset; if it is empty, the change is in the user's code,
     which `code` shows. `title` is formatted with the changed configuration, the change as `{arguments}`, and with
-    `values` if it is empty; `title_in_code` replaces it if the change is in the user's code. `title_for` and
-    `costs_for` give more exact ones for a diagnosis. `untried` says why no trial can measure the gain, `untried_for`
-    why none can where it was diagnosed. `relieves` are the parts of a stage's time that are left, as others report
-    them: they set the order of trying. `effort` is that of a `Candidate`. `changes_pixels`: samples differ afterwards.
-    `ends_contention`: it ends waits of threads for one another, of which estimates know nothing; it is tried first.
+    `values` if it is empty. `title_in_code` replaces it if the change is in the user's code, unless the dataset has the
+    trait `evident`. `title_for` and `costs_for` give more exact ones for a diagnosis. `untried` says why no trial can
+    measure the gain, `untried_for` why none can where it was diagnosed. `relieves` are the parts of a stage's time that
+    are left, as others report them: they set the order of trying. `effort` is that of a `Candidate`. `changes_pixels`:
+    samples differ afterwards. `ends_contention`: it ends waits of threads for one another, of which estimates know
+    nothing; it is tried first.
     """
 
     id: str
@@ -55,6 +56,7 @@ class CauseRemedy:
     caveat: str | None = None
     changes_pixels: bool = False
     title_in_code: str = ""
+    evident: str = ""
     title_for: Callable[[Diagnosis], str] | None = None
     costs_for: Callable[[Diagnosis], tuple[str, ...]] | None = None
     ends_contention: bool = False
@@ -104,7 +106,9 @@ class CauseRemedy:
     def _title(self, diagnosis: Diagnosis) -> str:
         if self.title_for:
             return self.title_for(diagnosis)
-        return self.title if self.change(diagnosis) else self.title_in_code or self.title
+        if self.change(diagnosis) or diagnosis.has_seen(self.evident):
+            return self.title
+        return self.title_in_code or self.title
 
     def _why_untried(self, diagnosis: Diagnosis) -> str:
         return self.untried or self.untried_for(diagnosis)

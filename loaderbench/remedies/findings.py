@@ -73,6 +73,10 @@ class Diagnosis:
             limits.add("oversubscription")
         return self.named(limits=limits) and (named or part >= WORTH_LESS)
 
+    def has_seen(self, trait: str) -> bool:
+        """Whether a dataset of the user's own was seen to have it; others have options."""
+        return self.options is None and trait in self.traits
+
     def option(self, name: str) -> Any:
         """An option of the dataset; `None` where it has none of the name, or is the user's own."""
         return None if self.options is None else self.options.get(name)

@@ -15,6 +15,7 @@ REMEDY = CauseRemedy(
     id="jpeg_draft",
     title="Decode at reduced scale with Image.draft",
     title_in_code="Decode at reduced scale, if Pillow decodes",
+    evident="pillow",
     effort=2,
     applies=lambda found: (
         found.named(stages={"decode"}, limits={"cpu", "workers", "memory", "oversubscription", "neighbors"})

@@ -13,8 +13,13 @@ REMEDY = CauseRemedy(
     id="transforms_v2_uint8",
     title="Use transforms v2 on uint8; convert to float last",
     title_in_code="Use transforms v2 on uint8, if yours are not",
+    evident="transforms_v1",
     changes_pixels=True,
-    applies=lambda found: found.cpu_goes_to("transform") and found.option("transform") in (None, "imagenet_train"),
+    applies=lambda found: (
+        found.cpu_goes_to("transform")
+        and found.option("transform") in (None, "imagenet_train")
+        and (found.has_seen("transforms_v1") or not found.has_seen("transforms_v2"))
+    ),
     change=option(transform="imagenet_train_v2"),
     relieves={"transform": 0.7},
     code="""import torch

@@ -1,7 +1,7 @@
 """Workers convert samples to float32 and send four bytes per decoded byte.
 
 Triggers when worker-to-main IPC or the host-to-device copy is the bottleneck. It also triggers when CPUs are saturated
-and transforms are the bottleneck or at least 15% of the CPU time.
+and transforms are the bottleneck or at least 15% of the CPU time. In a profile, this second case needs a GPU.
 
 What it does: sends uint8 batches and normalizes them on the GPU. An emulated consumer does not charge for it.
 
@@ -13,13 +13,16 @@ from loaderbench.remedies.by_cause import CauseRemedy, option
 REMEDY = CauseRemedy(
     id="uint8_transport",
     title="Normalize on the GPU",
+    title_in_code="Normalize on the GPU, if samples are float32",
+    evident="float_samples",
     applies=lambda found: (
         (
-            found.cpu_goes_to("transform")
+            (found.cpu_goes_to("transform") and (found.accelerator or not found.profile))
             or (found.verdict.bound == "transfer" and found.has_options("normalize"))
             or (found.named(stages={"transport"}) and not found.facts.tiny_batches)
         )
         and found.option("normalize") != "device"
+        and not found.has_seen("uint8_samples")
     ),
     change=option(normalize="device"),
     relieves={"transform": 0.6, "collate": 0.3, "transport": 0.3},

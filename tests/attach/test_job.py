@@ -145,7 +145,8 @@ CLUSTER = f"""
 import os, subprocess, sys, time
 for rank in (3, 2):
     environment = {{**os.environ, "RANK": str(rank), "LOCAL_RANK": str(rank - 2)}}
-    subprocess.Popen([sys.executable, "-c", {WAITS!r}], env=environment, stdout=subprocess.DEVNULL)
+    one = subprocess.Popen([sys.executable, "-c", {WAITS!r}], env=environment, stdout=subprocess.PIPE)
+    one.stdout.readline()
 print("ready", flush=True)
 time.sleep(60)
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from multiprocessing import Pipe, get_context
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ import torch
 from PIL import Image
 from torch.utils.data import DataLoader
 
-from loaderbench.dataset_traits import LONG, traits_of
 from loaderbench.datasets import DatasetOrder, image_folder
 from loaderbench.datasets.decoders import DECODERS, decode_pillow
 from loaderbench.datasets.host_images import HostImages
@@ -229,26 +228,6 @@ def test_what_keeps_ranks_from_sharing_is_one_line_in_each_that_cannot(photos: l
 def test_images_that_do_not_fit_are_refused_by_the_bytes_they_would_need(photos: list[tuple[str, int]]) -> None:
     with pytest.raises(MemoryError, match="1,000,000 bytes"):
         SharedImages(photos, decode_pillow, room_bytes=1_000_000)
-
-
-def test_generators_and_long_lists_of_a_dataset_are_seen() -> None:
-    class Dataset:
-        def __init__(self) -> None:
-            self.rng = np.random.default_rng(0)
-            self.samples = [object()] * LONG
-
-    assert traits_of(Dataset()) == {"random_state": "rng: Generator", "object_list": "samples: 100,000 objects"}
-    assert traits_of(object()) == {}
-
-
-def test_a_stream_of_samples_and_a_finished_loader_are_seen() -> None:
-    class Stream(torch.utils.data.IterableDataset[int]):
-        def __iter__(self) -> Iterator[int]:
-            return iter(range(2))
-
-    assert traits_of(Stream()) == {"stream": "Stream"}
-    finished = torch.utils.data.DataLoader(Stream())
-    assert traits_of(finished) == {"stream": "Stream", "loader": "DataLoader"}
 
 
 def test_shared_images_can_be_sent_to_a_process() -> None:

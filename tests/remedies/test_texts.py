@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from prose import code_of_markdown, long_sentences, wrong_words
 from sweeps import AXES, TODAY, answers, findings, short_of_room
-from test_by_cause import CAUSES, advice
+from test_by_cause import CAUSES, advice, diagnosis, told as of_diagnosis
 
 from loaderbench.records import Config, Recommendation
 from loaderbench.remedies import REMEDIES
@@ -75,6 +75,46 @@ def test_a_title_without_a_trial_names_what_its_code_does() -> None:
     )
     assert found.title == f"Decode JPEGs with {found.change['decoder']} instead of Pillow"
     assert of_other_code.title == "Decode JPEGs with torchvision, if Pillow does now"
+
+
+@pytest.mark.parametrize(
+    ("fix", "trait", "title"),
+    [
+        ("faster_decoder", "pillow", "Decode JPEGs with torchvision instead of Pillow"),
+        ("transforms_v2_uint8", "transforms_v1", "Use transforms v2 on uint8; convert to float last"),
+        ("uint8_transport", "float_samples", "Normalize on the GPU"),
+    ],
+)
+def test_a_title_has_no_condition_that_was_seen_to_hold(fix: str, trait: str, title: str) -> None:
+    of_users = replace(CAUSES[fix], options=None)
+    titles = [
+        next(answer.title for answer in advice(case) if answer.id == fix)
+        for case in (of_users, replace(of_users, traits={trait: "as the user has it"}))
+    ]
+    assert ", if " in titles[0]
+    assert titles[1] == title
+
+
+@pytest.mark.parametrize(
+    ("fix", "trait"), [("transforms_v2_uint8", "transforms_v2"), ("uint8_transport", "uint8_samples")]
+)
+def test_what_a_dataset_was_seen_to_have_is_not_advised(fix: str, trait: str) -> None:
+    of_users = replace(CAUSES[fix], options=None, traits={trait: "as the user has it"})
+    assert fix not in {answer.id for answer in advice(of_users)}
+    of_a_folder = replace(CAUSES[fix], traits={trait: "in one of its configurations"})
+    assert fix in {answer.id for answer in advice(of_a_folder)}
+
+
+def test_a_script_that_ran_without_a_gpu_is_not_told_to_use_one() -> None:
+    """Unless it sends float32 from its workers, which costs memory bandwidth without one, too."""
+
+    def is_advised(cause: str, accelerator: bool) -> bool:
+        profiled = replace(diagnosis(CAUSES[cause]), options=None, profile=True, accelerator=accelerator)
+        return "uint8_transport" in {answer.id for answer in of_diagnosis(profiled)}
+
+    assert not is_advised("transforms_v2_uint8", accelerator=False)
+    assert is_advised("transforms_v2_uint8", accelerator=True)
+    assert is_advised("uint8_transport", accelerator=False)
 
 
 @pytest.mark.parametrize("fix", [remedy.id for remedy in REMEDIES])

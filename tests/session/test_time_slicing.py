@@ -92,7 +92,7 @@ def statuses(trials: Sequence[Trial]) -> list[str]:
 
 
 def test_a_round_is_measured_in_as_many_slices_of_each(run: Run) -> None:
-    slow, fast = run({**WORK, "turns": 100_000}, {**WORK, "turns": 10_000})
+    slow, fast = run({**WORK, "turns": 300_000}, {**WORK, "turns": 10_000})
     assert statuses([slow, fast]) == ["completed", "completed"]
     assert slow.time_slices is not None
     assert fast.time_slices is not None
