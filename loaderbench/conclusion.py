@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from loaderbench.consumers import consumer_kind, demand_of, demand_rate, describe_demand
+from loaderbench.consumers import computes_on_cpus, consumer_kind, demand_of, demand_rate, describe_demand
 from loaderbench.datasets import options_to_try
 from loaderbench.diagnosis.bottlenecks import describe_bottlenecks
 from loaderbench.diagnosis.contention import describe_contention
@@ -372,6 +372,7 @@ def _diagnosis(measured: Measured, config: Config, verdict: Verdict, facts: Fact
         workers_fit=not more_workers_fail(measured.sweep, config),
         gpu_kind=next((gpu.kind for gpu in measured.environment.gpus), "cuda"),
         gpu_named=(assumed := demand_of(measured)) is not None and assumed.origin in ("accelerator", "calibration"),
+        step_on_cpu=computes_on_cpus(measured.suite.get("consumer") or {}),
     )
 
 

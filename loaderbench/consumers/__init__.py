@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from loaderbench.consumers.demand import DEFAULT_DEMAND, describe_demand, describe_target
+from loaderbench.consumers.demand import DEFAULT_DEMAND, computes_on_cpus, describe_demand, describe_target
 from loaderbench.consumers.emulated import Emulated
 from loaderbench.consumers.kind import (
     Clock,
@@ -44,6 +44,7 @@ __all__ = [
     "WaitClock",
     "WithNote",
     "WithPrecision",
+    "computes_on_cpus",
     "consumer_kind",
     "consumer_of",
     "demand_of",

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from loaderbench.consumers.training_rates import DEFAULT_MODEL, PRECISIONS, find_rate
 from loaderbench.records import AssumedDemand, Calibration, Evidence
 
+ALL_OF_A_STEP = 0.9  # the rest is noise of two clocks
 DEFAULT_DEMAND = 1000.0
 """Samples/s. Nobody's GPU in particular: every place that shows it says that it is the default."""
 
@@ -44,6 +48,14 @@ def demand_of_calibration(found: Calibration) -> AssumedDemand:
         fixed_s=found.fixed_s,
         s_per_sample=found.s_per_sample,
     )
+
+
+def computes_on_cpus(consumer: Mapping[str, Any]) -> bool:
+    """Whether an emulated step takes CPUs for all of its time, as the step of a script that trains on them does."""
+    demand, host_s = consumer.get("demand"), consumer.get("host_cpu_s_per_sample")
+    if not isinstance(demand, int | float) or not isinstance(host_s, int | float):
+        return False
+    return demand * host_s >= ALL_OF_A_STEP
 
 
 def describe_demand(demand: AssumedDemand, ranks: int = 1) -> Evidence:

@@ -34,7 +34,7 @@ class Diagnosis:
     were listed. `demand` is what an emulated accelerator takes. `traits` are what was seen in the dataset itself, by
     name. `workers_fit` is false where configurations with more workers ran out of memory, open files or processes.
     `gpu_named`: the suite names the GPU to emulate, so training will have one. `gpu_kind` is torch's name for the GPUs
-    of this machine.
+    of this machine. `step_on_cpu`: a training step as long as its CPU time was emulated, so the CPUs compute it.
     """
 
     verdict: Verdict
@@ -51,6 +51,7 @@ class Diagnosis:
     workers_fit: bool = True
     gpu_named: bool = False
     gpu_kind: str = "cuda"
+    step_on_cpu: bool = False
 
     def named(self, *, stages: Collection[Stage] = (), limits: Collection[Limit] = ()) -> bool:
         """Whether the cause is of these stages and limits; all, where none are given."""

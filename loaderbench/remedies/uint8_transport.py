@@ -1,7 +1,7 @@
 """Workers convert samples to float32 and send four bytes per decoded byte.
 
 Triggers when worker-to-main IPC or the host-to-device copy is the bottleneck. It also triggers when CPUs are saturated
-and transforms are the bottleneck or at least 15% of the CPU time. In a profile, this second case needs a GPU.
+and transforms are the bottleneck or at least 15% of the CPU time. For a script, this second case needs a GPU.
 
 What it does: sends uint8 batches and normalizes them on the GPU. An emulated consumer does not charge for it.
 
@@ -17,7 +17,7 @@ REMEDY = CauseRemedy(
     evident="float_samples",
     applies=lambda found: (
         (
-            (found.cpu_goes_to("transform") and (found.accelerator or not found.profile))
+            (found.cpu_goes_to("transform") and (found.accelerator or not (found.profile or found.step_on_cpu)))
             or (found.verdict.bound == "transfer" and found.has_options("normalize"))
             or (found.named(stages={"transport"}) and not found.facts.tiny_batches)
         )

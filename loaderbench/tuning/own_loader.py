@@ -107,9 +107,13 @@ class OwnLoader(Target):
     frees_stages: ClassVar[bool] = False
 
     def describe(self, sweep: Mapping[str, Any], folder: Path) -> str:  # noqa: ARG002 - part of the protocol
-        """Name its dataset."""
-        dataset = _own[0].loader.dataset
-        return f"{type(dataset).__name__} of {folder.name}" if folder.name else type(dataset).__name__
+        """Name its dataset, with its samples if they are known."""
+        dataset: Any = _own[0].loader.dataset
+        name = type(dataset).__name__
+        try:
+            return f"{name}, {len(dataset):,} samples"
+        except Exception:  # without a length, or with one of the user's that raises
+            return name
 
     def targets(self, sweep: Mapping[str, Any]) -> list[str]:  # noqa: ARG002
         """None that would have to be imported."""

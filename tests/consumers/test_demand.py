@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from loaderbench.conclusion import conclude
-from loaderbench.consumers import consumer_of, demand_of, demand_rate, describe_demand
+from loaderbench.consumers import computes_on_cpus, consumer_of, demand_of, demand_rate, describe_demand
 from loaderbench.consumers.emulated import EmulatedAccelerator
 from loaderbench.records import AssumedDemand, RunRecord
 from loaderbench.store import read_run
@@ -97,3 +97,18 @@ def test_a_run_says_what_it_recorded_though_the_table_may_have_changed(tmp_path:
 @pytest.mark.parametrize("consumer", ["model", "none", "target", "loop"])
 def test_where_no_gpu_was_emulated_there_is_no_demand(consumer: str, tmp_path: Path) -> None:
     assert demand_of(replace(of_schema_1(tmp_path), consumer=consumer)) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"demand": 200.0, "host_cpu_s_per_sample": 0.005}, True),
+        ({"demand": 200.0, "host_cpu_s_per_sample": 0.009, "host_threads": 2}, True),
+        ({"demand": 200.0, "host_cpu_s_per_sample": 0.004}, False),
+        ({"demand": 200.0, "host_cpu_s_per_sample": None}, False),
+        ({"demand": "many", "host_cpu_s_per_sample": 1.0}, False),
+        ({"kind": "none"}, False),
+    ],
+)
+def test_a_step_as_long_as_its_cpu_time_is_computed_on_cpus(options: dict[str, Any], expected: bool) -> None:
+    assert computes_on_cpus(options) == expected

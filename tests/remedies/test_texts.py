@@ -108,13 +108,15 @@ def test_what_a_dataset_was_seen_to_have_is_not_advised(fix: str, trait: str) ->
 def test_a_script_that_ran_without_a_gpu_is_not_told_to_use_one() -> None:
     """Unless it sends float32 from its workers, which costs memory bandwidth without one, too."""
 
-    def is_advised(cause: str, accelerator: bool) -> bool:
-        profiled = replace(diagnosis(CAUSES[cause]), options=None, profile=True, accelerator=accelerator)
-        return "uint8_transport" in {answer.id for answer in of_diagnosis(profiled)}
+    def is_advised(cause: str, **found: bool) -> bool:
+        of_users = replace(diagnosis(CAUSES[cause]), options=None, **found)  # type: ignore[arg-type]
+        return "uint8_transport" in {answer.id for answer in of_diagnosis(of_users)}
 
-    assert not is_advised("transforms_v2_uint8", accelerator=False)
-    assert is_advised("transforms_v2_uint8", accelerator=True)
-    assert is_advised("uint8_transport", accelerator=False)
+    for of_a_script in ("profile", "step_on_cpu"):
+        assert not is_advised("transforms_v2_uint8", **{of_a_script: True})
+        assert is_advised("transforms_v2_uint8", **{of_a_script: True}, accelerator=True)
+        assert is_advised("uint8_transport", **{of_a_script: True})
+    assert is_advised("transforms_v2_uint8")
 
 
 @pytest.mark.parametrize("fix", [remedy.id for remedy in REMEDIES])

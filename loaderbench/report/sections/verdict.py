@@ -121,7 +121,7 @@ def _next_step(run: RunRecord) -> NextStep | None:
     if first.basis != "measured" and (command := command_for(first, run)):
         return NextStep(fix, "Measure the first fix", command)
     do = "Apply the first fix" if first.snippet is None else "Apply the first fix (code in the report)"
-    again = "profile the loop again" if run.kind == "profile" else "run the suite again"
+    again = "profile the loop again" if run.kind == "profile" else "run the same command again"
     return NextStep(fix, do if first.basis == "measured" else f"{do}, then {again}")
 
 
