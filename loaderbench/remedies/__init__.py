@@ -60,6 +60,7 @@ IDS = (
     "loader_is_innocent",
     "duplicate_augmentation",
     "copy_on_read",
+    "sharded_list",
 )
 """The file of each fix, in the order of the report."""
 

@@ -118,6 +118,9 @@ CAUSES: dict[str, Case] = {
     "mixed_precision": Case("", "none", bound="compute", accelerator=True, silent={"accelerator": False}),
     "duplicate_augmentation": Case("decode", "workers", traits={"random_state": "rng"}, silent={"traits": {}}),
     "copy_on_read": Case("decode", "workers", traits={"object_list": "samples"}, silent={"traits": {}}),
+    "sharded_list": Case(
+        "decode", "workers", replace(FACTS, ranks=2), traits={"object_list": "samples"}, silent={"facts": FACTS}
+    ),
 }
 
 

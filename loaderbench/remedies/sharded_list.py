@@ -1,0 +1,28 @@
+"""Each rank holds the whole list of samples, and loads only its part of it.
+
+Triggers when the dataset holds a long Python list, and several ranks of a training share the memory of a machine.
+
+What it does: divides the list among the ranks once, in place of a `DistributedSampler`.
+
+How to confirm: host memory (PSS) of each rank falls by the part of the list that others load.
+"""
+
+from loaderbench.remedies.by_cause import CauseRemedy
+
+REMEDY = CauseRemedy(
+    id="sharded_list",
+    title="Keep in each rank only its part of the list of samples",
+    applies=lambda found: "object_list" in found.traits and found.facts.ranks > 1,
+    untried="Not measured: it saves memory, and no time",
+    code="""import random
+
+import torch.distributed as dist
+from torch.utils.data import DataLoader
+
+samples, ranks = dataset.samples, dist.get_world_size()
+random.Random(0).shuffle(samples)  # in the same order in all ranks
+dataset.samples = samples[dist.get_rank() : len(samples) // ranks * ranks : ranks]  # as many in each
+loader = DataLoader(dataset, batch_size=batch_size, shuffle=True)  # without a DistributedSampler
+""",
+    caveat="Each rank loads the same samples in every epoch",
+)
