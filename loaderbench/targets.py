@@ -38,6 +38,16 @@ def find_target(name: str, folder: Path) -> Callable[..., Any]:
     return found
 
 
+def file_of(name: str, folder: Path) -> Path | None:
+    """The file of a target's module, which is not imported; `None` where it is no Python file."""
+    inside = Path(*name.partition(":")[0].split("."))
+    for place in (folder, *map(Path, sys.path)):
+        for file in (place / inside.with_suffix(".py"), place / inside / "__init__.py"):
+            if file.is_file():
+                return file
+    return None
+
+
 def _hidden_folder(module_name: str, folder: Path) -> str:
     """An installed package comes before a folder without `__init__.py`, also before one next to the suite."""
     top, *inside = module_name.split(".")

@@ -43,7 +43,7 @@ def probe(server: TrialServer, suite: Suite | None = None, folder: Path | None =
     """
     if not server.uses_devices:
         return Probe((), {"gpus": NO_DEVICE})
-    names = _targets(suite) if suite else []
+    names = targets_of(suite) if suite else []
     kind = _kind_on_gpu(suite) if suite else None
     answer = server.ask(_answer, names, folder or Path(), kind, timeout_s=PROBE_TIMEOUT_S)
     if isinstance(answer, MissingError):
@@ -90,7 +90,7 @@ def import_advice(error: str) -> str:
     return f"cannot import torch and torchvision ({error}); try `{_REPAIR}`"
 
 
-def _targets(suite: Suite) -> list[str]:
+def targets_of(suite: Suite) -> list[str]:
     """What a suite wants to have imported."""
     kind = suite.consumer.kind
     stepped = [] if kind == AUTO else consumer_of(suite.consumer, kind).targets()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from loaderbench.errors import UsageError
 from loaderbench.records import Config, Environment, Measured, Readings, RunRecord, Trial, to_dict
 from loaderbench.store import RUN_FILE, read_run, read_timeline, read_trials
 from loaderbench.suite import Override
+from loaderbench.targets import file_of
 
 _MAY_DIFFER = {("measure", "budget"), ("measure", "verify"), ("measure", "timeout_s"), ("consumer", "demand")}
 """Keys of a suite that change no trial. The demand is compared as it was resolved: earlier versions kept it so."""
@@ -78,6 +80,21 @@ def refuse_changes(earlier: Earlier, now: Measured) -> None:
     if changed:
         more = f" (and {len(changed) - 1} more)" if len(changed) > 1 else ""
         raise UsageError(f"--resume {earlier.folder}: {changed[0]}{more}; start a new run")
+
+
+def changed_code(earlier: Earlier, names: Sequence[str], folder: Path) -> str:
+    """Which files of targets are younger than trials that are kept, in one line; empty if none is.
+
+    That is no reason to refuse: a failed trial may be why the code was changed.
+    """
+    began = [datetime.fromisoformat(trial.started_at) for trial in earlier.trials.values() if trial.started_at]
+    for file in filter(None, (file_of(name, folder) for name in names)):
+        changed = datetime.fromtimestamp(file.stat().st_mtime, tz=timezone.utc)
+        if older := sum(at < changed for at in began):
+            kept = f"{older} of {len(began)} kept trials"
+            name = file.relative_to(folder) if file.is_relative_to(folder) else file
+            return f"{name} changed after {kept}, which measured the earlier code; start a new run to repeat them"
+    return ""
 
 
 def _suites(before: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from loaderbench.records.words import utc_now
 from loaderbench.report.index import update_index
 from loaderbench.result import Run
 from loaderbench.runner import TrialRunner, TrialServer
+from loaderbench.runner.probe import targets_of
 from loaderbench.session.conditions import find_conditions
 from loaderbench.session.final import measure_final
 from loaderbench.session.freeing import measure_bottlenecks
@@ -23,7 +24,7 @@ from loaderbench.session.listener import Listener, Silent
 from loaderbench.session.measuring import TrialMeasurer
 from loaderbench.session.more_rounds import Undecided, add_rounds
 from loaderbench.session.parity import compare_batches
-from loaderbench.session.resuming import Earlier, overrides_of, read_earlier, refuse_changes
+from loaderbench.session.resuming import Earlier, changed_code, overrides_of, read_earlier, refuse_changes
 from loaderbench.session.session import LATER_STEPS, Session
 from loaderbench.session.signals import put_off_signals, restored_signals
 from loaderbench.session.sweep import measure_sweep
@@ -101,6 +102,9 @@ def _run_into(  # noqa: PLR0917
     listener.planned(conditions.plan)
     store.write_run(conclude(nothing_yet))
     session = Session(conditions, measuring, store=store, listener=listener, earlier=earlier)
+    if earlier and (why := changed_code(earlier, targets_of(loaded.suite), loaded.folder)):
+        listener.warned(why)
+        session.found.remarks["resume"] = why
     _measure(session, undecided)
     return write_results(session)
 

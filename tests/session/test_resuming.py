@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +17,7 @@ from machine import TWO_CPUS
 from loaderbench.errors import UsageError
 from loaderbench.records import AssumedDemand, DatasetSummary, Environment, Gpu, Readings, TimelinePoint
 from loaderbench.session import resuming
-from loaderbench.session.resuming import Earlier, overrides_of, read_earlier, refuse_changes
+from loaderbench.session.resuming import Earlier, changed_code, overrides_of, read_earlier, refuse_changes
 
 MACHINE = replace(
     TWO_CPUS,
@@ -175,6 +177,25 @@ def test_completed_trials_of_the_sweep_are_kept_with_their_readings_and_no_other
         assert earlier.folder == tmp_path
         assert list(earlier.trials) == ["r1-c00", "r1-aa"]
         assert earlier.readings.trials == ("r1-c00", "r1-aa")
+
+
+def kept(*began: str) -> Earlier:
+    trials = {at: replace(trial_of(planned("r1-c00")), started_at=at) for at in began}
+    return Earlier(Path("r"), run_of(), trials, Readings())
+
+
+def test_code_that_changed_after_kept_trials_is_named(tmp_path: Path) -> None:
+    (tmp_path / "pkg").mkdir()
+    for name, changed in (("old.py", "2026-01-01T10:00:00"), ("pkg/__init__.py", "2026-01-01T12:00:00")):
+        (tmp_path / name).touch()
+        at_s = datetime.fromisoformat(f"{changed}+00:00").timestamp()
+        os.utime(tmp_path / name, (at_s, at_s))
+    earlier = kept("2026-01-01T11:00:00+00:00", "2026-01-01T11:59:59+00:00", "2026-01-01T12:00:01+00:00")
+    assert changed_code(earlier, ["old:make", "nowhere.there:make"], tmp_path) == ""
+    assert changed_code(earlier, ["old:make", "pkg:make"], tmp_path) == (
+        "pkg/__init__.py changed after 2 of 3 kept trials, which measured the earlier code; start a new run to repeat them"
+    )
+    assert changed_code(kept(), ["pkg:make"], tmp_path) == ""
 
 
 def test_failures_on_which_an_adaptive_sweep_decided_are_kept_too(left: Any, tmp_path: Path, monkeypatch: Any) -> None:
