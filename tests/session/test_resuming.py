@@ -193,7 +193,8 @@ def test_code_that_changed_after_kept_trials_is_named(tmp_path: Path) -> None:
     earlier = kept("2026-01-01T11:00:00+00:00", "2026-01-01T11:59:59+00:00", "2026-01-01T12:00:01+00:00")
     assert changed_code(earlier, ["old:make", "nowhere.there:make"], tmp_path) == ""
     assert changed_code(earlier, ["old:make", "pkg:make"], tmp_path) == (
-        "pkg/__init__.py changed after 2 of 3 kept trials, which measured the earlier code; start a new run to repeat them"
+        "pkg/__init__.py changed after 2 of 3 kept trials, which measured the earlier code; "
+        "start a new run to repeat them"
     )
     assert changed_code(kept(), ["pkg:make"], tmp_path) == ""
 
