@@ -222,7 +222,7 @@ def build_loader(source: Any, arguments: Mapping[str, Any], *, seed: int) -> Bat
     from torch.utils.data import DataLoader, Dataset, IterableDataset
 
     if isinstance(source, DataLoader):
-        return _of(source, _set_on(source, arguments))
+        return _no_larger_than_an_epoch(_of(source, _set_on(source, arguments)))
     if isinstance(source, IterableDataset):
         return _made(DataLoader(source, **_usable(arguments)), arguments)
     if isinstance(source, Dataset) or _is_map_style(source):
@@ -233,6 +233,13 @@ def build_loader(source: Any, arguments: Mapping[str, Any], *, seed: int) -> Bat
         _refuse_several(source)
         return Batches(source)
     raise TypeError(f"expected a Dataset or an iterable of batches, got {type(source).__name__}")
+
+
+def _no_larger_than_an_epoch(found: Batches) -> Batches:
+    """A dataset smaller than a batch fills none, unless a sampler goes on without an end."""
+    if not found.batch_size or not found.samples_per_epoch:
+        return found
+    return replace(found, batch_size=min(found.batch_size, found.samples_per_epoch))
 
 
 def _refuse_several(source: Iterable[Any]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -119,6 +120,20 @@ def parse_pss_bytes(text: str) -> int:
     return next(int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith("Pss:"))
 
 
+def parse_lock_waits(text: str) -> list[tuple[int, int]]:
+    """Who holds the lock of a file, and who waits for it, of all of `/proc/locks`."""
+    found, holder = [], 0
+    for line in text.splitlines():
+        _, *words = line.split()
+        waits = words[:1] == ["->"]
+        pid = int(words[4 if waits else 3])
+        if waits:
+            found.append((holder, pid))
+        else:
+            holder = pid
+    return found
+
+
 def read_stat(pid: int) -> ProcessStat | None:
     """Return `None` when the process is gone."""
     text = read_text(f"/proc/{pid}/stat")
@@ -135,6 +150,15 @@ def read_pss_bytes(pid: int) -> int | None:
     """Return `None` when the process is gone or belongs to another user. Takes milliseconds: never while measuring."""
     text = read_text(f"/proc/{pid}/smaps_rollup")
     return parse_pss_bytes(text) if text else None
+
+
+def lock_holders(pids: Collection[int]) -> frozenset[int]:
+    """The processes that hold the locks of files that these wait for; one that is stopped waits for none."""
+    try:
+        waits = parse_lock_waits(read_text("/proc/locks"))
+    except (ValueError, IndexError):  # another format than that of today's kernels
+        return frozenset()
+    return frozenset(holder for holder, waiter in waits if waiter in pids)
 
 
 def process_tree(root: int) -> list[int]:

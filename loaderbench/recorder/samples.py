@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from itertools import islice
 from typing import Any
 
 
@@ -77,9 +79,20 @@ def _of_sequence(batch: list[Any] | tuple[Any, ...]) -> Iterator[int]:
         yield int(batch[0].shape[0])
     elif len(batch) == 1:
         yield from _lengths(batch[0])
+    elif _are_fields(batch):  # such as ((view, view), labels), or (paths, images)
+        likeliest = Counter(length for part in batch for length in islice(_lengths(part), 1))
+        yield from (length for length, _ in likeliest.most_common(1))
     yield len(batch)
     for part in batch[:2]:
         yield from (_lengths(part) if not _is_tensor(part) else [int(part.shape[0])])
+
+
+def _are_fields(batch: list[Any] | tuple[Any, ...]) -> bool:
+    """Fields of one batch, not samples of a list, which are all of one kind and hold no stacked images."""
+    is_mixed = len({type(part) for part in batch if part is not None}) > 1
+    first = batch[0]
+    parts = first.values() if isinstance(first, Mapping) else first if isinstance(first, list | tuple) else ()
+    return is_mixed or any(_is_tensor(part) and len(part.shape) >= 4 for part in parts)
 
 
 def _is_transposed(batch: list[Any] | tuple[Any, ...]) -> bool:

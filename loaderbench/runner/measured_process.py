@@ -20,7 +20,7 @@ from loaderbench.ranks import RANKS
 from loaderbench.recorder import Measurement, Rules, Steps
 from loaderbench.records import BatchTimes, CopySpeed, LoaderInside
 from loaderbench.runner.failure_details import clue_of
-from loaderbench.runner.protocol import Clue, Phase, Progress, Raised, Result, TrialOrder
+from loaderbench.runner.protocol import BUILDING, Clue, Phase, Progress, Raised, Result, TrialOrder
 from loaderbench.runner.rank_of_trial import AloneInTrial
 from loaderbench.runner.time_slices import SharedCounters, stop_workers, take_slices
 
@@ -74,7 +74,7 @@ def measure_here(
 
     rank = rank or AloneInTrial()
     unrepeatable = _made_deterministic(order)
-    pipe.send(Phase("building the dataset"))
+    pipe.send(Phase(BUILDING))
     source, batches = _loader(order, built or build_dataset(order))
     made.append(batches.iterable)
     _make_free(order, batches)

@@ -8,7 +8,7 @@ from loaderbench.diagnosis.failures import hang, no_progress
 from loaderbench.loaders import backend_of
 from loaderbench.ranks import process_count
 from loaderbench.records import Failure
-from loaderbench.runner.protocol import TrialOrder
+from loaderbench.runner.protocol import BUILDING, TrialOrder
 
 PATIENCE = 10.0
 """How many times as long as any completed trial of this run one may go without progress."""
@@ -46,6 +46,7 @@ class Patience:
     """How long one trial has been waited for; `longest_idle_s` is the longest time without progress.
 
     Before any trial of the run was completed, one is compared with the longest time that it has needed itself so far.
+    While a dataset is built, only the time limit counts: how long that takes may depend on the configuration.
     `paused_s` is the time in which this process did not run either, such as a closed lid or a paused container. It is
     no part of the others.
     """
@@ -53,14 +54,15 @@ class Patience:
     def __init__(self, order: TrialOrder) -> None:
         self._limit_s, self._patience_s = order.suite.measure.timeout_s, order.patience_s
         self._waited_s = self._idle_s = self.longest_idle_s = self.paused_s = 0.0
-        self._signs, self._own_idle_s = 0, 0.0
+        self._signs, self._own_idle_s, self._builds = 0, 0.0, False
         self._looked_s = time.monotonic()
 
-    def renew(self) -> None:
-        """The trial made progress."""
+    def renew(self, phase: str = "") -> None:
+        """The trial made progress; it is in this phase now."""
         self._look()
-        self._signs, self._own_idle_s = self._signs + 1, max(self._own_idle_s, self._idle_s)
-        self._idle_s = 0.0
+        if not self._builds:
+            self._signs, self._own_idle_s = self._signs + 1, max(self._own_idle_s, self._idle_s)
+        self._idle_s, self._builds = 0.0, phase == BUILDING
 
     def is_over(self) -> bool:
         """Whether the trial took too long."""
@@ -68,7 +70,8 @@ class Patience:
         patience_s = self._patience_s
         if patience_s is None and self._signs >= FEWEST_SIGNS:
             patience_s = max(LEAST_PATIENCE_S, PATIENCE * self._own_idle_s)
-        return self._waited_s >= self._limit_s or (patience_s is not None and self._idle_s >= patience_s)
+        hangs = patience_s is not None and self._idle_s >= patience_s and not self._builds
+        return self._waited_s >= self._limit_s or hangs
 
     def failure(self, phase: str, blocked_at: str, log_end: str) -> Failure:
         """Name what it ran out on."""
@@ -83,4 +86,5 @@ class Patience:
         if passed_s > PAUSED_S:
             self.paused_s, passed_s = self.paused_s + passed_s, 0.0
         self._looked_s, self._waited_s, self._idle_s = now_s, self._waited_s + passed_s, self._idle_s + passed_s
-        self.longest_idle_s = max(self.longest_idle_s, self._idle_s)
+        if not self._builds:
+            self.longest_idle_s = max(self.longest_idle_s, self._idle_s)

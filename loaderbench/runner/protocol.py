@@ -40,6 +40,10 @@ class TrialOrder:
         return replace(self, suite=self.suite.model_copy(update={"measure": measure}))
 
 
+BUILDING = "building the dataset"
+"""The phase whose length says nothing of a hang: another value of an axis may index or cache a whole dataset."""
+
+
 @dataclass(frozen=True)
 class Phase:
     """What the trial does from now on."""

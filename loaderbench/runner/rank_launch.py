@@ -18,7 +18,7 @@ from loaderbench.consumers import consumer_of
 from loaderbench.datasets import Built
 from loaderbench.rank_errors import why_no_ranks
 from loaderbench.runner.measured_process import build_dataset
-from loaderbench.runner.protocol import LEAVE, Clue, Phase, Progress, Raised, RankEnded, Result, TrialOrder
+from loaderbench.runner.protocol import BUILDING, LEAVE, Clue, Phase, Progress, Raised, RankEnded, Result, TrialOrder
 from loaderbench.runner.rank import rank_main
 from loaderbench.runner.rank_counters import RankCounters
 from loaderbench.runner.rank_of_trial import WAITING
@@ -75,7 +75,7 @@ def _built_once(order: TrialOrder, pipe: Connection) -> Built | None:
         return None
     import torch
 
-    pipe.send(Phase("building the dataset"))
+    pipe.send(Phase(BUILDING))
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

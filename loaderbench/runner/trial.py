@@ -88,6 +88,11 @@ class TrialRunner:
         refused = refused_processes()
         return Begun(TrialProcess(self._server, order, self._gpu_monitor), at, before_s, kills, refused)
 
+    def followed(self, begun: Begun) -> None:
+        """Compare later trials with one that has its result, though it lives on."""
+        if not isinstance(begun.process.found, Failure):
+            self._neighbors.add(begun.process.order, begun.process.longest_idle_s)
+
     def outcome(self, begun: Begun, slices: TimeSlices | None = None) -> TrialOutcome:
         """Make the record of a trial that is ended; its rate is that of its time slices, where it had any."""
         process, order = begun.process, begun.process.order

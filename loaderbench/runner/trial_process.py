@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from loaderbench.diagnosis.failures import classify_exit, classify_raised, fork_server_killed
-from loaderbench.monitors import GpuMonitor, Sampler, Sampling, TreeMonitor
+from loaderbench.monitors import GpuMonitor, Sampler, Sampling, TreeMonitor, proc
 from loaderbench.records import Failure, TimeSlices
 from loaderbench.runner.child import trial_main
 from loaderbench.runner.failure_details import of_rank, with_clue
@@ -52,6 +53,7 @@ class TrialProcess:
     `found` is what came of it, `took_s` how long it was waited for, `sliced_s` how long its time slices were together,
     `slice_s` how long one has to be, `paused_s` how long the whole machine was stopped meanwhile, `longest_idle_s` the
     longest time without progress. `is_stopped`: it waits for its next slice. `followed`: there is something found.
+    `lock_holders` are the processes whose lock of a file it waited for when its last slice ended.
     """
 
     def __init__(self, server: TrialServer, order: TrialOrder, gpu_monitor: GpuMonitor) -> None:
@@ -61,6 +63,7 @@ class TrialProcess:
         self.sampling: Sampling
         self.slice_s: float | None = None
         self.is_stopped = self.followed = False
+        self.lock_holders: frozenset[int] = frozenset()
         self.began_s = time.monotonic()
         self._server = server
         self._pipe, theirs = server.pipe()
@@ -77,6 +80,11 @@ class TrialProcess:
     def session(self) -> int:
         """The number of its session, which is that of its process."""
         return self._process.pid or -1
+
+    @property
+    def pids(self) -> Sequence[int]:
+        """The processes that are stopped between its time slices."""
+        return self._pids
 
     def follow(self) -> None:
         """Wait for its result, or for what became of it; it lives on, stopped where it can be."""
@@ -111,6 +119,7 @@ class TrialProcess:
             self.is_stopped = False
             said = self._listen(A_SLICE, Ended)
             self.found = said if isinstance(said, Failure) else self.found
+        self.lock_holders = proc.lock_holders(self._pids)  # before it stops, and waits no longer
         self._stop()
         took_s = self._stopped_since_s - began_s
         if took_s - seconds > PAUSED_S and not self._ran_on(before, seconds, took_s):  # the whole machine was paused
@@ -155,7 +164,7 @@ class TrialProcess:
             message = _receive(self._pipe)
             if isinstance(message, Phase | Progress):
                 phase = message.name if isinstance(message, Phase) else phase
-                patience.renew()
+                patience.renew(phase)
             elif isinstance(message, until):
                 self.paused_s += patience.paused_s
                 self.longest_idle_s = max(self.longest_idle_s, patience.longest_idle_s)

@@ -75,6 +75,10 @@ class TrialMeasurer:
         """What ends trials that are stopped, should the run be killed."""
         return guard(self._server)
 
+    def followed(self, begun: Begun) -> None:
+        """One that was begun has its result: the next may go ten times as long without progress."""
+        self._runner.followed(begun)
+
     def outcome(self, begun: Begun, slices: TimeSlices | None) -> TrialOutcome:
         """What came of a trial that was begun, followed and ended."""
         return self._runner.outcome(begun, slices)

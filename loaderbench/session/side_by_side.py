@@ -203,6 +203,10 @@ class TwoVersions:
         """Start one that runs in time slices."""
         return self.of[_side(planned)].begin(planned)
 
+    def followed(self, begun: Begun) -> None:
+        """It has its result."""
+        self.of[_side(begun.process.order.planned)].followed(begun)
+
     def outcome(self, begun: Begun, slices: TimeSlices | None) -> TrialOutcome:
         """What came of it."""
         return self.of[_side(begun.process.order.planned)].outcome(begun, slices)

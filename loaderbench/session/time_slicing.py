@@ -43,6 +43,9 @@ class Measures(Protocol):
     def begin(self, planned: PlannedTrial) -> Begun:
         """Start one that runs in time slices."""
 
+    def followed(self, begun: Begun) -> None:
+        """One that was begun has its result: the next may go ten times as long without progress."""
+
     def outcome(self, begun: Begun, slices: TimeSlices | None) -> TrialOutcome:
         """What came of one that was begun, followed and ended."""
 
@@ -71,44 +74,52 @@ class SlicedRounds:
 
     def run(self, planned: Sequence[PlannedTrial], started: Started, keep: Keep) -> None:
         """Measure every trial once; `keep` is called with each outcome, also where a signal ends the round."""
-        in_slices = self._in_slices and not any(map(self._is_alone, planned))
-        try:
-            alone = self._run_in_slices(planned, started, keep) if in_slices else planned
-        except ForkServerKilledError:  # before anything was measured
-            self._in_slices, alone = False, planned
-        for one in alone:
+        failed, left = list[PlannedTrial](), planned
+        if self._in_slices and not any(map(self._is_alone, planned)):
+            try:
+                failed, left = self._run_in_slices(planned, started, keep)
+            except ForkServerKilledError:  # before anything was measured
+                self._in_slices = False
+        for one in (*failed, *left):
             started(one)
             outcome = self._measure(one)
             keep(outcome)
-            if in_slices and outcome.trial.status == "completed":  # next to the others it lacked something
+            if one in failed and outcome.trial.status == "completed":  # next to the others it lacked something
                 self._in_slices = False
 
-    def _run_in_slices(self, planned: Sequence[PlannedTrial], started: Started, keep: Keep) -> Sequence[PlannedTrial]:
-        """Measure the round; return the trials still to be measured alone: all of them where they cannot be stopped."""
+    def _run_in_slices(
+        self, planned: Sequence[PlannedTrial], started: Started, keep: Keep
+    ) -> tuple[list[PlannedTrial], Sequence[PlannedTrial]]:
+        """Measure the round; return those to be measured alone: what failed next to others, and what else is left.
+
+        All are left where they cannot be stopped, and where one has hung while others were stopped: it may wait for a
+        lock that one of them holds, such as that of a file.
+        """
         begun: list[Begun] = []
         with self._measure.guard() as guard:
             try:
-                complete = self._begin(planned, started, begun, guard) and self._run_slices(
-                    [each.process for each in begun]
-                )
+                complete = self._begin(planned, started, begun, guard)
+                hung = [each.process.order.planned for each in begun[1:] if _hangs(each.process)]
+                if complete and not hung:
+                    complete = self._run_slices([each.process for each in begun])
             except ForkServerKilledError:  # not enough memory for this many trials at once
-                complete = False
+                complete, hung = False, []
             except BaseException:
                 self._end(begun, keep, guard, sliced=False)
                 raise
-            if not complete:
-                self._in_slices = False
+            if hung or not complete:
+                self._in_slices = self._in_slices and complete
                 self._end(begun, lambda _: None, guard, sliced=False)
-                return planned
+                return hung, [one for one in planned if one not in hung]
             failed = [each for each in begun if not each.process.sliced_s and not _hangs(each.process)]
             self._end(failed, lambda _: None, guard, sliced=False)
             self._end([each for each in begun if each not in failed], keep, guard, sliced=True)
-        return [each.process.order.planned for each in failed]
+        return [each.process.order.planned for each in failed], []
 
     def _begin(
         self, planned: Sequence[PlannedTrial], started: Started, begun: list[Begun], guard: SessionGuard
     ) -> bool:
-        """Let each measure itself alone and then stop; whether all can that did not fail."""
+        """Let each measure itself alone and then stop, up to one that hangs; whether all can that did not fail."""
         for one in planned:
             if begun and not _is_room([each.process for each in begun]):
                 return False
@@ -117,6 +128,9 @@ class SlicedRounds:
             process = begun[-1].process
             guard.watch(process.session)
             process.follow()
+            self._measure.followed(begun[-1])
+            if _hangs(process) and len(begun) > 1:
+                break
             if not (process.is_stopped or isinstance(process.found, Failure)):
                 return False
         return True
@@ -128,6 +142,8 @@ class SlicedRounds:
             for process in processes if passes % 2 == 0 else reversed(processes):
                 if process.is_stopped:
                     process.run_slice(slice_s)
+                    if _waits_for_another(process, processes):
+                        return False
             passes += 1
         return all(one.slices().batches >= FEWEST_BATCHES or isinstance(one.found, Failure) for one in processes)
 
@@ -150,6 +166,11 @@ class SlicedRounds:
 
 def _hangs(process: TrialProcess) -> bool:
     return isinstance(process.found, Failure) and process.found.kind == "hang"
+
+
+def _waits_for_another(process: TrialProcess, processes: Sequence[TrialProcess]) -> bool:
+    """Whether it waits for the lock of a file that another trial holds, which is stopped."""
+    return any(not process.lock_holders.isdisjoint(other.pids) for other in processes if other is not process)
 
 
 def _is_room(processes: Sequence[TrialProcess]) -> bool:

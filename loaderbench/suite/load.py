@@ -19,6 +19,7 @@ from loaderbench.suite.problems import Problem, problem_of
 from loaderbench.suite.yaml_text import KeyPath, ParsedText, Position, TextError, parse_text
 
 MAX_BYTES = 1_000_000
+SHORTEST_LIMIT = 2.0  # times the steady state: before it come imports, a first batch and a warm-up
 _TEXTS: set[KeyPath] = {
     ("name",),
     *(("dataset", option) for kind in DATASET_KINDS.values() for option in kind.texts),
@@ -69,7 +70,7 @@ def load_suite(file: Path, overrides: Sequence[Override] = ()) -> LoadedSuite:
     _drop_axes(parsed.value, of_loaders - _axes_of_loaders(parsed.value) - {override.path for override in overrides})
     where = _Locator(str(file), parsed, {override.path: override.flag for override in overrides})
     suite = _validate(parsed.value, where, file)
-    if problems := [*find_problems(suite), *_consumer_problems(suite)]:
+    if problems := [*find_problems(suite), *_consumer_problems(suite), *_measure_problems(suite)]:
         raise SuiteError(where.first(problems))
     ignored = [where.line_of(_of_consumer(found)) for found in ignored_options(suite.consumer)]
     return LoadedSuite(suite, file, tuple(overrides), tuple(ignored))
@@ -137,6 +138,16 @@ def _validate(data: dict[str, Any], where: _Locator, file: Path) -> Suite:
 
 def _consumer_problems(suite: Suite) -> Iterator[Problem]:
     yield from map(_of_consumer, option_problems(suite.consumer))
+
+
+def _measure_problems(suite: Suite) -> Iterator[Problem]:
+    """Yield what trials cannot keep: a steady state longer than their time limit, a page cache of unknown files."""
+    measure = suite.measure
+    if measure.timeout_s < SHORTEST_LIMIT * measure.seconds:
+        limit = f"needs a time limit of at least {SHORTEST_LIMIT * measure.seconds:g} s for a trial"
+        yield Problem(("measure", "seconds"), f"{limit}; raise measure.timeout_s ({measure.timeout_s:g})")
+    if measure.cache == "cold" and (why := suite.dataset.why_no_files):
+        yield Problem(("measure", "cache"), f"{why}; remove `cache: cold`")
 
 
 def _of_consumer(found: OptionProblem) -> Problem:

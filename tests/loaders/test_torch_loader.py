@@ -45,6 +45,14 @@ def test_several_loaders_or_datasets_are_refused(kind: Any, part: Any) -> None:
         build_loader(kind([part, part]), {}, seed=0)
 
 
+def test_a_loader_over_fewer_samples_than_a_batch_has_batches_of_those() -> None:
+    """An endless sampler goes on, and fills them."""
+    assert build_loader(DataLoader(DATA, batch_size=64), {}, seed=0).batch_size == 6
+    assert build_loader(DATA, {"batch_size": 64}, seed=0).batch_size == 64
+    assert build_loader(DataLoader(DATA, batch_size=4), {}, seed=0).batch_size == 4
+    assert build_loader(DataLoader(DATA, batch_size=None), {}, seed=0).batch_size is None
+
+
 def test_what_torch_refuses_without_workers_is_left_out() -> None:
     arguments = {"num_workers": 0, "prefetch_factor": 4, "persistent_workers": True, "timeout": 3}
     assert build_loader(DATA, arguments, seed=0).ahead == 0

@@ -1,9 +1,11 @@
 """Parsers of /proc are tested on text, and once on this very process."""
 
+import fcntl
 import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +28,38 @@ def test_a_command_with_brackets_does_not_shift_the_fields() -> None:
 def test_disk_reads_and_proportional_memory_are_found_by_name() -> None:
     assert proc.parse_read_bytes("rchar: 9\nwchar: 8\nread_bytes: 4096\nwrite_bytes: 1\n") == 4096
     assert proc.parse_pss_bytes("00-ff ---p [rollup]\nRss: 9 kB\nPss: 12 kB\nPss_Anon: 3 kB\n") == 12 * 1024
+
+
+LOCKS = """\
+1: FLOCK  ADVISORY  WRITE 100 fe:00:53 0 EOF
+1: -> FLOCK  ADVISORY  WRITE 101 fe:00:53 0 EOF
+1: -> FLOCK  ADVISORY  WRITE 102 fe:00:53 0 EOF
+2: POSIX  ADVISORY  READ  7 fe:00:54 128 128
+3: OFDLCK ADVISORY  READ  -1 00:05:1064 0 EOF
+4: POSIX  ADVISORY  WRITE 7 fe:00:55 0 EOF
+4: -> POSIX  ADVISORY  WRITE 8 fe:00:55 0 EOF
+"""
+
+
+def test_who_waits_for_the_lock_of_a_file_is_found_with_who_holds_it() -> None:
+    assert proc.parse_lock_waits(LOCKS) == [(100, 101), (100, 102), (7, 8)]
+    assert proc.parse_lock_waits("") == []
+
+
+@linux
+def test_a_process_that_waits_for_a_lock_is_seen(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        code = f"import fcntl; fcntl.flock(open({str(lock)!r}), fcntl.LOCK_EX)"
+        with subprocess.Popen([sys.executable, "-c", code]) as waiter:
+            try:
+                until_s = time.monotonic() + 30
+                while proc.lock_holders([waiter.pid]) != {os.getpid()}:
+                    assert time.monotonic() < until_s
+                    time.sleep(0.01)
+            finally:
+                waiter.kill()
 
 
 @linux

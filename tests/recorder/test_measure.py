@@ -154,6 +154,13 @@ def test_samples_are_counted_in_whatever_a_batch_is() -> None:
         ((tuple([torch.zeros(3, 8, 9)] * 6), tuple([{"boxes": 1}] * 6)), 6),
         ([(torch.zeros(3, 8, 9), 1)] * 5, 5),
         ([{"image": torch.zeros(3, 8, 9)}] * 5, 5),
+        (((images, images), torch.zeros(6)), 6),
+        (((images, images), (images, torch.zeros(6))), 6),
+        (({"image": images, "epoch": 3}, torch.zeros(6)), 6),
+        ((["a", "b", "c", "d", "e", "f"], images), 6),
+        (([{"boxes": torch.zeros(9, 4)}] * 6, images), 6),
+        ([(torch.zeros(3, 8, 9), 1), None, (torch.zeros(3, 8, 9), 1)], 3),
+        ([["a", "b"], ["c"], ["d", "e"]], 3),
         ([1, 2, 3], 3),
         (object(), 1),
     ):

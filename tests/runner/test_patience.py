@@ -9,6 +9,7 @@ import pytest
 from loaderbench.records import Config, PlannedTrial
 from loaderbench.runner import TrialOrder, patience
 from loaderbench.runner.patience import FEWEST_SIGNS, LEAST_PATIENCE_S, PAUSED_S, Neighbors, Patience
+from loaderbench.runner.protocol import BUILDING
 from loaderbench.suite import Suite
 
 
@@ -92,6 +93,34 @@ def test_a_pause_of_the_whole_machine_is_not_counted_but_noted(clock: Clock) -> 
     assert waited.paused_s == 1000
     clock.now_s += PAUSED_S
     assert (waited.is_over(), waited.paused_s) == (False, 1000)
+
+
+def test_a_dataset_that_takes_long_to_build_is_no_hang_and_no_measure_for_others(clock: Clock) -> None:
+    """One value of an axis may cache a whole dataset that others read."""
+    waited = Patience(order(patience_s=10.0, timeout_s=100.0))
+
+    def wait(seconds: int) -> bool:
+        for _ in range(seconds):
+            clock.now_s += 1
+            waited.is_over()
+        return waited.is_over()
+
+    waited.renew(BUILDING)
+    assert not wait(60)
+    waited.renew("first batch and warm-up")
+    assert not wait(9)
+    assert waited.longest_idle_s == 9
+    assert wait(1)
+
+
+def test_building_ends_with_the_time_limit(clock: Clock) -> None:
+    waited = Patience(order(patience_s=10.0, timeout_s=20.0))
+    waited.renew(BUILDING)
+    for _ in range(20):
+        assert not waited.is_over()
+        clock.now_s += 1
+    assert waited.is_over()
+    assert waited.failure(BUILDING, "", "").message == "no result after 20 s; phase: building the dataset"
 
 
 def test_the_longest_time_without_progress_is_kept(clock: Clock) -> None:

@@ -103,7 +103,9 @@ class FakeSession(SimpleNamespace):
     """What the steps of a run are given."""
 
     def __init__(self, made: Any, measuring: Any, *, store: Any, listener: Any, earlier: Any) -> None:
-        found = SimpleNamespace(readings=None, stopped_by=None, late_signals=[], why_partial=None, trials=[])
+        found = SimpleNamespace(
+            readings=None, stopped_by=None, late_signals=[], why_partial=None, trials=[], remarks={}
+        )
         plan = SimpleNamespace(configurations=("all",), isolation_trials=1, verify_s=0.0)
         so_far = {"so_far": lambda: "so far", "provisional": lambda after: f"provisional after {after}"}
         super().__init__(found=found, plan=plan, measuring=measuring, store=store, listener=listener, **so_far)
@@ -162,7 +164,7 @@ class Hears(Notes):
 
 
 def loaded() -> Any:
-    return SimpleNamespace(suite=suite(name="mine"))
+    return SimpleNamespace(suite=suite(name="mine"), folder=Path())
 
 
 def test_a_run_is_prepared_measured_concluded_and_written(taken: list[str]) -> None:
@@ -221,9 +223,14 @@ def test_a_run_that_goes_on_keeps_its_trials_where_nothing_has_changed(
     kept = trial_of(planned("r1-c00"))
     earlier = SimpleNamespace(folder=Path("left"), record=LEFT, trials={kept.id: kept}, readings=None)
     monkeypatch.setattr(running, "read_earlier", lambda _: earlier)
-    run_suite(loaded(), None, None, Path("left"))
+    monkeypatch.setattr(running, "changed_code", lambda *_: "mine.py changed")
+    warned: list[str] = []
+    listener = Silent()
+    listener.warned = warned.append  # type: ignore[method-assign]
+    run_suite(loaded(), None, listener, Path("left"))
     assert taken[:4] == ["store left again", "warm up", "refuse changes", "copies of all"]
     assert taken[4] == "keep ['r1-c00']"
+    assert warned == ["mine.py changed"]
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), Terminated()])

@@ -32,6 +32,8 @@ class FakeProcess:
         self.found: Any = facts.get("found")
         self.is_stopped: bool = facts.get("is_stopped", not isinstance(self.found, Failure))
         self.followed = facts.get("followed", True)
+        self.pids: tuple[int, ...] = facts.get("pids", ())
+        self.lock_holders = frozenset(facts.get("lock_holders", ()))
         self.fails_in: int | None = facts.get("fails_in")
         self.sampling = SimpleNamespace(
             pss_bytes=facts.get("pss_bytes", 0),
@@ -80,6 +82,9 @@ class FakeMeasuring:
     @contextmanager
     def guard(self) -> Iterator[Any]:
         yield SimpleNamespace(watch=self.watched.append, forget=self.forgotten.append)
+
+    def followed(self, begun: Any) -> None:
+        assert self.log[-1] == f"follow {begun.process.order.planned.id}"
 
     def outcome(self, begun: Any, slices: TimeSlices | None) -> Any:
         failed = isinstance(begun.process.found, Failure)
@@ -218,6 +223,28 @@ def test_what_hangs_is_not_waited_for_a_second_time() -> None:
     measuring = FakeMeasuring(a={"found": HANG})
     kept = run("ab", measuring)
     assert (measuring.alone, kept["a"].status) == ([], "failed")
+
+
+@pytest.mark.parametrize(("alone", "sliced"), [("completed", ""), ("failed", "dddd")])
+def test_what_hangs_next_to_others_is_measured_alone_first_and_so_is_its_round(alone: str, sliced: str) -> None:
+    """It may wait for what one of them holds, which is stopped."""
+    measuring = FakeMeasuring(b={"found": HANG, "alone": alone})
+    fake: Any = measuring
+    rounds = SlicedRounds(fake)
+    kept = run("abc", measuring, rounds)
+    assert (measuring.alone, measuring.slices) == (["b", "a", "c"], "")
+    assert {name: trial.status for name, trial in kept.items()} == {"b": alone, "a": "completed", "c": "completed"}
+    assert measuring.log[-2:] == ["kill a", "kill b"]
+    run("d", measuring, rounds)
+    assert measuring.slices == sliced
+
+
+@pytest.mark.parametrize(("holder", "in_slices"), [(12, False), (11, True), (99, True)])
+def test_a_lock_that_a_stopped_trial_holds_ends_time_slices(holder: int, in_slices: bool) -> None:
+    """Locks within a trial, and those of other programs, are part of what is measured."""
+    measuring = FakeMeasuring(a={"pids": (1, 11), "lock_holders": {holder}}, b={"pids": (2, 12)})
+    run("ab", measuring)
+    assert (measuring.alone, measuring.slices) == (([], "abbaabba") if in_slices else (["a", "b"], "a"))
 
 
 def test_what_fails_in_a_slice_is_kept_as_failed_and_gets_no_more() -> None:

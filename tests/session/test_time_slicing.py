@@ -24,7 +24,7 @@ from loaderbench.suite import load_suite
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="time slices are measured on Linux")
 
 TARGETS = """
-import os, time
+import fcntl, os, time
 from pathlib import Path
 import torch
 
@@ -35,8 +35,20 @@ class Work(torch.utils.data.Dataset):
         for _ in range(self.turns): pass
         return torch.zeros(8)
 
-def make(kind="work", turns=20_000, batch_size=4, num_workers=1):
+class Locked(Work):
+    def __getitem__(self, index):
+        with open("lb.lock", "w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            found = super().__getitem__(index)
+        for _ in range(self.unlocked): pass
+        return found
+
+def make(kind="work", turns=20_000, unlocked=0, batch_size=4, num_workers=1):
     if kind == "broken": raise ValueError("nothing to measure here")
+    if kind == "locked":
+        found = Locked(turns)
+        found.unlocked = unlocked
+        return found
     if kind == "crowded":
         beside = [pid for pid in os.listdir("/proc") if pid.isdigit() and stopped(pid)]
         if beside: raise MemoryError("there was room for one")
@@ -122,6 +134,20 @@ def test_what_fails_only_beside_others_is_measured_alone_and_no_slices_are_taken
     assert statuses(trials) == ["completed", "completed"]
     assert trials[1].time_slices is None
     assert all(trial.time_slices is None for trial in run(WORK, {"kind": "crowded"}))
+
+
+@pytest.mark.parametrize("unlocked", [0, 20_000])
+def test_trials_that_share_the_lock_of_a_file_are_measured_one_after_the_other(
+    run: Run, unlocked: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is stopped keeps the lock, if it has it then."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("loaderbench.runner.patience.LEAST_PATIENCE_S", 1.0)
+    locked: Config = {"kind": "locked", "unlocked": unlocked}
+    trials = run(locked, locked, locked)
+    assert statuses(trials) == ["completed"] * 3
+    assert all(trial.time_slices is None for trial in trials)
+    assert all(trial.time_slices is None for trial in run(WORK, WORK))
 
 
 def test_without_room_for_another_trials_are_measured_one_after_the_other(

@@ -40,6 +40,10 @@ WRONG = {
     "measure: {rounds: 0}": "1:19: measure.rounds: expected a value greater than 0, got 0",
     "measure:\n  rouds: 3": "2:3: measure.rouds: unknown key; did you mean rounds?",
     "measure: {seconds: .nan}": "1:20: measure.seconds: expected a finite number, got nan",
+    "measure: {seconds: 400}": "1:20: measure.seconds: needs a time limit of at least 800 s for a trial; "
+    "raise measure.timeout_s (300)",
+    "dataset: {kind: target, target: 'a:b'}\nmeasure: {cache: cold}": "2:18: measure.cache: unknown which files "
+    "a target reads, so the page cache cannot be set; remove `cache: cold`",
     "measure: {budget: 10q}": "1:19: measure.budget: expected a duration such as 90s, 10m or 1h30m, got '10q'",
     "measure: {strategy: gird}": "1:21: measure.strategy: expected grid or adaptive, got 'gird'; did you mean grid?",
     "dataset: {kind: imagefolder}": "1:17: dataset.kind: expected image_folder or target, got 'imagefolder'; "
