@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from loaderbench.script.other_waits import OtherWaits
 from loaderbench.script.step_stages import StepStages
 
 if TYPE_CHECKING:
@@ -25,18 +26,20 @@ NEVER = -1
 class DividedSteps:
     """The steps of one loader's loop, over its epochs.
 
-    Called for every batch. `at` is the number of the latest step, `due` that of the next step to divide.
+    Called for every batch. `at` is the number of the latest step, `due` that of the next step to divide. `other_waits`
+    are those of all steps for batches of other loaders.
     """
 
-    __slots__ = ("_loader", "at", "calls_model", "due", "stages")
+    __slots__ = ("_loader", "at", "calls_model", "due", "other_waits", "stages")
 
     def __init__(self, stages: StepStages, loader: LoaderProfiler) -> None:
         self.stages, self._loader = stages, loader
-        self.calls_model = False
+        self.calls_model, self.other_waits = False, OtherWaits()
         self.at, self.due = 0, NEVER
 
     def begin_epoch(self) -> None:
         """The next batch is the first of an epoch, which is not counted."""
+        self.other_waits.leave()
         self.at = self._loader.batches_done - 1
         self.due = self._after(self.at + 1) if self.due == NEVER else max(self.due, self.at + 2)
 

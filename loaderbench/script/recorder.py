@@ -84,6 +84,7 @@ class RecordedEpoch:
         steps = self._steps
         if steps.stages.loop is not None:
             steps.stages.leave_step(steps)
+        steps.other_waits.asks()
         try:
             batch = next(self._batches)
         except StopIteration:
@@ -91,6 +92,7 @@ class RecordedEpoch:
         except BaseException:  # of the loader: a script that catches it may ask for the next batch
             self._batches, self._steps = self._own, steps.none()
             raise
+        steps.other_waits.got()
         steps.at += 1
         if steps.at == steps.due:
             steps.divide(sys._getframe(1))
@@ -316,6 +318,7 @@ class ScriptRecorder:
             steps=one.profiler.steps,
             ranks=ranks_of_training() if by_group else ranks_of_job(),
             around_s=around_s,
+            others_share=one.steps.other_waits.share,
             has_ended=has_ended,
         )
 

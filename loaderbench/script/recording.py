@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from loaderbench.diagnosis.thresholds import NOTICED
 from loaderbench.recorder.steps import StepTimes
 from loaderbench.records import Measured, Readings
 
@@ -26,7 +27,8 @@ class Recording:
 
     `rank` is that of a distributed training; `None` outside of one. `steps` are the last ones, which are compared with
     those of other ranks; `None` where they were not timed. `ranks` is how many the training has. `around_s` is the mean
-    of code around the loader, per batch: it is part of the trial's data wait. `has_ended`: nothing will be added to it.
+    of code around the loader, per batch: it is part of the trial's data wait. `others_share` is the share of its steps
+    that waited for batches of other loaders. `has_ended`: nothing will be added to it.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Recording:
     steps: StepTimes | None = None
     ranks: int | None = None
     around_s: float = 0.0
+    others_share: float = 0.0
     has_ended: bool = False
 
     @property
@@ -47,8 +50,17 @@ class Recording:
     @property
     def took_s(self) -> float:
         """The seconds of all recorded batches: the loader that takes most of them is the script's main one."""
-        trial = self.measured.trials[0]
-        return trial.steady_s or 0.0
+        return self.measured.trials[0].steady_s or 0.0
+
+    @property
+    def waited_s(self) -> float:
+        """The seconds that its loop waited for them."""
+        return self.took_s * (self.measured.trials[0].data_wait_share or 0.0)
+
+    @property
+    def waits_for_others(self) -> bool:
+        """Whether its loop waits for batches of other loaders, and for them rather than for its own."""
+        return self.others_share >= max(NOTICED, self.measured.trials[0].data_wait_share or 0.0)
 
 
 def own_files(folder: Path) -> list[Path]:

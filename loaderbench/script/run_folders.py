@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loaderbench.conclusion import conclude
+from loaderbench.diagnosis.thresholds import NOTICED
 from loaderbench.errors import UsageError
 from loaderbench.recorder.ranks import RankRun, merge_ranks
 from loaderbench.report.index import update_index
@@ -18,11 +19,15 @@ from loaderbench.store import PAGE_FILE, Store, new_run_folder, note_without_par
 
 @dataclass(frozen=True)
 class RecordedLoader:
-    """A loader of the script: where the script iterates over it, and its run."""
+    """A loader of the script: where the script iterates over it, and its run.
+
+    `others_share` is the share of its steps that waited for batches of other loaders.
+    """
 
     place: str
     run: Run
     folder: Path
+    others_share: float = 0.0
 
     @property
     def page(self) -> Path:
@@ -56,6 +61,8 @@ def _made(name: str) -> Path:
 def write_run_folders(recordings: Sequence[Recording], folder: Path) -> list[RecordedLoader]:
     """Conclude and write each loader; the first is the one in whose loop the script spent most of its time.
 
+    If that loop waits for other loaders rather than for its own, the first is the one that is waited for the longest.
+
     An empty folder is removed if there is nothing to write. If the script has written files there, runs go into a new
     folder within it. Raises `UsageError` where the folder cannot be written.
     """
@@ -65,11 +72,16 @@ def write_run_folders(recordings: Sequence[Recording], folder: Path) -> list[Rec
         return []
     if folder.exists() and any(folder.iterdir()):
         folder = _free(folder / "loaderbench")
-    by_time = sorted(_of_jobs(recordings), key=lambda one: -one.took_s)
-    main = _write(by_time[0], folder)
-    found = [main, *(_write(recording, _free(folder / _slug(recording))) for recording in by_time[1:])]
+    main, *others = _main_first([*_of_jobs(recordings)])
+    found = [_write(main, folder), *(_write(recording, _free(folder / _slug(recording))) for recording in others)]
     update_index(folder)
     return found
+
+
+def _main_first(found: Sequence[Recording]) -> Sequence[Recording]:
+    """In the order of the time in their loops; of waits, where the first of them waits for other loaders."""
+    by_time = sorted(found, key=lambda one: -one.took_s)
+    return sorted(found, key=lambda one: -one.waited_s) if by_time[0].waits_for_others else by_time
 
 
 def _of_jobs(recordings: Sequence[Recording]) -> Iterator[Recording]:
@@ -90,7 +102,7 @@ def _of_jobs(recordings: Sequence[Recording]) -> Iterator[Recording]:
 
 
 def _write(recording: Recording, folder: Path) -> RecordedLoader:
-    notes = (*recording.measured.notes, *note_without_parquet())
+    notes = (*recording.measured.notes, *_note_on_others(recording), *note_without_parquet())
     run = Run(conclude(replace(recording.measured, notes=notes)), recording.readings, folder)
     store = Store(folder)
     try:
@@ -100,7 +112,12 @@ def _write(recording: Recording, folder: Path) -> RecordedLoader:
         store.write_page(run.to_html())
     finally:
         store.close()
-    return RecordedLoader(recording.place, run, folder)
+    return RecordedLoader(recording.place, run, folder, recording.others_share)
+
+
+def _note_on_others(recording: Recording) -> Iterator[str]:
+    if recording.others_share >= NOTICED:
+        yield f"steps of this loop wait for other loaders of the script {recording.others_share:.0%} of their time"
 
 
 def _slug(recording: Recording) -> str:

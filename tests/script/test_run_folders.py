@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import pytest
-from saved_recordings import saved_at
+from rich.console import Console
+from saved_recordings import saved_at, with_trial
 
 from loaderbench.errors import UsageError
+from loaderbench.script.recording import Recording
 from loaderbench.script.run_folders import make_run_folder, write_run_folders
+from loaderbench.script.summary import print_loaders
 
 
 def test_a_folder_that_the_script_has_written_to_gets_the_run_in_a_folder_of_its_own(tmp_path: Path) -> None:
@@ -38,3 +43,37 @@ def test_without_a_place_for_reports_it_is_one_line(kind: str, tmp_path: Path, m
         Path("reports").symlink_to("gone")
     with pytest.raises(UsageError, match=r"^reports/train-.*: cannot write: "):
         make_run_folder("train", None)
+
+
+def of(name: str, *, seconds: float, wait: float, others: float) -> Recording:
+    (found,) = saved_at([6])
+    found = with_trial(found, steady_s=seconds, data_wait_share=wait)
+    return replace(found, name=name, place=name, others_share=others)
+
+
+@pytest.mark.parametrize(("others", "first"), [(0.7, "slow"), (0.04, "fast"), (0.0, "fast")])
+def test_the_loader_that_the_script_waits_for_comes_first(others: float, first: str, tmp_path: Path) -> None:
+    fast = of("fast", seconds=7.1, wait=0.01, others=others)
+    found = write_run_folders([fast, of("slow", seconds=7.0, wait=0.75, others=0.01)], tmp_path / "out")
+    assert found[0].place == first
+    by_place = {one.place: one for one in found}
+    said = [note for note in by_place["fast"].run.record.notes if "wait for other loaders" in note]
+    assert said == (
+        ["steps of this loop wait for other loaders of the script 70% of their time"] if others > 0.5 else []
+    )
+
+
+def test_a_loop_that_waits_for_its_own_loader_stays_first(tmp_path: Path) -> None:
+    own, other = of("own", seconds=7.0, wait=0.4, others=0.3), of("other", seconds=3.0, wait=0.95, others=0.0)
+    assert write_run_folders([own, other], tmp_path / "out")[0].place == "own"
+
+
+def test_the_line_of_another_loader_says_that_its_loop_waits_for_others(tmp_path: Path) -> None:
+    found = write_run_folders(
+        [of("fast", seconds=7.1, wait=0.01, others=0.7), of("slow", seconds=7.0, wait=0.75, others=0.01)],
+        tmp_path / "out",
+    )
+    console = Console(file=StringIO(), width=1_000)
+    print_loaders(found, console)
+    line = next(line for line in console.file.getvalue().splitlines() if line.startswith("Loader: fast"))  # type: ignore[attr-defined]
+    assert "; its steps wait for other loaders 70% of their time; " in line

@@ -1,0 +1,51 @@
+"""How long the steps of a loop wait for batches of other loaders, as where one loop takes batches of two."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+_now_s = time.perf_counter
+
+
+class _Waited(threading.local):
+    """What this thread has waited for batches of any recorded loader, in seconds."""
+
+    seconds = 0.0
+
+
+_waited = _Waited()
+
+
+class OtherWaits:
+    """Of one loop, over its epochs. Called for every batch, before and after it is waited for."""
+
+    __slots__ = ("_asked_s", "_has_batch", "_seconds", "_waited_s", "_waited_steps_s")
+
+    def __init__(self) -> None:
+        self._asked_s = self._waited_s = 0.0  # at the last batch
+        self._seconds = self._waited_steps_s = 0.0  # of all steps
+        self._has_batch = False
+
+    def asks(self) -> None:
+        """The next batch is asked for, and the step with the last one is over."""
+        now_s = _now_s()
+        if self._has_batch:
+            self._seconds += now_s - self._asked_s
+            self._waited_steps_s += _waited.seconds - self._waited_s
+            self._has_batch = False
+        self._asked_s = now_s
+
+    def got(self) -> None:
+        """It is there."""
+        _waited.seconds += _now_s() - self._asked_s
+        self._waited_s, self._has_batch = _waited.seconds, True
+
+    def leave(self) -> None:
+        """The epoch is over: what happens until the next one is no step."""
+        self._has_batch = False
+
+    @property
+    def share(self) -> float:
+        """Of the time of all steps that ended, from one request for a batch to the next."""
+        return self._waited_steps_s / self._seconds if self._seconds else 0.0
