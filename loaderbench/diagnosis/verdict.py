@@ -278,7 +278,7 @@ def _nothing(trials: Sequence[Trial], consumer: str, shortage: Shortage | None) 
         why = last_words(failure.message).rstrip(".")
     elif not trials:
         why = "the run ended before its first trial was done"
-    elif why_unseen := next((t.not_measured["data_wait_share"] for t in trials if t.is_from_outside), ""):
+    elif why_unseen := next(filter(None, map(_why_no_wait, trials)), ""):
         return _unknown(f"cause unknown; {why_unseen}", Evidence("failure", "", why_unseen))
     elif any(trial.status == "completed" for trial in trials):
         why = "no trial delivered a sample"
@@ -286,6 +286,12 @@ def _nothing(trials: Sequence[Trial], consumer: str, shortage: Shortage | None) 
         why = f"every trial failed; {shortage.place} is too small" if shortage else "every trial failed"
     said = (shortage.evidence(),) if shortage else ()
     return _unknown(f"nothing was measured: {why}", Evidence("failure", "", why), *said)
+
+
+def _why_no_wait(trial: Trial) -> str:
+    """Why the wait of a loop is not known, though it was measured."""
+    is_loop = trial.role == "profile" and trial.status == "completed" and trial.data_wait_share is None
+    return trial.not_measured["data_wait_share"] if is_loop else ""
 
 
 def _unknown(headline: str, *evidence: Evidence) -> Verdict:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from loaderbench.script.other_waits import OtherWaits
 from loaderbench.script.step_stages import StepStages
+from loaderbench.tracing.clock import thread
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -27,14 +28,15 @@ class DividedSteps:
     """The steps of one loader's loop, over its epochs.
 
     Called for every batch. `at` is the number of the latest step, `due` that of the next step to divide. `other_waits`
-    are those of all steps for batches of other loaders.
+    are those of all steps for batches of other loaders, `thread` is the one that takes the batches.
     """
 
-    __slots__ = ("_loader", "at", "calls_model", "due", "other_waits", "stages")
+    __slots__ = ("_loader", "at", "calls_model", "due", "other_waits", "stages", "thread")
 
     def __init__(self, stages: StepStages, loader: LoaderProfiler) -> None:
         self.stages, self._loader = stages, loader
         self.calls_model, self.other_waits = False, OtherWaits()
+        self.thread: int | None = None
         self.at, self.due = 0, NEVER
 
     def begin_epoch(self) -> None:
@@ -49,7 +51,7 @@ class DividedSteps:
 
     def divide(self, asks: FrameType) -> None:
         """Divide the step that begins, which is due; `asks` is what asked for its batch."""
-        self.due = NEVER if self._loader.is_over else self._after(self.at)
+        self.due, self.thread = NEVER if self._loader.is_over else self._after(self.at), thread()
         if self.due != NEVER:
             self.stages.divide(self, None if self._loader.times_device else asks)
 

@@ -29,7 +29,9 @@ from loaderbench.script.naming import Place, place_of
 from loaderbench.script.order import RecordOrder
 from loaderbench.script.recording import BEGUN, Recording, write_recordings
 from loaderbench.script.step_stages import StepStages
+from loaderbench.script.training_thread import without_wait
 from loaderbench.switch_interval import SWITCH_INTERVAL
+from loaderbench.tracing.clock import thread
 from loaderbench.tracing.loader import Begin
 
 if TYPE_CHECKING:
@@ -266,7 +268,7 @@ class ScriptRecorder:
         return known
 
     def _between_batches(self, profiler: LoaderProfiler) -> None:
-        if self._tuner is not None and not self._tuner.is_done:
+        if self._tuner is not None and not self._tuner.is_done and not self._steps.training_thread.is_another(thread()):
             with _saving:  # a save that is under way ends first
                 self._tunes = True
             try:
@@ -309,6 +311,8 @@ class ScriptRecorder:
         place, around_s = str(one.place), one.profiler.around_s
         script = Script(_command(), place if rank is None else f"rank {rank}: {place}", has_ended)
         measured, readings = one.profiler.measured(script)
+        if self._steps.training_thread.is_another(one.steps.thread):
+            measured = without_wait(measured)
         return Recording(
             name=one.place.name,
             place=place,

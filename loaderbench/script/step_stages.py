@@ -16,6 +16,7 @@ from __future__ import annotations
 import gc
 import re
 import sys
+import threading
 import time
 import warnings
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -27,6 +28,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from loaderbench.cuda_use import uses_cuda
 from loaderbench.profiler.user_stages import AROUND
 from loaderbench.script.iterators_around import IteratorsAround
+from loaderbench.script.training_thread import TrainingThread
 from loaderbench.tracing.clock import StageClock, thread
 
 if TYPE_CHECKING:
@@ -58,7 +60,8 @@ class StepStages:
     """The stages of the steps of one thread, from `begin` to `end`.
 
     `loop` is the one whose step is being divided. `optimizes`: the latest step that ended updated a model. It is known
-    only where optimizers are watched in every step, which costs each some microseconds.
+    only where optimizers are watched in every step, which costs each some microseconds. `training_thread` is looked for
+    once another thread than the main one takes batches.
     """
 
     def __init__(self, *, watches_optimizers: bool) -> None:
@@ -66,6 +69,7 @@ class StepStages:
         self.loop: Loop | None = None
         self.optimizes = self._optimized = False
         self._thread = thread()
+        self.training_thread = TrainingThread()
         self._depth = 0
         self._in_backward = self._in_transfer = self._called_model = False
         self._open: list[StageClock | HostAndDevice] = []
@@ -87,12 +91,15 @@ class StepStages:
         _remove(self._of_this_step)
         _remove(self._of_all_steps)
         _ignore(torch_warning=False)
+        self.training_thread.end()
 
     def divide(self, loop: Loop, asks: FrameType | None) -> None:
         """Divide the step that begins now; `asks` is what asked for its batch, `None` to look for no code around.
 
         Torch's warning that compiled modules call hooks twice does not matter.
         """
+        if threading.current_thread() is not threading.main_thread():
+            self.training_thread.look()
         if self.loop is not None or thread() != self._thread or self._is_compiled_in_place():
             return
         self.loop, self._graphs = loop, _graphs_compiled()

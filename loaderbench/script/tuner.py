@@ -125,7 +125,10 @@ def _own_loop(profiler: LoaderProfiler) -> OwnLoop:
         return OwnLoop()
     cpu_s = median(profiler.steps_cpu_s) * trial.batches / trial.samples if profiler.steps_cpu_s else None
     typical = min(1.0, trial.step.p50_s / trial.step.mean_s) if trial.step and trial.step.mean_s > 0 else 1.0
-    step_s = typical * (1 - wait) / rate if wait < MOST_WAIT else None  # a checkpoint's pause is no step
+    around_s = profiler.around_s * trial.batches / trial.samples  # counts as wait, and no argument makes it shorter
+    step_s = None
+    if wait - around_s * rate < MOST_WAIT:
+        step_s = typical * (1 - wait) / rate + around_s  # a checkpoint's pause is no step
     return OwnLoop(
         samples_per_s=rate,
         step_s_per_sample=step_s,

@@ -1,0 +1,53 @@
+"""Which thread trains, where a loop runs in another than the main one: it may only prefetch batches for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch.nn.modules.module import register_module_forward_pre_hook
+
+from loaderbench.records import Measured
+from loaderbench.tracing.clock import thread
+
+WHY_NO_WAIT = "a background thread takes the batches, and its wait is not that of the training"
+
+
+class TrainingThread:
+    """The thread that first calls a module with parameters, once it is looked for; transforms have none.
+
+    Source: PyTorch, `register_module_forward_pre_hook`.
+    """
+
+    def __init__(self) -> None:
+        self._found: int | None = None
+        self._hook: Any = None
+
+    def look(self) -> None:
+        """Look for it, until it is found."""
+        if self._found is None and self._hook is None:
+            self._hook = register_module_forward_pre_hook(self._called)
+
+    def is_another(self, of_loop: int | None) -> bool:
+        """Whether it is known, and not the thread of this loop."""
+        return self._found is not None and of_loop is not None and self._found != of_loop
+
+    def end(self) -> None:
+        """Look no longer."""
+        if self._hook is not None:
+            self._hook.remove()
+            self._hook = None
+
+    def _called(self, module: torch.nn.Module, _: Any) -> None:
+        if self._found is None and next(module.parameters(), None) is not None:
+            self._found = thread()
+            self.end()
+
+
+def without_wait(measured: Measured) -> Measured:
+    """The same with no data wait, which is then not known."""
+    trial = measured.trials[0]
+    missing = dict.fromkeys(("data_wait_share", "data_wait", "step"), WHY_NO_WAIT)
+    known = replace(trial, data_wait_share=None, data_wait=None, step=None, not_measured=trial.not_measured | missing)
+    return replace(measured, trials=(known,))
