@@ -272,7 +272,8 @@ class ScriptRecorder:
             with _saving:  # a save that is under way ends first
                 self._tunes = True
             try:
-                self._tuner.consider(profiler, trains=self._steps.optimizes, save=self._save)
+                calls_model = any(one.profiler is profiler and one.steps.calls_model for one in self._recorded)
+                self._tuner.consider(profiler, trains=self._steps.optimizes, calls_model=calls_model, save=self._save)
             finally:
                 self._tunes = False
 

@@ -25,8 +25,9 @@ from loaderbench.tuning import OwnLoop, Tuned, TuneOrder, TuningInterrupted, tun
 SETTLED_BATCHES = 20
 """After the warm-up: its rate and the time of its step are known."""
 
-PATIENCE_S = 10.0
-"""For an optimizer's step to be seen; after that, any loop without `torch.no_grad` counts as training."""
+PATIENCE_S, LONG_PATIENCE_S = 10.0, 60.0
+"""For an optimizer's step to be seen. After that, a loop without `torch.no_grad` counts as training; the longer one is
+for a loop that calls no module of torch, such as one that computes the mean of a dataset."""
 
 FILE = "tuned.pickle"
 MOST_WAIT = 0.999  # of the loop's time; above it, the time of a step is not known
@@ -53,10 +54,10 @@ class ScriptTuner:
         self._began_s = time.monotonic()
         self.is_done = False
 
-    def consider(self, profiler: LoaderProfiler, *, trains: bool, save: Callable[[], None]) -> None:
+    def consider(self, profiler: LoaderProfiler, *, trains: bool, calls_model: bool, save: Callable[[], None]) -> None:
         """Tune this loader, if its loop has settled and trains; of several ranks, in rank 0. Raises `SystemExit` then.
 
-        `save` keeps what was recorded, for nothing may come after.
+        `trains`: an optimizer's step was seen in it. `save` keeps what was recorded, for nothing may come after.
 
         What goes wrong in it is a line, and not the script's own error.
         """
@@ -65,8 +66,12 @@ class ScriptTuner:
         if self.is_done or profiler.steady_batches < SETTLED_BATCHES or not torch.is_grad_enabled():
             return
         trains = trains or isinstance(profiler.source, OtherLoader)  # fastai has its own optimizers
-        if not trains and (this_rank() is not None or time.monotonic() < self._began_s + PATIENCE_S):
+        patience_s = PATIENCE_S if calls_model else LONG_PATIENCE_S
+        if not trains and (this_rank() is not None or time.monotonic() < self._began_s + patience_s):
             return  # clocks of ranks differ: one would wait for the other in a collective
+        if not trains:
+            what = f"no optimizer step was seen, so the loop over {profiler.name} is taken for the training"
+            print(f"loaderbench: {what}", file=sys.stderr)
         self.is_done = True
         profiler.end()  # what follows is not the script's own loop
         save()

@@ -34,24 +34,38 @@ def loop(batches: int = SETTLED_BATCHES) -> Any:
 
 def test_a_loop_that_has_not_settled_or_does_not_train_waits(tmp_path: Path) -> None:
     found = tuner(tmp_path)
-    found.consider(loop(SETTLED_BATCHES - 1), trains=True, save=nothing)
-    found.consider(loop(), trains=False, save=nothing)
+    found.consider(loop(SETTLED_BATCHES - 1), trains=True, calls_model=True, save=nothing)
+    found.consider(loop(), trains=False, calls_model=True, save=nothing)
     with torch.no_grad():
-        found.consider(loop(), trains=True, save=nothing)
+        found.consider(loop(), trains=True, calls_model=True, save=nothing)
     assert not found.is_done
 
 
 def test_a_loop_without_an_optimizer_is_tuned_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = tuner(tmp_path)
     monkeypatch.setattr("loaderbench.script.tuner.PATIENCE_S", 0.0)
-    found.consider(loop(), trains=False, save=nothing)
+    found.consider(loop(), trains=False, calls_model=True, save=nothing)
     assert found.is_done
+
+
+def test_a_loop_that_calls_no_module_may_compute_statistics_and_is_waited_for_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = tuner(tmp_path)
+    monkeypatch.setattr("loaderbench.script.tuner.PATIENCE_S", 0.0)
+    found.consider(loop(), trains=False, calls_model=False, save=nothing)
+    assert (found.is_done, capsys.readouterr().err) == (False, "")
+    monkeypatch.setattr("loaderbench.script.tuner.LONG_PATIENCE_S", 0.0)
+    found.consider(loop(), trains=False, calls_model=False, save=nothing)
+    assert found.is_done
+    said, *_ = capsys.readouterr().err.splitlines()
+    assert said == ("loaderbench: no optimizer step was seen, so the loop over train_loader is taken for the training")
 
 
 def test_what_goes_wrong_is_a_line_and_happens_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = tuner(tmp_path)
     for _ in range(2):
-        found.consider(loop(), trains=True, save=nothing)
+        found.consider(loop(), trains=True, calls_model=True, save=nothing)
     said = capsys.readouterr().err.splitlines()
     assert said[1:] == ["loaderbench: cannot tune train_loader: RuntimeError: planted"]
     assert read_tuned(tmp_path) is None
@@ -59,7 +73,7 @@ def test_what_goes_wrong_is_a_line_and_happens_once(tmp_path: Path, capsys: pyte
 
 def test_the_script_ends_all_the_same_unless_it_is_to_go_on(tmp_path: Path) -> None:
     with pytest.raises(SystemExit) as ended:
-        tuner(tmp_path, keep_training=False).consider(loop(), trains=True, save=nothing)
+        tuner(tmp_path, keep_training=False).consider(loop(), trains=True, calls_model=True, save=nothing)
     assert ended.value.code == 0
 
 
@@ -70,5 +84,5 @@ def test_a_loop_of_several_ranks_is_tuned_only_where_an_optimizer_steps(
     found = tuner(tmp_path)
     monkeypatch.setattr("loaderbench.script.tuner.PATIENCE_S", 0.0)
     monkeypatch.setattr("loaderbench.script.tuner.this_rank", lambda: 1)
-    found.consider(loop(), trains=False, save=nothing)
+    found.consider(loop(), trains=False, calls_model=True, save=nothing)
     assert not found.is_done
