@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -16,6 +16,7 @@ from loaderbench.script.frame_locals import locals_of
 from loaderbench.tracing.other_loader import OtherLoader
 
 _MOST_FRAMES = 60
+_MOST_HELD = 100  # of a dictionary or a sequence that may hold loaders
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,13 @@ def _key_of(names: Any, loader: Any) -> str | None:
 
 
 def _one_of(name: str, value: Any, loader: Any) -> str | None:
-    """`dls.train` or `dls.valid`, for one of fastai's `DataLoaders`; a `Learner` holds them as its `dls`."""
+    """`loaders['train']` of a dictionary or `loaders[0]` of a sequence.
+
+    `dls.train` or `dls.valid` for one of fastai's `DataLoaders`; a `Learner` holds them as its `dls`.
+    """
+    if isinstance(value, dict | list | tuple):
+        pairs = list(value.items()) if isinstance(value, dict) else enumerate(value)
+        return next((f"{name}[{key!r}]" for key, held in islice(pairs, _MOST_HELD) if held is loader), None)
     if not type(value).__module__.startswith("fastai."):
         return None
     of_learner = getattr(value, "__dict__", {}).get("dls")

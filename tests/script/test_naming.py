@@ -40,5 +40,12 @@ def test_a_loader_that_an_object_wraps_is_called_like_that() -> None:
     assert place_of(wrapped.held).name == "wrapped"
 
 
+def test_one_of_a_dictionary_or_a_sequence_is_called_by_its_key() -> None:
+    loaders = {name: DataLoader([1, 2]) for name in ("train", "val")}
+    assert [place_of(loaders[name]).name for name in loaders] == ["loaders['train']", "loaders['val']"]
+    folds = [DataLoader([1, 2]), DataLoader([1, 2])]
+    assert place_of(folds[1]).name == "folds[1]"
+
+
 def test_without_any_name_it_is_called_by_its_dataset() -> None:
     assert place_of(DataLoader([1, 2])).name == "list loader"
