@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _NONE = (
     "loaderbench: nothing was recorded: the script iterated over no DataLoader of torch in its own process. "
-    "To record processes that it starts: loaderbench profile -- python SCRIPT"
+    "Processes that it forks are not recorded. For those that it spawns: loaderbench profile -- python SCRIPT"
 )
 _LOST = "loaderbench: nothing was saved: the script ended too early (signal, os._exit or os.exec*)"
 
