@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
+import dis
 from abc import ABCMeta
+from collections.abc import Iterator
+from types import FunctionType
 from typing import Any
 
 from loaderbench.tracing.parts import Methods
 
 _HARMLESS = ("builtins", "typing", "abc", "torch", "torchvision")
 _CLASS: Any = vars(object)["__class__"]
+
+
+def _functions_of(kind: type) -> Iterator[FunctionType]:
+    """The methods of a user's class."""
+    if kind.__module__.partition(".")[0] not in _HARMLESS:
+        yield from (member for member in vars(kind).values() if isinstance(member, FunctionType))
+
+
+def _would_recur(method: FunctionType) -> bool:
+    """Whether it calls `super(type(self), self)`, which never ends in a subclass."""
+    code = method.__code__
+    if not {"super", "type"} <= {*code.co_names}:
+        return False
+    steps = [step for step in dis.get_instructions(code) if step.opname != "PUSH_NULL"]
+    return any(
+        one.argval == "super" and other.argval == "type" and own.opname.startswith("LOAD_FAST")
+        for one, other, own in zip(steps, steps[1:], steps[2:], strict=False)
+    )
 
 
 def set_class(found: Any, kind: type) -> None:
@@ -21,6 +42,8 @@ def timed_class(base: Any, methods: Methods) -> type:
     hook_owner = next(kind for kind in base.__mro__ if "__init_subclass__" in vars(kind))
     if type(base) not in (type, ABCMeta) or hook_owner.__module__.partition(".")[0] not in _HARMLESS:
         raise TypeError(f"{base.__name__} cannot be subclassed for timing")
+    if any(_would_recur(method) for kind in base.__mro__ for method in _functions_of(kind)):
+        raise TypeError(f"{base.__name__} would call itself without an end")
 
     def reduce(self: Any, protocol: Any) -> Any:
         """Pickled and copied, it is an object of its base."""

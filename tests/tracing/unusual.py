@@ -104,6 +104,13 @@ class LooksAtItself(Base):
         return super(self.__class__, self).__getitem__(index) + len(again.numbers)
 
 
+class AsksForItsType(Base):
+    """With `super(type(self), self)`, which never ends in a subclass."""
+
+    def __getitem__(self, index: int) -> Any:
+        return super(type(self), self).__getitem__(index)
+
+
 class Cyclic(Base):
     def __init__(self) -> None:
         super().__init__()
@@ -207,6 +214,6 @@ class CallsItsBatch(CallsItself):
 
 
 UNUSUAL = (
-    Base, Cached, OfDict, Copies, LooksAtParts, LooksAtItself, Cyclic, Holds, WithMeta, Told, Frozen, Forwards, Module,
-    Closes, CallsItself, CallsItsBatch,
+    Base, Cached, OfDict, Copies, LooksAtParts, LooksAtItself, AsksForItsType, Cyclic, Holds, WithMeta, Told, Frozen,
+    Forwards, Module, Closes, CallsItself, CallsItsBatch,
 )  # fmt: skip
