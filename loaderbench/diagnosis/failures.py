@@ -151,6 +151,11 @@ OUT_OF_MEMORY = frozenset(
 )
 """Kinds of failure that a larger batch can only make worse."""
 
+_ONE_CAUSE = OUT_OF_MEMORY | {"hang", "bad_image", "pruned", TOO_MANY_FILES, TOO_MANY_PROCESSES}
+"""Kinds with one fix, whose messages differ in sizes, phases or names of files."""
+
+_NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
+
 
 def ran_out_of_memory(failure: Failure | None) -> bool:
     """Whether a failure is of such a kind; what was killed by another than the kernel is not."""
@@ -238,6 +243,11 @@ def _last_with_a_name(log_end: str) -> tuple[str, Failure | None]:
 def failure_in_words(failure: Failure) -> str:
     """`trial failed: out of memory: CUDA out of memory`, as a reason."""
     return f"trial failed: {failure.kind.replace('_', ' ')}: {last_words(failure.message)}"
+
+
+def cause_of(failure: Failure) -> str:
+    """What failures of one kind share if they have one cause: their last words without numbers and addresses."""
+    return "" if failure.kind in _ONE_CAUSE else _NUMBER.sub("#", last_words(failure.message))
 
 
 def last_words(message: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from loaderbench.diagnosis.failures import last_words, what_fits
+from loaderbench.diagnosis.failures import cause_of, last_words, what_fits
 from loaderbench.records import RunRecord, Trial
 from loaderbench.report import numbers, words
 from loaderbench.report.model import Block, Link, Section, Text
@@ -13,6 +13,10 @@ from loaderbench.report.rerun_command import command_for_configuration
 from loaderbench.report.view import View
 
 _MOST_LOGS = 5
+_MOST_MESSAGES = 5
+"""Of one kind, each a group of its own: every trial may name another missing file."""
+
+_SEVERAL = ", several messages"
 _STATUS_HINTS = {
     "failed": "No cause recorded; see the trial\u2019s log.",
     "timed_out": "The trial timed out; all its processes were ended.",
@@ -22,7 +26,10 @@ _STATUS_HINTS = {
 
 @dataclass(frozen=True, kw_only=True)
 class FailureGroup:
-    """All trials that failed for one cause. `last_words`, `message`, `log` and `command` are those of one of them."""
+    """All trials that failed for one cause. `last_words`, `message`, `log` and `command` are those of one of them.
+
+    The rarest causes of a kind share a group if there are many.
+    """
 
     kind: Text
     count: str
@@ -37,7 +44,7 @@ class FailureGroup:
 
 @dataclass(frozen=True)
 class Failures(Block):
-    """One group for each kind, the most frequent first."""
+    """One group for each cause, the most frequent first."""
 
     template = "failures.html"
     groups: tuple[FailureGroup, ...]
@@ -45,15 +52,31 @@ class Failures(Block):
 
 def section(view: View) -> Section | None:
     """What ended trials, and what to do."""
-    groups: dict[str, list[Trial]] = {}
+    kinds: dict[str, list[Trial]] = {}
     for trial in view.run.sweep:
         if trial.status != "completed":
-            groups.setdefault(trial.failure.kind if trial.failure else trial.status, []).append(trial)
-    if not groups:
+            kinds.setdefault(trial.failure.kind if trial.failure else trial.status, []).append(trial)
+    if not kinds:
         return None
-    ranked = sorted(groups.items(), key=lambda group: -len(group[1]))
+    found = [(kind, trials) for kind, of_kind in kinds.items() for trials in _groups(of_kind)]
+    ranked = sorted(found, key=lambda one: (len(_causes(one[1])) > 1, -len(one[1])))
     block = Failures(tuple(_group(view, kind, trials) for kind, trials in ranked))
     return Section(id="failures", title="Failed trials", label="Failures", blocks=(block,))
+
+
+def _causes(trials: Sequence[Trial]) -> dict[str, list[Trial]]:
+    """Failed trials of one kind by what they share if they have one cause."""
+    causes: dict[str, list[Trial]] = {}
+    for trial in trials:
+        causes.setdefault(cause_of(trial.failure) if trial.failure else "", []).append(trial)
+    return causes
+
+
+def _groups(trials: Sequence[Trial]) -> list[list[Trial]]:
+    """Failed trials of one kind: those of each cause together, and those of all rarer causes."""
+    ranked = sorted(_causes(trials).values(), key=len, reverse=True)
+    rarer = [trial for of_cause in ranked[_MOST_MESSAGES:] for trial in of_cause]
+    return [*ranked[:_MOST_MESSAGES], *([rarer] if rarer else [])]
 
 
 def _largest_batch(run: RunRecord, kind: str) -> str:
@@ -64,20 +87,20 @@ def _largest_batch(run: RunRecord, kind: str) -> str:
 
 
 def _group(view: View, kind: str, trials: Sequence[Trial]) -> FailureGroup:
-    fits = what_fits(trials[0], [*view.run.sweep, *view.run.remedy_trials])
-    failed = next((trial for trial in reversed(trials) if trial.failure), trials[-1])
+    failed = trials[-1]
     failure = failed.failure
+    fits = what_fits(failed, [*view.run.sweep, *view.run.remedy_trials])
     message = words.message_end(failure.message) if failure else Text("")
     last = words.sentence(last_words(failure.message)) if failure else Text("")
     logs = [trial.log for trial in trials if trial.log]
     shown = [words.outside(log, words.LABEL_LIMIT) for log in logs[:_MOST_LOGS]]
     if len(logs) > _MOST_LOGS:
         shown.append(Text(f"and {len(logs) - _MOST_LOGS} more"))
-    hint = failure.hint if failure and failure.hint else _STATUS_HINTS.get(trials[0].status, "")
+    hint = failure.hint if failure and failure.hint else _STATUS_HINTS.get(failed.status, "")
     fits = ". ".join(filter(None, (fits, _largest_batch(view.run, kind))))
     return FailureGroup(
         kind=words.name(kind.replace("_", " ")),
-        count=numbers.count(len(trials), "trial"),
+        count=numbers.count(len(trials), "trial") + (_SEVERAL if len(_causes(trials)) > 1 else ""),
         last_words=last,
         hint=words.sentence(f"{fits}. {hint[:1].upper()}{hint[1:]}" if fits else hint),
         log=words.outside(failed.log, words.LABEL_LIMIT) if failed.log else None,
@@ -86,5 +109,5 @@ def _group(view: View, kind: str, trials: Sequence[Trial]) -> FailureGroup:
         trials=tuple(
             Link(words.name(trial.id), view.anchors[trial.id]) for trial in trials if trial.id in view.anchors
         ),
-        command=command_for_configuration(view.run, trials[0].config),
+        command=command_for_configuration(view.run, failed.config),
     )
