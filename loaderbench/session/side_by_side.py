@@ -26,6 +26,7 @@ from loaderbench.session.session import Session
 from loaderbench.session.signals import put_off_signals, restored_signals
 from loaderbench.session.time_slicing import SlicedRounds
 from loaderbench.session.versions import Found
+from loaderbench.statistics.comparison import DATA_WAIT
 from loaderbench.statistics.gates import fails
 from loaderbench.statistics.sequential import FIRST_LOOK, planned_looks
 from loaderbench.statistics.sides import comparison_of, is_decided, pairs_of
@@ -61,7 +62,7 @@ def run_side_by_side(
 
     Raises `UsageError` and `MissingError`, which name the version, before anything is measured.
     """
-    loaded = _both(versions, lambda version: load(version.suite))
+    loaded = _both(versions, lambda version: _checked(load(version.suite), gates))
     store = Store(out or new_run_folder(f"ab-{loaded['after'].suite.name}"))
     try:
         with restored_signals():
@@ -88,7 +89,7 @@ def _run_into(  # noqa: PLR0917
     found = _both(
         versions, lambda v: find_conditions(loaded[v.version.side], servers[v.version.side], listener, started)
     )
-    with_consumer = any(gate.metric == "data_wait_share" for gate in gates)
+    with_consumer = any(gate.metric == DATA_WAIT.name for gate in gates)
     conditions = {side: _consuming(one, with_consumer=with_consumer) for side, one in found.items()}
     measuring = TwoVersions(conditions, servers, store, listener)
     session = Session(conditions["after"], measuring.of["after"], store=store, listener=listener)
@@ -126,6 +127,17 @@ def _both(versions: tuple[Found, Found], make: Callable[[Found], Made]) -> dict[
             said = str(error).replace(f"{version.place.root}{os.sep}", "")
             raise type(error)(f"{version}: {said}{_untracked(version, error)}") from None
     return made
+
+
+def _checked(loaded: LoadedSuite, gates: Sequence[Gate]) -> LoadedSuite:
+    """The suite. Raises `UsageError` for a gate on data wait where nothing would wait: it could not be decided."""
+    kind: str = loaded.suite.consumer.kind
+    for gate in gates:
+        if gate.metric == DATA_WAIT.name and not consumer_kind(kind).consumes:
+            flag = "--warn-if" if gate.warns_only else "--fail-if"
+            do = "set consumer.kind to auto, or use a gate on samples_per_s"
+            raise UsageError(f"{flag} {gate.text}: data wait needs a consumer, and consumer.kind is {kind}; {do}")
+    return loaded
 
 
 def _untracked(version: Found, error: LoaderbenchError) -> str:

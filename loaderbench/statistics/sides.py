@@ -34,6 +34,7 @@ from loaderbench.statistics.intervals import (
 )
 from loaderbench.statistics.sequential import level_at_looks
 
+FAILED = "every trial failed"
 NO_WAIT = "not measured without a gate on data_wait_share"
 _WIDE = "the interval includes both no change and one that matters; a longer --budget narrows it"
 _FEW = f"fewer than {FEWEST_ROUNDS} pairs; give it more time with --budget"
@@ -104,7 +105,7 @@ def _shares(config: Config, trials: Sequence[Trial], side: Side) -> dict[int, fl
 def _rate_change(config: Config, trials: Sequence[Trial], level: float) -> MetricChange:
     before, after = _rates(config, trials, "before"), _rates(config, trials, "after")
     change = _of_enough(ratio_interval(after, before, level), before, after)
-    missing = _missing(before, after, "every trial failed")
+    missing = _missing(before, after, {"before": FAILED, "after": FAILED})
     return change_of(RATE, config, [*before.values()], [*after.values()], change, not_measured=missing, level=level)
 
 
@@ -112,10 +113,17 @@ def _share_change(config: Config, trials: Sequence[Trial], level: float) -> Metr
     before, after = _shares(config, trials, "before"), _shares(config, trials, "after")
     differences = [share - before[number] for number, share in after.items() if number in before]
     found = within_one(mean_interval(differences, level)) if differences else None
-    change, missing = _of_enough(found, before, after), _missing(before, after, NO_WAIT)
+    change = _of_enough(found, before, after)
+    why = {"before": _why_no_share(config, trials, "before"), "after": _why_no_share(config, trials, "after")}
+    missing = _missing(before, after, why)
     return change_of(
         DATA_WAIT, config, [*before.values()], [*after.values()], change, not_measured=missing, level=level
     )
+
+
+def _why_no_share(config: Config, trials: Sequence[Trial], side: Side) -> str:
+    own = (trial for trial in trials if trial.config == config and trial.side == side)
+    return NO_WAIT if any(trial.status == "completed" for trial in own) else FAILED
 
 
 def _of_enough(found: Interval | None, before: Mapping[Any, float], after: Mapping[Any, float]) -> Interval | None:
@@ -125,9 +133,12 @@ def _of_enough(found: Interval | None, before: Mapping[Any, float], after: Mappi
     return replace(found, lo=None, hi=None)
 
 
-def _missing(before: Mapping[Any, float], after: Mapping[Any, float], why: str) -> dict[str, str]:
-    reasons = {name: why for name, found in (("before", before), ("after", after)) if not found}
+def _missing(before: Mapping[Any, float], after: Mapping[Any, float], why: Mapping[str, str]) -> dict[str, str]:
+    reasons = {side: why[side] for side, found in (("before", before), ("after", after)) if not found}
     pairs = len(before.keys() & after.keys())
     if not pairs:
-        return {**reasons, "change": why if reasons else "no pair measured both"}
+        return {
+            **reasons,
+            "change": FAILED if FAILED in reasons.values() else next(iter(reasons.values()), "no pair measured both"),
+        }
     return {"change": _FEW} if pairs < FEWEST_ROUNDS else {}

@@ -147,6 +147,20 @@ def test_bad_input_is_one_line_before_anything_is_measured(
     assert not (folder / "reports").exists()
 
 
+@pytest.mark.parametrize("gate", [("--fail-if", "data_wait_share:+3pp"), ("--warn-if", "data_wait_share>20%")])
+def test_a_gate_on_data_wait_needs_a_consumer(tmp_path: Path, gate: tuple[str, str]) -> None:
+    folder = repository(tmp_path / "repository")
+    (folder / "suite.yaml").write_text(SUITE + "consumer: {kind: none}\n")
+    result = in_process("ab", "suite.yaml", *gate, "-q", cwd=folder)
+    assert result.returncode == 2
+    assert result.stderr.startswith("loaderbench: after (working tree (")
+    assert f"{' '.join(gate)}: data wait needs a consumer" in result.stderr
+    assert "set consumer.kind to auto" in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not (folder / "reports").exists()
+    assert not (folder / "seen.txt").exists(), "nothing was measured"
+
+
 def test_a_module_that_one_version_cannot_import_is_named_with_it(tmp_path: Path) -> None:
     folder = repository(tmp_path / "repository")
     (folder / "lb_ab_cost.py").unlink()

@@ -12,7 +12,7 @@ import pytest
 from loaderbench.records import Config, Failure, Gate, SideBySide, TimeSlices, Trial, Version
 from loaderbench.statistics.gates import judge_sides, parse_gate
 from loaderbench.statistics.sequential import planned_looks
-from loaderbench.statistics.sides import NO_WAIT, comparison_of, is_decided, pairs_of
+from loaderbench.statistics.sides import FAILED, NO_WAIT, comparison_of, is_decided, pairs_of
 
 TWO: Config = {"num_workers": 2}
 FOUR: Config = {"num_workers": 4}
@@ -136,6 +136,22 @@ def test_data_wait_of_a_loader_alone_is_not_measured() -> None:
     )
     assert found.metrics[1].change is None
     assert found.metrics[1].not_measured["change"] == NO_WAIT
+
+
+def test_data_wait_of_a_version_that_always_fails_is_missing_for_that_reason() -> None:
+    gate = "data_wait_share:+3pp"
+    failing = [trial(n, side, 9.0 if side == "before" else None, TWO) for n in (1, 2) for side in ("before", "after")]
+    failing = [replace(one, data_wait_share=None) if one.status == "failed" else one for one in failing]
+    found = comparison_of(asked(gate), failing)
+    assert found.metrics[1].not_measured == {"after": FAILED, "change": FAILED}
+    assert judge_sides(parse_gate(gate, ""), found).said == "every trial failed"
+
+
+def test_a_loader_alone_and_a_version_that_always_fails_have_a_reason_each() -> None:
+    alone = [trial(n, "before", 9.0, TWO, consumer="none") for n in (1, 2)]
+    failing = [trial(n, "after", None, TWO, consumer="none", data_wait_share=None) for n in (1, 2)]
+    missing = comparison_of(asked(), [*alone, *failing]).metrics[1].not_measured
+    assert missing == {"before": NO_WAIT, "after": FAILED, "change": FAILED}
 
 
 def test_a_configuration_that_only_the_later_version_fails_to_load_is_the_worst() -> None:
