@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -56,7 +58,14 @@ def check_outputs(
 
 
 def _try_to_write(file: Path) -> None:
-    """Raise `OSError` where it cannot be written; a command that fails later leaves no empty file."""
+    """Raise `OSError` where it cannot be written; a command that fails later leaves no empty file.
+
+    A pipe or device is only opened for the result: its reader may not be there yet, and would take this for the end.
+    """
+    if file.is_fifo() or file.is_char_device():  # `/dev/stdout`, or what a shell puts in place of `>(...)`
+        if not os.access(file, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return
     target = file.resolve()  # a link stays, wherever it leads
     was_there = target.exists()
     target.open("a").close()

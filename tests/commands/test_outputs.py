@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from command_line import SMALL_SUITE, Cli
@@ -14,6 +17,7 @@ import run_factory as runs
 
 from loaderbench.commands.outputs import check_outputs
 from loaderbench.conclusion import conclude
+from loaderbench.errors import UsageError
 from loaderbench.result import Run, load
 from loaderbench.store import run_json
 
@@ -42,8 +46,6 @@ def test_show_writes_markdown_to_a_file_and_prints_its_summary(cli: Cli, saved: 
 
 
 def test_markdown_is_utf_8_whatever_the_terminal_knows(cli: Cli, saved: Path) -> None:
-    import subprocess
-
     result = subprocess.run(
         [sys.executable, "-m", "loaderbench", "show", str(saved), "--md", "-"],
         env={"PYTHONIOENCODING": "ascii", "LC_ALL": "C"}, capture_output=True, check=True,
@@ -109,3 +111,36 @@ def test_a_link_to_a_file_that_is_not_there_yet_is_left(tmp_path: Path) -> None:
     (tmp_path / "latest.md").symlink_to("run.md")
     check_outputs(None, str(tmp_path / "latest.md"))
     assert (tmp_path / "latest.md").is_symlink()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="/dev/stdout of POSIX")
+def test_markdown_goes_to_a_pipe_that_is_named_as_a_file(saved: Path) -> None:
+    command = [sys.executable, "-m", "loaderbench", "report", str(saved), "--md", "/dev/stdout"]
+    result = subprocess.run(command, capture_output=True, check=False, text=True, encoding="utf-8")
+
+    assert (result.returncode, result.stderr) == (0, "")
+    assert Run(conclude(load(saved).record)).to_markdown() in result.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="/dev/fd of POSIX")
+def test_two_results_go_to_two_pipes_as_a_shell_substitutes_them(saved: Path) -> None:
+    reader, writer = os.pipe()
+    with os.fdopen(reader, encoding="utf-8") as piped:
+        flags = ["--md", "/dev/stdout", "--junit", f"/dev/fd/{writer}"]
+        command = [sys.executable, "-m", "loaderbench", "compare", str(saved), str(saved), *flags]
+        result = subprocess.run(command, pass_fds=[writer], capture_output=True, check=False, text=True)
+        os.close(writer)
+        assert (result.returncode, result.stderr) == (0, "")
+        assert result.stdout.startswith("## ")
+        assert ElementTree.parse(piped).getroot().tag == "testsuite"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="named pipes of POSIX")
+def test_a_named_pipe_is_opened_once_there_is_a_result(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    check_outputs(None, str(tmp_path / "pipe"))  # to open it would wait for its reader
+
+
+def test_a_folder_is_refused_before_measuring(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="Is a directory"):
+        check_outputs(None, str(tmp_path))
