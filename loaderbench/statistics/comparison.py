@@ -8,10 +8,9 @@ Different Population Variances are Involved, Biometrika 1947.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from loaderbench.consumers import consumer_kind, demand_rate
 from loaderbench.records import (
     Comparison,
     Config,
@@ -20,7 +19,6 @@ from loaderbench.records import (
     Outcome,
     Reasons,
     RunRecord,
-    Scalar,
     Trial,
     config_label,
     config_name,
@@ -29,6 +27,7 @@ from loaderbench.records import (
 from loaderbench.statistics.configurations import rate_of
 from loaderbench.statistics.intervals import FEWEST_PROCESSES, LEVEL, rate_interval, share_interval, welch_interval
 from loaderbench.statistics.ratios import times
+from loaderbench.statistics.run_differences import differences, doubts
 
 SAME_RATE = 0.05
 SAME_SHARE = 0.02
@@ -54,7 +53,6 @@ DATA_WAIT = ComparedMetric(
 
 ONE_PROCESS = "only one process in a run, so the spread between processes is unknown; measure more rounds"
 _WIDE = "the interval includes both no change and one that matters; more rounds in both runs narrow it"
-_PACKAGES = ("torch", "torchvision")
 
 
 def compare_runs(before: RunRecord, after: RunRecord, level: float = LEVEL) -> Comparison:
@@ -64,60 +62,16 @@ def compare_runs(before: RunRecord, after: RunRecord, level: float = LEVEL) -> C
     intervals of changes have this `level`.
     """
     shared = _shared(before, after)
-    different = [*_differences(before, after), *([] if shared else [_nothing_shared(before, after)])]
+    different = [*differences(before, after), *([] if shared else [_nothing_shared(before, after)])]
     if different:
         return Comparison(outcome="incomparable", headline=_cannot(different), metrics=(), reasons=tuple(different))
     changes = tuple(change for config in shared for change in _changes(config, before, after, level))
     chosen = _decisive(changes, after)
-    reasons = [*_reasons(chosen), *_doubts(before, after)]
+    reasons = [*_reasons(chosen), *doubts(before, after)]
     headline = headline_of(chosen, varying(chosen.config, after.plan.axes) if len(shared) > 1 else {})
     return Comparison(
         outcome=chosen.outcome, headline=headline, metrics=changes, reasons=tuple(reasons), config=chosen.config
     )
-
-
-def _differences(before: RunRecord, after: RunRecord) -> Iterator[str]:
-    """Yield what makes the runs incomparable, each in one sentence with both values."""
-    for name, then, now in (
-        ("CPU", before.environment.cpu_model, after.environment.cpu_model),
-        ("number of available CPUs", f"{before.environment.cpus_allotted:g}", f"{after.environment.cpus_allotted:g}"),
-        ("set of GPUs", _gpus(before), _gpus(after)),
-        *((f"version of {name}", _version(name, before), _version(name, after)) for name in _PACKAGES),
-        ("version of Python", before.environment.python, after.environment.python),
-        ("dataset", before.dataset.description, after.dataset.description),
-        ("consumer", before.consumer, after.consumer),
-    ):
-        if then != now:
-            yield _differs(name, then, now)
-
-
-def _doubts(before: RunRecord, after: RunRecord) -> Iterator[str]:
-    """Yield the settings that differ and change samples/s without any change to a loader."""
-    for said, then, now in (
-        ("state of the page cache", _cache(before), _cache(after)),
-        (f"demand of the {consumer_kind(before.consumer).who} (samples/s)", demand_rate(before), demand_rate(after)),
-    ):
-        if then != now:
-            yield _differs(said, then, now)
-
-
-def _differs(name: str, then: Scalar, now: Scalar) -> str:
-    was, became = ("unknown" if value is None else value for value in (then, now))
-    return f"The {name} was {was} before and is {became} after."
-
-
-def _cache(run: RunRecord) -> Scalar:
-    settings = run.suite.get("measure")
-    value = settings.get("cache") if isinstance(settings, dict) else None
-    return value if isinstance(value, str | int | float) else None
-
-
-def _gpus(run: RunRecord) -> str:
-    return ", ".join(sorted(gpu.name for gpu in run.environment.gpus)) or "none"
-
-
-def _version(package: str, run: RunRecord) -> str | None:
-    return run.environment.versions.get(package)
 
 
 def _nothing_shared(before: RunRecord, after: RunRecord) -> str:

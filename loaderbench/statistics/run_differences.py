@@ -1,0 +1,118 @@
+"""What differs between two runs: what makes them incomparable, and what casts doubt on their comparison."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from loaderbench.consumers import consumer_kind, demand_rate
+from loaderbench.records import RunRecord, Scalar, format_scalar
+
+_PACKAGES = ("torch", "torchvision")
+_DATA_OPTIONS = frozenset({"kind", "root", "target", "args", "generate", "sample", "skip_bad"})
+"""Options of the dataset that decide which samples are loaded: the description and the number of files follow them."""
+
+_LONGEST = 80  # characters of a value, from shortly before the first that differs
+_MORE = "\N{HORIZONTAL ELLIPSIS}"
+_NOT_SET = "not set"
+
+
+def differences(before: RunRecord, after: RunRecord) -> Iterator[str]:
+    """Yield what makes the runs incomparable, each in one sentence with both values."""
+    for name, then, now in (
+        ("CPU", before.environment.cpu_model, after.environment.cpu_model),
+        ("number of available CPUs", f"{before.environment.cpus_allotted:g}", f"{after.environment.cpus_allotted:g}"),
+        ("set of GPUs", _gpus(before), _gpus(after)),
+        *((f"version of {name}", _version(name, before), _version(name, after)) for name in _PACKAGES),
+        ("version of Python", before.environment.python, after.environment.python),
+        *_data(before, after),
+        ("consumer", before.consumer, after.consumer),
+    ):
+        if then != now:
+            yield _differs(name, then, now)
+
+
+def doubts(before: RunRecord, after: RunRecord) -> Iterator[str]:
+    """Yield the fixed settings that differ and change samples/s, whatever changed in the user's code."""
+    for said, then, now in (
+        ("state of the page cache", _cache(before), _cache(after)),
+        (f"demand of the {consumer_kind(before.consumer).who} (samples/s)", demand_rate(before), demand_rate(after)),
+        *_fixed("dataset option dataset.{}", _options(before, after), _options(after, before), _axes(before, after)),
+        *_fixed("loader argument {}", before.loader, after.loader, _axes(before, after)),
+    ):
+        if then != now:
+            yield _differs(said, then, now)
+
+
+def _differs(name: str, then: Scalar, now: Scalar) -> str:
+    was, became = ("unknown" if value is None else value for value in (then, now))
+    return f"The {name} was {was} before and is {became} after."
+
+
+def _data(before: RunRecord, after: RunRecord) -> Iterator[tuple[str, Scalar, Scalar]]:
+    """What decides which samples are loaded; the description of files has their number already."""
+    then, now = before.dataset, after.dataset
+    yield "dataset", then.description, now.description
+    if then.description == now.description and then.files is not None and now.files is not None:
+        yield "number of files", then.files, now.files
+    args_then, args_now = (_part(_part(run.suite, "dataset"), "args") for run in (before, after))
+    yield from _fixed("dataset argument dataset.args.{}", args_then, args_now, _axes(before, after))
+
+
+def _fixed(
+    said: str, then: Mapping[str, Any], now: Mapping[str, Any], axes: frozenset[str]
+) -> Iterator[tuple[str, str, str]]:
+    """The values that no axis replaces."""
+    for name in dict.fromkeys([*then, *now]):
+        if name not in axes and then.get(name, _NOT_SET) != now.get(name, _NOT_SET):
+            was, became = _shown(then, name), _shown(now, name)
+            start = max(0, _first_difference(was, became) - _LONGEST // 4)
+            yield said.format(name), _part_of(was, start), _part_of(became, start)
+
+
+def _shown(found: Mapping[str, Any], name: str) -> str:
+    value = found.get(name, _NOT_SET)
+    return format_scalar(value) if isinstance(value, str | int | float | None) else json.dumps(value, default=str)
+
+
+def _first_difference(one: str, other: str) -> int:
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (mine, its) in pairs if mine != its), min(len(one), len(other)))
+
+
+def _part_of(text: str, start: int) -> str:
+    """The whole text if it is short, else its part from `start`."""
+    if len(text) <= _LONGEST:
+        return text
+    shown = text[start : start + _LONGEST]
+    return f"{_MORE if start else ''}{shown}{_MORE if start + _LONGEST < len(text) else ''}"
+
+
+def _options(run: RunRecord, other: RunRecord) -> dict[str, Any]:
+    """How samples are read and decoded; a run of an earlier version lacks options that came later."""
+    own, known = _part(run.suite, "dataset"), _part(other.suite, "dataset")
+    return {name: value for name, value in own.items() if name in known and name not in _DATA_OPTIONS}
+
+
+def _axes(before: RunRecord, after: RunRecord) -> frozenset[str]:
+    """What the compared configurations themselves say."""
+    return frozenset([*before.plan.axes, *after.plan.axes])
+
+
+def _part(of: Mapping[str, Any], name: str) -> dict[str, Any]:
+    found = of.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _cache(run: RunRecord) -> Scalar:
+    value = _part(run.suite, "measure").get("cache")
+    return value if isinstance(value, str | int | float) else None
+
+
+def _gpus(run: RunRecord) -> str:
+    return ", ".join(sorted(gpu.name for gpu in run.environment.gpus)) or "none"
+
+
+def _version(package: str, run: RunRecord) -> str | None:
+    return run.environment.versions.get(package)

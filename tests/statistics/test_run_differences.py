@@ -1,0 +1,111 @@
+"""Which settings of two runs make them incomparable, and which only cast doubt on what changed."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from test_comparison import run
+
+from loaderbench.records import Comparison, DatasetSummary, PlanSummary, RunRecord
+from loaderbench.statistics.comparison import compare_runs
+from loaderbench.statistics.gates import judge_gate, parse_gate
+
+TARGET = {"kind": "target", "target": "mine:make", "args": {"root": "/data/a", "size": 224}}
+
+
+def of_suite(**parts: Any) -> RunRecord:
+    suite = {"consumer": {"demand": 1000.0}, "measure": {"cache": "warm"}, **parts}
+    return run({0: [100, 101, 102]}, suite=suite, dataset=DatasetSummary("target mine:make"))
+
+
+def compare_args(**changed: Any) -> Comparison:
+    args = {name: value for name, value in {**TARGET["args"], **changed}.items() if value != "left out"}  # type: ignore[dict-item]
+    return compare_runs(of_suite(dataset=TARGET), of_suite(dataset={**TARGET, "args": args}))
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"root": "/data/b"}, "dataset.args.root was /data/a before and is /data/b after."),
+        ({"size": 448}, "dataset.args.size was 224 before and is 448 after."),
+        ({"size": "left out"}, "dataset.args.size was 224 before and is not set after."),
+        ({"parts": ["a", "b"]}, 'dataset.args.parts was not set before and is ["a", "b"] after.'),
+        ({"cached": True}, "dataset.args.cached was not set before and is true after."),
+    ],
+)
+def test_other_arguments_of_a_target_are_other_data(changed: dict[str, Any], said: str) -> None:
+    found = compare_args(**changed)
+    assert found.outcome == "incomparable"
+    assert found.reasons == (f"The dataset argument {said}",)
+    gate = parse_gate("samples_per_s:-5%", "--fail-if")
+    assert judge_gate(gate, of_suite(), found).outcome == "inconclusive"
+
+
+def test_equal_arguments_in_another_order_are_the_same_data() -> None:
+    args = {"size": 224, "root": "/data/a"}
+    found = compare_runs(of_suite(dataset=TARGET), of_suite(dataset={**TARGET, "args": args}))
+    assert (found.outcome, found.reasons) == ("within noise", ())
+
+
+def test_of_long_values_the_part_that_differs_is_shown() -> None:
+    then, now = ({**TARGET, "args": {"files": [*["a.jpg"] * 99, last]}} for last in ("b.jpg", "c.jpg"))
+    (reason,) = compare_runs(of_suite(dataset=then), of_suite(dataset=now)).reasons
+    assert '"b.jpg"] before' in reason
+    assert '"c.jpg"] after' in reason
+    assert len(reason) < 150
+    (reason,) = compare_args(root="x" * 999).reasons
+    assert len(reason) < 200
+
+
+def test_an_argument_that_is_an_axis_of_the_runs_is_compared_by_configuration() -> None:
+    sizes = [
+        replace(
+            of_suite(dataset={**TARGET, "args": {"num_workers": n}}),
+            plan=PlanSummary({"num_workers": [0]}, 1, 3, 3, (), {}, ""),
+        )
+        for n in (1, 2)
+    ]
+    assert compare_runs(*sizes).outcome == "within noise"
+
+
+def test_fewer_files_of_the_same_folder_are_other_data() -> None:
+    before = run({0: [100, 101, 102]}, dataset=DatasetSummary("512 photo-like JPEGs, generated", files=512))
+    after = replace(before, dataset=replace(before.dataset, files=100))
+    found = compare_runs(before, after)
+    assert found.outcome == "incomparable"
+    assert found.reasons == ("The number of files was 512 before and is 100 after.",)
+    assert compare_runs(before, replace(before, dataset=replace(before.dataset, files=None))).outcome == "within noise"
+
+
+def test_another_sample_size_that_takes_the_same_files_is_no_difference() -> None:
+    both = (of_suite(dataset={"kind": "image_folder", "root": "photos", "sample": sample}) for sample in (20_000, None))
+    assert compare_runs(*both).reasons == ()
+
+
+@pytest.mark.parametrize(
+    ("part", "then", "now", "said"),
+    [
+        (
+            "loader",
+            {"shuffle": True},
+            {"shuffle": False},
+            "loader argument shuffle was true before and is false after.",
+        ),
+        ("loader", {}, {"batch_size": 64}, "loader argument batch_size was not set before and is 64 after."),
+        (
+            "dataset",
+            {"kind": "image_folder", "decoder": "pillow"},
+            {"kind": "image_folder", "decoder": "simplejpeg"},
+            "dataset option dataset.decoder was pillow before and is simplejpeg after.",
+        ),
+    ],
+)
+def test_other_fixed_settings_are_a_doubt_that_is_named(part: str, then: Any, now: Any, said: str) -> None:
+    found = compare_runs(of_suite(**{part: then}), of_suite(**{part: now}))
+    assert found.outcome == "within noise"
+    assert found.reasons == (f"The {said}",)
+
+
+def test_a_fixed_setting_that_one_run_swept_is_no_doubt() -> None:
+    found = compare_runs(of_suite(loader={"num_workers": 2}), of_suite())
+    assert found.reasons == ()
