@@ -16,7 +16,7 @@ from loaderbench.loaders.worker_options import WORKER_OPTIONS, worker_setup
 from loaderbench.records import Config
 from loaderbench.suite import parse_duration_s
 from loaderbench.tracing.loader import is_loader
-from loaderbench.tuning.kept import keep_answer, kept_answer, kept_folder
+from loaderbench.tuning.kept import Kept, keep_answer, kept_answer, kept_folder
 from loaderbench.tuning.plan import OwnLoop, TuneOrder
 from loaderbench.tuning.tune import tune_loader
 from loaderbench.tuning.words import headline, neighbors
@@ -30,7 +30,8 @@ def tune(loader: Any, demand: float | None = None, budget: str | float = "20s") 
     Dataset, sampler and collate function stay as they are, and so does the batch size. Trials run in forked processes
     for about `budget` (seconds, or a string such as `2m`). `demand` is the samples/s that training needs; anything
     faster gains nothing. The answer is kept for this machine, data and versions, and the next call returns it at once,
-    unless other programs used CPUs that the trials lacked.
+    unless other programs used CPUs that the trials lacked. If none was faster, a call with a larger budget measures
+    again.
 
     Returns the current arguments, with a `RuntimeWarning`, where nothing can be tried. Raises `UsageError` for anything
     but a `DataLoader`, and for an invalid demand or budget.
@@ -41,10 +42,10 @@ def tune(loader: Any, demand: float | None = None, budget: str | float = "20s") 
     if demand is not None and not (isinstance(demand, Real) and 0 < demand < inf):
         raise UsageError(f"demand must be above 0 samples/s, got {demand!r}")
     name = f"{type(loader.dataset).__name__} loader"
-    known = kept_answer(loader, demand)
+    known = kept_answer(loader, demand, budget_s)
     if known is not None:
         print(f"loaderbench: {name}: arguments of an earlier call, kept in {kept_folder()}", file=sys.stderr)
-        return _keywords(loader, known)
+        return _keywords(loader, known.arguments)
     if int(os.environ.get("WORLD_SIZE") or 1) > 1:
         _warn(name, "one of several ranks; tune in a single process")
         return _keywords(loader, {})
@@ -56,7 +57,7 @@ def tune(loader: Any, demand: float | None = None, budget: str | float = "20s") 
     for line in (headline(name, found), *neighbors(found)):
         print(f"loaderbench: {line}", file=sys.stderr)
     if found.holds_later:
-        keep_answer(loader, demand, found.arguments)
+        keep_answer(loader, demand, Kept(found.arguments, budget_s))
     elif not found.is_decided:
         _warn(name, found.why_none)
     return _keywords(loader, found.arguments)

@@ -2,43 +2,49 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import platform
-import re
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from importlib.metadata import version
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from loaderbench.cache_folder import user_cache
 from loaderbench.environment import cpus_allotted
 from loaderbench.records import Config
-from loaderbench.tracing.loader import worker_arguments
-
-LEVELS, MOST_OF_ONE, MOST_WORDS = 4, 50, 2_000
-_PLAIN = (str, bytes, int, float, complex, type(None))
-_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+from loaderbench.tracing.loader import start_method_of, worker_arguments
+from loaderbench.tuning.described import described
 
 
-def kept_answer(loader: Any, demand: float | None) -> Config | None:
-    """The arguments that were found before; `None` where there are none, or they cannot be read."""
-    with suppress(OSError, ValueError):
-        found = json.loads(_file(loader, demand).read_text(encoding="utf-8"))
-        if isinstance(found, dict):
-            return found
+@dataclass(frozen=True)
+class Kept:
+    """Arguments that were found within a budget; the present ones, where no others were faster."""
+
+    arguments: Config
+    budget_s: float
+
+
+def kept_answer(loader: Any, demand: float | None, budget_s: float) -> Kept | None:
+    """What was found before; `None` where there is nothing, it cannot be read, or a larger budget may find more.
+
+    A larger budget may find a change where a smaller one found none. A change that was found stays.
+    """
+    with suppress(OSError, ValueError, TypeError):
+        found = Kept(**json.loads(_file(loader, demand).read_text(encoding="utf-8")))
+        is_change = found.arguments != worker_arguments(loader)
+        return found if isinstance(found.arguments, dict) and (is_change or found.budget_s >= budget_s) else None
     return None
 
 
-def keep_answer(loader: Any, demand: float | None, found: Config) -> None:
+def keep_answer(loader: Any, demand: float | None, found: Kept) -> None:
     """Keep it for the next call; where the cache cannot be written to, that call measures again."""
     with suppress(OSError):
         file = _file(loader, demand)
         file.parent.mkdir(parents=True, exist_ok=True)
         part = file.with_suffix(".part")
-        part.write_text(json.dumps(found), encoding="utf-8")
+        part.write_text(json.dumps(asdict(found)), encoding="utf-8")
         part.replace(file)
 
 
@@ -61,32 +67,8 @@ def _versions() -> tuple[str, ...]:
 
 
 def _data(loader: Any) -> tuple[Any, ...]:
-    """The loader's parts by their description, length, values and code: a changed transform is another answer."""
-    parts = (loader.dataset, loader.sampler, loader.collate_fn, loader.worker_init_fn)
-    return loader.batch_size, loader.drop_last, *(_described(part, LEVELS) for part in parts)
-
-
-def _described(part: Any, levels: int) -> Any:
-    """What it is and holds, some levels down: of a `Subset`, its dataset."""
-    if isinstance(part, _PLAIN) or levels == 0:
-        return part if isinstance(part, _PLAIN) else type(part).__qualname__
-    length, words = None, ""
-    with suppress(Exception):  # the user's own `__len__` and `__repr__`, which may raise anything
-        length = len(part)
-    with suppress(Exception):
-        words = _ADDRESS.sub("", repr(part))[:MOST_WORDS]
-    if isinstance(part, list | tuple | set | frozenset | dict):
-        held = part.values() if isinstance(part, dict) else part
-        return type(part).__qualname__, length, [_described(one, levels - 1) for one in islice(held, MOST_OF_ONE)]
-    own = getattr(part, "__dict__", {})
-    values = [(name, _described(value, levels - 1)) for name, value in sorted(own.items())]
-    return type(part).__qualname__, length, words, values, _code(part)
-
-
-def _code(part: Any) -> str:
-    """A digest of the file that defines it; empty where there is none."""
-    with suppress(OSError, TypeError):
-        file = inspect.getsourcefile(part if inspect.isroutine(part) else type(part))
-        if file:
-            return sha256(Path(file).read_bytes()).hexdigest()
-    return ""
+    """The loader's parts by what they are, hold and do, and how its workers start: a changed transform is another."""
+    names = ("batch_size", "drop_last", "timeout", "in_order")
+    parts = (loader.dataset, loader.sampler, loader.batch_sampler, loader.collate_fn, loader.worker_init_fn)
+    plain = tuple(getattr(loader, name, None) for name in names)
+    return type(loader).__qualname__, start_method_of(loader), *plain, *described(*parts)

@@ -13,7 +13,8 @@ from torch.utils.data import DataLoader, Subset
 
 import loaderbench
 from loaderbench.errors import UsageError
-from loaderbench.tuning.kept import keep_answer, kept_answer
+from loaderbench.records import Config
+from loaderbench.tuning.kept import Kept, keep_answer, kept_answer
 
 SCRIPT = """\
 import time
@@ -69,9 +70,18 @@ def loader(dataset: Any = None, **arguments: Any) -> DataLoader[Any]:
     return DataLoader(dataset or Rows(), **{"batch_size": 4, **arguments})
 
 
+def keep(own: Any, demand: float | None, arguments: Config) -> None:
+    keep_answer(own, demand, Kept(arguments, 20.0))
+
+
+def kept(own: Any, demand: float | None) -> Config | None:
+    found = kept_answer(own, demand, 20.0)
+    return None if found is None else found.arguments
+
+
 def test_an_answer_is_kept_for_the_same_data_arguments_and_demand() -> None:
-    keep_answer(loader(), 100.0, {"num_workers": 3, "persistent_workers": True})
-    assert kept_answer(loader(), 100.0) == {"num_workers": 3, "persistent_workers": True}
+    keep(loader(), 100.0, {"num_workers": 3, "persistent_workers": True})
+    assert kept(loader(), 100.0) == {"num_workers": 3, "persistent_workers": True}
 
 
 @pytest.mark.parametrize(
@@ -89,31 +99,31 @@ def test_an_answer_is_kept_for_the_same_data_arguments_and_demand() -> None:
     ],
 )
 def test_anything_that_differs_is_another_question(changed: Any, demand: float | None) -> None:
-    keep_answer(loader(), 100.0, {"num_workers": 3})
-    assert kept_answer(changed, demand) is None
+    keep(loader(), 100.0, {"num_workers": 3})
+    assert kept(changed, demand) is None
 
 
 def test_another_machine_or_version_is_another_question(monkeypatch: pytest.MonkeyPatch) -> None:
-    keep_answer(loader(), None, {"num_workers": 3})
+    keep(loader(), None, {"num_workers": 3})
     with monkeypatch.context() as changed:
         changed.setattr("loaderbench.tuning.kept.cpus_allotted", lambda: 64.0)
-        assert kept_answer(loader(), None) is None
+        assert kept(loader(), None) is None
     with monkeypatch.context() as changed:
         changed.setattr("loaderbench.tuning.kept.version", lambda _: "99")
-        assert kept_answer(loader(), None) is None
-    assert kept_answer(loader(), None) == {"num_workers": 3}
+        assert kept(loader(), None) is None
+    assert kept(loader(), None) == {"num_workers": 3}
 
 
 def test_a_file_that_is_spoilt_counts_as_none(tmp_path: Path) -> None:
-    keep_answer(loader(), None, {"num_workers": 3})
+    keep(loader(), None, {"num_workers": 3})
     (file,) = (tmp_path / "cache" / "tuned").iterdir()
-    for text in ("", "[1]", "{"):
+    for text in ("", "[1]", "{", "{}", '{"num_workers": 3}', '{"arguments": 3, "budget_s": 20}'):
         file.write_text(text)
-        assert kept_answer(loader(), None) is None
+        assert kept(loader(), None) is None
 
 
 def test_options_of_workers_become_a_function_that_sets_them_up() -> None:
-    keep_answer(loader(), None, {"num_workers": 2, "worker_threads": 1})
+    keep(loader(), None, {"num_workers": 2, "worker_threads": 1})
     found = loaderbench.tune(loader())
     setup = found.pop("worker_init_fn")
     assert found == {"num_workers": 2, "prefetch_factor": None, "persistent_workers": False}
@@ -159,15 +169,15 @@ def test_bad_input_is_one_line(arguments: dict[str, Any], said: str) -> None:
 
 
 def test_answers_are_kept_apart_by_what_datasets_hold() -> None:
-    keep_answer(loader(Subset(Rows(scale=1), range(50))), None, {"num_workers": 2})
-    assert kept_answer(loader(Subset(Rows(scale=1), range(50))), None) == {"num_workers": 2}
-    assert kept_answer(loader(Subset(Rows(scale=2), range(50))), None) is None
-    assert kept_answer(loader(Rows(scale=3)), None) is None
+    keep(loader(Subset(Rows(scale=1), range(50))), None, {"num_workers": 2})
+    assert kept(loader(Subset(Rows(scale=1), range(50))), None) == {"num_workers": 2}
+    assert kept(loader(Subset(Rows(scale=2), range(50))), None) is None
+    assert kept(loader(Rows(scale=3)), None) is None
 
 
 def test_the_init_function_of_the_loader_is_among_its_arguments(capsys: pytest.CaptureFixture[str]) -> None:
     own = loader(num_workers=1, worker_init_fn=print)
-    keep_answer(own, None, {"num_workers": 2})
+    keep(own, None, {"num_workers": 2})
     found = loaderbench.tune(own)
     assert (found["num_workers"], found["worker_init_fn"]) == (2, print)
     assert "arguments of an earlier call, kept in" in capsys.readouterr().err

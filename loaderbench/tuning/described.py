@@ -1,0 +1,187 @@
+"""What objects are and hold, in values that are the same in the next process: a changed transform has others."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from array import array
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import is_dataclass
+from functools import partial
+from hashlib import sha256
+from itertools import chain, islice
+from mmap import mmap
+from operator import itemgetter
+from pathlib import Path, PurePath
+from types import BuiltinMethodType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from typing import Any
+
+MOST_OBJECTS = 2_000
+MOST_OF_ONE = 50  # of a list of files, all are alike
+MOST_WORDS = 2_000
+
+_PLAIN = (bool, int, float, complex, type(None))
+_BYTES = (bytes, bytearray, memoryview, array, mmap)
+_SEQUENCES = (list, tuple, deque)
+_SETS = (set, frozenset)
+_WITHOUT_WORDS = (*_BYTES, *_SEQUENCES, *_SETS, dict, partial)
+"""Their `repr` is of all that they hold."""
+
+_OPAQUE = {"_thread", "_weakref", "asyncio", "concurrent", "logging", "multiprocessing", "threading", "weakref"}
+"""Packages whose objects hold what changes between calls. Their words alone are taken."""
+
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+
+
+def described(*parts: Any) -> list[Any]:
+    """What they are and hold: attributes, items, defaults, closures and arguments of functions, level by level.
+
+    An object that is met again is its number, so cycles end. After `MOST_OBJECTS`, one is only its class. Of what a
+    container holds, `MOST_OF_ONE` are taken: a list of a million paths is no slower than a short one.
+    """
+    return _Description().of(parts)
+
+
+class _Description:
+    """One walk, breadth first: what is long hides nothing next to it."""
+
+    def __init__(self) -> None:
+        self._met: dict[int, tuple[int, Any]] = {}  # with the object: the id of one that is gone is given again
+        self._waiting = deque[Any]()
+        self._files: dict[type, str] = {}
+        self._digests: dict[str, str] = {}
+
+    def of(self, parts: Iterable[Any]) -> list[Any]:
+        """Describe them, then all that is met in them."""
+        found = [self._named(part) for part in parts]
+        while self._waiting:
+            found.append(self._one(self._waiting.popleft()))
+        return found
+
+    def _named(self, part: Any) -> Any:
+        """A plain value itself; of any other object the number, by which it is described later."""
+        kind = type(part)
+        if kind in _PLAIN:
+            return part
+        if issubclass(kind, str):
+            return _kind(kind), len(part), str.__str__(part)[:MOST_WORDS]
+        if id(part) not in self._met:
+            if len(self._met) >= MOST_OBJECTS:
+                return _kind(kind)
+            self._met[id(part)] = len(self._met), part
+            self._waiting.append(part)
+        return "object", self._met[id(part)][0]
+
+    def _one(self, part: Any) -> tuple[Any, ...]:
+        held = [self._named(one) for one in _held(part)]
+        return _kind(type(part)), _length(part), _words(part), held, self._code(part)
+
+    def _code(self, part: Any) -> str:
+        """A digest of the file that defines it, or its class; empty where there is none."""
+        if inspect.isroutine(part) or isinstance(part, type):
+            return self._digest(_file_of(part))
+        kind = type(part)
+        if kind not in self._files:
+            self._files[kind] = _file_of(kind)
+        return self._digest(self._files[kind])
+
+    def _digest(self, file: str) -> str:
+        if file not in self._digests:
+            self._digests[file] = ""
+            with suppress(OSError):
+                self._digests[file] = sha256(Path(file).read_bytes()).hexdigest()
+        return self._digests[file]
+
+
+def _file_of(defined: Any) -> str:
+    with suppress(OSError, TypeError):
+        return inspect.getsourcefile(defined) or ""
+    return ""
+
+
+def _kind(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _length(part: Any) -> int | None:
+    with suppress(Exception):  # the user's own `__len__`, which may raise anything
+        return len(part)
+    return None
+
+
+def _words(part: Any) -> str:
+    """Its `repr` without addresses; none where that could be of a million paths that it holds."""
+    kind = type(part)
+    if issubclass(kind, _WITHOUT_WORDS) or is_dataclass(kind):
+        return ""
+    with suppress(Exception):  # the user's own `__repr__`, which may raise anything
+        return _ADDRESS.sub("", repr(part))[:MOST_WORDS]
+    return ""
+
+
+def _held(part: Any) -> Iterator[Any]:
+    """What it holds that makes it another one. Only arrays and bytes are asked, and no code of the user's."""
+    kind = type(part)
+    if issubclass(kind, type | ModuleType | PurePath) or kind.__module__.partition(".")[0] in _OPAQUE:
+        return
+    if issubclass(kind, _BYTES) or (hasattr(kind, "shape") and hasattr(kind, "__array__")):
+        yield _beginning(part) if issubclass(kind, _BYTES) else _shape(part)
+        return
+    yield from _items(part, kind)
+    yield from _of_function(part, kind)
+    attributes = sorted(_attributes(part), key=itemgetter(0))
+    yield from chain.from_iterable(attributes)
+
+
+def _beginning(part: Any) -> str:
+    with suppress(Exception):  # it may be closed
+        return bytes(part[:MOST_WORDS]).hex()
+    return ""
+
+
+def _shape(part: Any) -> str:
+    with suppress(Exception):  # it may be a file's, which is closed
+        return f"{part.shape} {getattr(part, 'dtype', '')}"
+    return ""
+
+
+def _items(part: Any, kind: type) -> Iterator[Any]:
+    """Of a container, in an order that the next process has too; none of a large set, which has no such order."""
+    if issubclass(kind, dict):
+        yield from chain.from_iterable(islice(dict.items(part), MOST_OF_ONE))
+    elif issubclass(kind, _SETS):
+        yield from sorted(part, key=_words) if (_length(part) or 0) <= MOST_OF_ONE else ()
+    else:
+        for sequence in _SEQUENCES:
+            if issubclass(kind, sequence):
+                yield from islice(sequence.__iter__(part), MOST_OF_ONE)
+
+
+def _of_function(part: Any, kind: type) -> Iterator[Any]:
+    """What a function does, and the values that it was made with."""
+    if issubclass(kind, partial):
+        yield from (part.func, part.args, part.keywords)
+    elif issubclass(kind, MethodType):
+        yield from (part.__func__, part.__self__)
+    elif issubclass(kind, BuiltinMethodType):
+        yield part.__self__
+    elif issubclass(kind, CodeType):
+        yield from (part.co_name, part.co_firstlineno, part.co_code.hex(), part.co_names, part.co_consts)
+    elif issubclass(kind, FunctionType):
+        yield from (part.__code__, part.__defaults__, part.__kwdefaults__)
+        for cell in part.__closure__ or ():
+            with suppress(ValueError):  # empty, until the function around it has set the value
+                yield cell.cell_contents
+
+
+def _attributes(part: Any) -> Iterator[tuple[str, Any]]:
+    with suppress(Exception):  # a class of the user's may do anything
+        yield from ((str(name), value) for name, value in object.__getattribute__(part, "__dict__").items())
+    for base in type(part).__mro__:
+        if "__slots__" in vars(base):
+            for name, slot in vars(base).items():
+                with suppress(AttributeError):  # it was never set
+                    if isinstance(slot, MemberDescriptorType):
+                        yield name, slot.__get__(part)
