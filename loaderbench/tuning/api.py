@@ -19,7 +19,7 @@ from loaderbench.tracing.loader import is_loader
 from loaderbench.tuning.kept import Kept, keep_answer, kept_answer, kept_folder
 from loaderbench.tuning.plan import OwnLoop, TuneOrder
 from loaderbench.tuning.tune import tune_loader
-from loaderbench.tuning.words import headline, neighbors
+from loaderbench.tuning.words import asides, headline
 
 LEAST_S = 5.0
 
@@ -54,7 +54,7 @@ def tune(loader: Any, demand: float | None = None, budget: str | float = "20s") 
         own = OwnLoop(step_s_per_sample=1 / demand if demand else None)
         order = TuneOrder(name=name, budget_s=budget_s, own=own, script=Path(next(iter(sys.argv), "") or "-").resolve())
         found = tune_loader(loader, order, Path(folder) / "run")
-    for line in (headline(name, found), *neighbors(found)):
+    for line in (headline(name, found), *asides(found)):
         print(f"loaderbench: {line}", file=sys.stderr)
     if found.holds_later:
         keep_answer(loader, demand, Kept(found.arguments, budget_s))

@@ -12,6 +12,7 @@ from loaderbench.records import Config, Configuration, Interval, RunRecord
 from loaderbench.report import numbers
 from loaderbench.statistics.configurations import PRACTICAL_TIE
 from loaderbench.statistics.intervals import is_above_one
+from loaderbench.tuning.open_fixes import OpenFix, arguments as arguments_in_words, open_fixes
 
 AS_FAST = "no other arguments were faster"
 DEFAULTS: Config = {"prefetch_factor": PREFETCH, "persistent_workers": False}
@@ -26,7 +27,8 @@ class Tuned:
 
     Both are the same, and `gain` is `None`, where `why_none` says why nothing is to be changed. `folder` is the run
     folder; `None` where nothing could be measured. `present_samples_per_s` is the rate of the present arguments in
-    trials. `others_cpus` are the CPUs of other programs, if the trials lacked them.
+    trials. `others_cpus` are the CPUs of other programs, if the trials lacked them. `left` are fixes that may gain
+    more, except for one that `why_none` names.
     """
 
     present: Config
@@ -37,6 +39,7 @@ class Tuned:
     folder: Path | None = None
     present_samples_per_s: float | None = None
     others_cpus: float | None = None
+    left: tuple[OpenFix, ...] = ()
 
     @property
     def changed(self) -> Config:
@@ -64,13 +67,17 @@ class Tuned:
 
 def tuned_by(run: RunRecord, present: Config, folder: Path) -> Tuned:
     """What the fixes gained on top of the sweep, else what the sweep found, else the present arguments."""
+    why_none, left = _why_none(run), open_fixes(run, run.plan.baseline)
+    if why_none == AS_FAST and left:
+        why_none, left = left[0].why_none, left[1:]
     unchanged = Tuned(
         present=present,
         arguments=present,
-        why_none=_why_none(run),
+        why_none=why_none,
         folder=folder,
         present_samples_per_s=present_rate(run),
         others_cpus=_missing_cpus(run),
+        left=left,
     )
     found = _of_fixes(run) or _of_sweep(run)
     if found is None:
@@ -82,7 +89,8 @@ def tuned_by(run: RunRecord, present: Config, folder: Path) -> Tuned:
         arguments = {
             name: value for name, value in arguments.items() if name not in ("prefetch_factor", "persistent_workers")
         }
-    tuned = replace(unchanged, arguments=arguments, gain=gain, pairs=pairs, why_none="")
+    left = open_fixes(run, config)
+    tuned = replace(unchanged, arguments=arguments, gain=gain, pairs=pairs, why_none="", left=left)
     return tuned if tuned.changed else unchanged
 
 
@@ -93,15 +101,22 @@ def _missing_cpus(run: RunRecord) -> float | None:
 
 
 def _of_fixes(run: RunRecord) -> tuple[Config, Interval, int] | None:
+    """All accepted fixes together; where time was too short to compare these, the largest gain of one alone."""
     found = run.verification
-    if found is None or not found.accepted:
+    if found is None:
         return None
-    judgement = found.whole
-    if found.present == run.plan.baseline and len(found.accepted) == 1:
-        judgement = found.accepted[0].judgement
-    if judgement is None or judgement.ratio is None or judgement.answer != "gain":
-        return None
-    return found.config, judgement.ratio, judgement.pairs
+    whole = found.whole
+    if found.accepted and whole is not None and whole.answer != "undecided":
+        return (found.config, whole.ratio, whole.pairs) if whole.answer == "gain" and whole.ratio else None
+    gains = [
+        (tried.config, tried.judgement.ratio, tried.judgement.pairs)
+        for tried in found.tried
+        if tried.against == run.plan.baseline
+        and tried.judgement is not None
+        and tried.judgement.ratio is not None
+        and tried.judgement.answer == "gain"
+    ]
+    return max(gains, key=lambda gain: gain[1].est, default=None)
 
 
 def _of_sweep(run: RunRecord) -> tuple[Config, Interval, int] | None:
@@ -131,6 +146,6 @@ def _why_none(run: RunRecord) -> str:
     fastest = max(rates)
     if fastest <= (1 + PRACTICAL_TIE) * present:
         return AS_FAST
-    changed = ", ".join(f"{name}={value!r}" for name, value in rates[fastest].items())
+    changed = arguments_in_words(rates[fastest])
     maybe = numbers.gain(fastest / present, None, None).main
     return f"{changed} may be faster ({maybe}), but not beyond the noise of {run.plan.rounds} rounds; tune for longer"

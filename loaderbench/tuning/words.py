@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from loaderbench.environment import cpus_allotted
 from loaderbench.loaders.worker_options import WORKER_OPTIONS, setup_code
-from loaderbench.records import CodeLine, Config
+from loaderbench.records import CodeLine
 from loaderbench.report import numbers
 from loaderbench.tuning.edit import diff_of_call
+from loaderbench.tuning.open_fixes import arguments, pairs_of
 from loaderbench.tuning.plan import OwnLoop
 from loaderbench.tuning.tuned import Tuned
 
@@ -20,21 +21,21 @@ def headline(name: str, tuned: Tuned) -> str:
     """`train_loader: set num_workers=2: +90% vs current arguments (75-107%), 3 pairs`."""
     found = tuned.gain
     if found is None:
-        return f"{name}: keep {_arguments(tuned.present)}: {tuned.why_none}"
+        return f"{name}: keep {arguments(tuned.present)}: {tuned.why_none}"
     gained = numbers.gain(found.est, found.lo, found.hi, "vs current arguments").text
-    return f"{name}: set {_arguments(tuned.changed)}: {gained}, {tuned.pairs} pairs"
+    return f"{name}: set {arguments(tuned.changed)}: {gained}, {pairs_of(tuned.pairs)}"
 
 
 def details(tuned: Tuned, made_at: CodeLine | None, own: OwnLoop) -> Iterator[str]:
     """Doubts, what to edit where the line that makes the loader is known, and the functions that it needs."""
-    yield from neighbors(tuned)
+    yield from asides(tuned)
     yield from _threads(tuned, own)
     if not tuned.changed:
         return
     yield from _doubts(tuned, own)
-    arguments = {name: value for name, value in tuned.changed.items() if name not in WORKER_OPTIONS}
+    keywords = {name: value for name, value in tuned.changed.items() if name not in WORKER_OPTIONS}
     if made_at is not None:
-        yield diff_of_call(made_at, arguments) or _where(made_at)
+        yield diff_of_call(made_at, keywords) or _where(made_at)
     if setup := setup_code(tuned.changed):
         how = (
             "Pass worker_init_fn=set_up, with"
@@ -58,8 +59,13 @@ def _doubts(tuned: Tuned, own: OwnLoop) -> Iterator[str]:
         )
 
 
-def neighbors(tuned: Tuned) -> Iterator[str]:
-    """That the answer may be another one without other programs."""
+def asides(tuned: Tuned) -> Iterator[str]:
+    """What else may be faster: without other programs, or with more time."""
+    yield from _neighbors(tuned)
+    yield from (fix.in_detail for fix in tuned.left)
+
+
+def _neighbors(tuned: Tuned) -> Iterator[str]:
     if tuned.others_cpus is not None:
         yield (
             f"Warning: other programs used {tuned.others_cpus:.1f} of {cpus_allotted():g} CPUs during the trials. "
@@ -82,7 +88,3 @@ def _where(at: CodeLine) -> str:
     if at.by_library:
         return f"A library makes this loader, called at {at}; pass the arguments through it"
     return f"The loader is made at {at}"
-
-
-def _arguments(found: Config) -> str:
-    return ", ".join(f"{name}={value!r}" for name, value in found.items())

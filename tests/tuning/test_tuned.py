@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from loaderbench.records import Config, Failure, Interval, MachineUse, RunRecord
+from loaderbench.records import Answer, Config, Failure, Interval, Judgement, MachineUse, RunRecord, Tried, Verification
+from loaderbench.search.selection import NO_TIME, NOTHING_LEFT
 from loaderbench.store import read_run
 from loaderbench.tuning.tuned import AS_FAST, NO_DECISION, Tuned, tuned_by
+from loaderbench.tuning.words import asides
 
 EXAMPLE = Path(__file__).parents[2] / "reports" / "examples" / "two-cores"
 
@@ -84,3 +86,103 @@ def test_without_workers_what_needs_them_is_left_out() -> None:
     present: Config = {"num_workers": 4, "prefetch_factor": 4, "persistent_workers": True}
     found = Tuned(present=present, arguments={"num_workers": 0})
     assert found.changed == {"num_workers": 0, "prefetch_factor": None, "persistent_workers": False}
+
+
+BASE: Config = {"num_workers": 0}
+TWO: Config = {"num_workers": 2}
+
+
+def fix(
+    change: Config, answer: Answer, est: float, pairs: int, against: Config = BASE, *, accepted: bool = False
+) -> Tried:
+    ratio = Interval(est, None, None) if pairs == 1 else Interval(est, 0.9 * est, 1.1 * est)
+    id_ = "+".join(change)
+    return Tried(id=id_, change=change, against=against, accepted=accepted, judgement=Judgement(answer, ratio, pairs))
+
+
+def with_fixes(
+    run: RunRecord, *tried: Tried, whole: Answer | None = None, ended: str = NO_TIME, present: Config = BASE
+) -> RunRecord:
+    """A run whose sweep found nothing faster, and where these were tried on top of `present`."""
+    config = dict(present)
+    for one in tried:
+        config |= one.change if one.accepted else {}
+    compared = None if whole is None else Judgement(whole, Interval(1.8, 1.7, 1.9), 5)
+    found = Verification(present=present, config=config, tried=tried, ended=ended, whole=compared)
+    slower = tied(run, 60)
+    assert slower.best is not None
+    configurations = tuple(
+        replace(one, config=config) for one, config in zip(slower.configurations, (BASE, TWO), strict=True)
+    )
+    return replace(
+        slower,
+        suite={},
+        plan=replace(run.plan, baseline=BASE),
+        configurations=configurations,
+        best=replace(slower.best, config=BASE),
+        verification=found,
+    )
+
+
+def test_an_undecided_fix_that_may_be_faster_is_no_decision(example: RunRecord) -> None:
+    threads, order = fix({"worker_threads": 1}, "undecided", 1.2, 3), fix({"in_order": False}, "undecided", 2.5, 1)
+    found = tuned_by(with_fixes(example, threads, order), BASE, Path())
+    assert (found.arguments, found.is_decided) == (BASE, False)
+    assert found.why_none == (
+        "in_order=False may be faster (2.5\N{MULTIPLICATION SIGN} after 1 pair), undecided; tune for longer"
+    )
+    (line,) = asides(found)
+    assert line == (
+        "May be faster: worker_threads=1: +20% vs current arguments (8\N{EN DASH}32%), 3 pairs, undecided. "
+        "Tune for longer to find out"
+    )
+
+
+@pytest.mark.parametrize(("answer", "est"), [("undecided", 0.7), ("undecided", 1.04), ("no gain", 1.01), ("loss", 0.5)])
+def test_fixes_without_a_gain_leave_it_decided(example: RunRecord, answer: Answer, est: float) -> None:
+    found = tuned_by(with_fixes(example, fix({"in_order": False}, answer, est, 5)), BASE, Path())
+    assert (found.is_decided, found.why_none, found.left) == (True, AS_FAST, ())
+
+
+def test_a_gain_on_top_of_other_arguments_that_was_not_compared_is_no_decision(example: RunRecord) -> None:
+    gained = fix({"in_order": False}, "gain", 1.5, 5, TWO, accepted=True)
+    found = tuned_by(with_fixes(example, gained, whole="undecided", present=TWO), BASE, Path())
+    assert (found.arguments, found.is_decided) == (BASE, False)
+    assert found.why_none == (
+        "num_workers=2, in_order=False was faster than num_workers=2 (+50%, 5 pairs), "
+        "but too few pairs compare it with the current arguments; tune for longer"
+    )
+
+
+def test_a_gain_over_the_present_arguments_is_the_answer_where_all_together_were_not_compared(
+    example: RunRecord,
+) -> None:
+    first = fix({"worker_threads": 1}, "gain", 1.5, 5, accepted=True)
+    second = fix({"in_order": False}, "gain", 1.2, 5, {**BASE, "worker_threads": 1}, accepted=True)
+    found = tuned_by(with_fixes(example, first, second, whole="undecided"), BASE, Path())
+    assert first.judgement is not None
+    assert (found.changed, found.gain, found.pairs) == ({"worker_threads": 1}, first.judgement.ratio, 5)
+    assert found.is_decided
+    (line,) = asides(found)
+    assert line.startswith("Also faster: in_order=False: +20% vs worker_threads=1 (8\N{EN DASH}32%), 5 pairs. ")
+
+
+def test_a_gain_that_there_was_no_time_to_combine_is_named(example: RunRecord) -> None:
+    first = fix({"worker_threads": 1}, "gain", 1.8, 5, accepted=True)
+    alone = fix({"in_order": False}, "gain", 1.5, 5)
+    run = with_fixes(example, first, alone, whole="gain")
+    (line,) = asides(tuned_by(run, BASE, Path()))
+    assert line == (
+        "Also faster: in_order=False: +50% vs current arguments (35\N{EN DASH}65%), 5 pairs. "
+        "Tune for longer to combine it with other changes"
+    )
+    in_vain = fix({"in_order": False}, "no gain", 1.01, 5, first.config)
+    assert list(asides(tuned_by(with_fixes(example, first, alone, in_vain, whole="gain"), BASE, Path()))) == []
+    gone = with_fixes(example, first, alone, whole="gain", ended=NOTHING_LEFT)
+    assert list(asides(tuned_by(gone, BASE, Path()))) == []
+
+
+def test_another_value_of_what_the_answer_sets_is_not_named(example: RunRecord) -> None:
+    taken = fix({"worker_threads": 1}, "gain", 1.8, 5, accepted=True)
+    other = replace(fix({"worker_threads": 2}, "gain", 1.5, 5), id="other")
+    assert tuned_by(with_fixes(example, taken, other, whole="gain"), BASE, Path()).left == ()
