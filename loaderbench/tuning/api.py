@@ -19,7 +19,7 @@ from loaderbench.tracing.loader import is_loader
 from loaderbench.tuning.kept import Kept, keep_answer, kept_answer, kept_folder
 from loaderbench.tuning.plan import OwnLoop, TuneOrder
 from loaderbench.tuning.tune import tune_loader
-from loaderbench.tuning.words import asides, headline
+from loaderbench.tuning.words import asides, cautions, headline
 
 LEAST_S = 5.0
 
@@ -44,20 +44,19 @@ def tune(loader: Any, demand: float | None = None, budget: str | float = "20s") 
     name = f"{type(loader.dataset).__name__} loader"
     known = kept_answer(loader, demand, budget_s)
     if known is not None:
-        print(f"loaderbench: {name}: arguments of an earlier call, kept in {kept_folder()}", file=sys.stderr)
+        _say(f"{name}: arguments of an earlier call, kept in {kept_folder()}", *cautions(known.caveats))
         return _keywords(loader, known.arguments)
     if int(os.environ.get("WORLD_SIZE") or 1) > 1:
         _warn(name, "one of several ranks; tune in a single process")
         return _keywords(loader, {})
-    print(f"loaderbench: tuning {name} for up to {budget_s:.0f} s", file=sys.stderr)
+    _say(f"tuning {name} for up to {budget_s:.0f} s")
     with TemporaryDirectory(prefix="loaderbench-tune-") as folder:
         own = OwnLoop(step_s_per_sample=1 / demand if demand else None)
         order = TuneOrder(name=name, budget_s=budget_s, own=own, script=Path(next(iter(sys.argv), "") or "-").resolve())
         found = tune_loader(loader, order, Path(folder) / "run")
-    for line in (headline(name, found), *asides(found)):
-        print(f"loaderbench: {line}", file=sys.stderr)
+    _say(headline(name, found), *asides(found))
     if found.holds_later:
-        keep_answer(loader, demand, Kept(found.arguments, budget_s))
+        keep_answer(loader, demand, Kept(found.arguments, budget_s, found.caveats))
     elif not found.is_decided:
         _warn(name, found.why_none)
     return _keywords(loader, found.arguments)
@@ -87,6 +86,11 @@ def _keywords(loader: Any, found: Config) -> dict[str, Any]:
     for name in WORKER_OPTIONS:
         arguments.pop(name, None)
     return arguments if setup is None else {**arguments, "worker_init_fn": setup}
+
+
+def _say(*lines: str) -> None:
+    for line in lines:
+        print(f"loaderbench: {line}", file=sys.stderr)
 
 
 def _warn(name: str, why: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -20,10 +20,11 @@ from loaderbench.tuning.described import described
 
 @dataclass(frozen=True)
 class Kept:
-    """Arguments that were found within a budget; the present ones, where no others were faster."""
+    """Arguments that were found within a budget, with their caveats; the present ones, where no others were faster."""
 
     arguments: Config
     budget_s: float
+    caveats: tuple[str, ...] = ()
 
 
 def kept_answer(loader: Any, demand: float | None, budget_s: float) -> Kept | None:
@@ -33,6 +34,7 @@ def kept_answer(loader: Any, demand: float | None, budget_s: float) -> Kept | No
     """
     with suppress(OSError, ValueError, TypeError):
         found = Kept(**json.loads(_file(loader, demand).read_text(encoding="utf-8")))
+        found = replace(found, caveats=tuple(found.caveats))
         is_change = found.arguments != worker_arguments(loader)
         return found if isinstance(found.arguments, dict) and (is_change or found.budget_s >= budget_s) else None
     return None

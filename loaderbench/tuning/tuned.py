@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean
 
 from loaderbench.loaders.torch_loader import PREFETCH
-from loaderbench.records import Config, Configuration, Interval, RunRecord
+from loaderbench.records import Config, Configuration, Interval, Recommendation, RunRecord
 from loaderbench.report import numbers
 from loaderbench.statistics.configurations import PRACTICAL_TIE
 from loaderbench.statistics.intervals import is_above_one
@@ -28,7 +28,7 @@ class Tuned:
     Both are the same, and `gain` is `None`, where `why_none` says why nothing is to be changed. `folder` is the run
     folder; `None` where nothing could be measured. `present_samples_per_s` is the rate of the present arguments in
     trials. `others_cpus` are the CPUs of other programs, if the trials lacked them. `left` are fixes that may gain
-    more, except for one that `why_none` names.
+    more, except for one that `why_none` names. `caveats` and `costs` are those of what is to be changed.
     """
 
     present: Config
@@ -40,6 +40,8 @@ class Tuned:
     present_samples_per_s: float | None = None
     others_cpus: float | None = None
     left: tuple[OpenFix, ...] = ()
+    caveats: tuple[str, ...] = ()
+    costs: tuple[str, ...] = ()
 
     @property
     def changed(self) -> Config:
@@ -89,8 +91,17 @@ def tuned_by(run: RunRecord, present: Config, folder: Path) -> Tuned:
         arguments = {
             name: value for name, value in arguments.items() if name not in ("prefetch_factor", "persistent_workers")
         }
-    left = open_fixes(run, config)
-    tuned = replace(unchanged, arguments=arguments, gain=gain, pairs=pairs, why_none="", left=left)
+    advised = _advised(run, config)
+    tuned = replace(
+        unchanged,
+        arguments=arguments,
+        gain=gain,
+        pairs=pairs,
+        why_none="",
+        left=open_fixes(run, config),
+        caveats=tuple(dict.fromkeys(advice.caveat for advice in advised if advice.caveat)),
+        costs=tuple(dict.fromkeys(cost for advice in advised for cost in advice.costs)),
+    )
     return tuned if tuned.changed else unchanged
 
 
@@ -124,6 +135,18 @@ def _of_sweep(run: RunRecord) -> tuple[Config, Interval, int] | None:
     if best is None or best.gain is None or not is_above_one(best.gain):
         return None
     return best.config, best.gain, run.plan.rounds
+
+
+def _advised(run: RunRecord, config: Config) -> list[Recommendation]:
+    """The recommendations that this configuration follows: one that says all of it, in place of its measured parts."""
+    changed = {axis: value for axis, value in config.items() if run.plan.baseline.get(axis) != value}
+    parts = [
+        advice
+        for advice in run.recommendations
+        if advice.status == "open" and advice.change and advice.change.items() <= changed.items()
+    ]
+    whole = next((advice for advice in parts if advice.basis == "measured" and advice.change == changed), None)
+    return parts if whole is None else [whole, *(advice for advice in parts if advice.basis != "measured")]
 
 
 def present_rate(run: RunRecord) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from loaderbench.environment import cpus_allotted
 from loaderbench.loaders.worker_options import WORKER_OPTIONS, setup_code
@@ -60,9 +60,17 @@ def _doubts(tuned: Tuned, own: OwnLoop) -> Iterator[str]:
 
 
 def asides(tuned: Tuned) -> Iterator[str]:
-    """What else may be faster: without other programs, or with more time."""
+    """What to know of the answer: its caveats and costs, and what else may be faster."""
     yield from _neighbors(tuned)
+    yield from cautions(tuned.caveats)
+    if tuned.costs:
+        yield f"Costs: {', '.join(tuned.costs)}"
     yield from (fix.in_detail for fix in tuned.left)
+
+
+def cautions(caveats: Iterable[str]) -> Iterator[str]:
+    """One line for each."""
+    return (f"Caveat: {caveat}" for caveat in caveats)
 
 
 def _neighbors(tuned: Tuned) -> Iterator[str]:

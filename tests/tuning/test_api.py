@@ -13,7 +13,8 @@ from torch.utils.data import DataLoader, Subset
 
 import loaderbench
 from loaderbench.errors import UsageError
-from loaderbench.records import Config
+from loaderbench.records import Config, Interval
+from loaderbench.tuning import Tuned
 from loaderbench.tuning.kept import Kept, keep_answer, kept_answer
 
 SCRIPT = """\
@@ -181,3 +182,17 @@ def test_the_init_function_of_the_loader_is_among_its_arguments(capsys: pytest.C
     found = loaderbench.tune(own)
     assert (found["num_workers"], found["worker_init_fn"]) == (2, print)
     assert "arguments of an earlier call, kept in" in capsys.readouterr().err
+
+
+def test_caveats_are_printed_with_the_answer_and_again_where_it_is_kept(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    present = {"num_workers": 1, "prefetch_factor": 2, "persistent_workers": False}
+    changed = {**present, "in_order": False}
+    found = Tuned(present=present, arguments=changed, gain=Interval(1.5, 1.4, 1.6), pairs=5, caveats=("Order differs",))
+    monkeypatch.setattr("loaderbench.tuning.api.tune_loader", lambda *_: found)
+    for first in ("tuning Rows loader for up to 20 s", "arguments of an earlier call"):
+        assert loaderbench.tune(loader(num_workers=1)) == changed
+        said = capsys.readouterr().err
+        assert first in said
+        assert said.endswith("\nloaderbench: Caveat: Order differs\n")

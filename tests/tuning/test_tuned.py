@@ -7,7 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from loaderbench.records import Answer, Config, Failure, Interval, Judgement, MachineUse, RunRecord, Tried, Verification
+from loaderbench.records import (
+    Answer,
+    Config,
+    Failure,
+    Interval,
+    Judgement,
+    MachineUse,
+    Recommendation,
+    RunRecord,
+    Tried,
+    Verification,
+)
 from loaderbench.search.selection import NO_TIME, NOTHING_LEFT
 from loaderbench.store import read_run
 from loaderbench.tuning.tuned import AS_FAST, NO_DECISION, Tuned, tuned_by
@@ -186,3 +197,39 @@ def test_another_value_of_what_the_answer_sets_is_not_named(example: RunRecord) 
     taken = fix({"worker_threads": 1}, "gain", 1.8, 5, accepted=True)
     other = replace(fix({"worker_threads": 2}, "gain", 1.5, 5), id="other")
     assert tuned_by(with_fixes(example, taken, other, whole="gain"), BASE, Path()).left == ()
+
+
+def advice(id_: str, change: Config, caveat: str | None, *costs: str, measured: bool = True) -> Recommendation:
+    basis = "measured" if measured else "heuristic"
+    return Recommendation(
+        id=id_, title=id_, change=change, basis=basis, gain=None, status="open", caveat=caveat, costs=costs
+    )
+
+
+def test_caveats_and_costs_of_what_is_to_be_changed_come_once(example: RunRecord) -> None:
+    order = fix({"in_order": False}, "gain", 1.5, 5, accepted=True)
+    found = (
+        advice("out_of_order", {"in_order": False}, "Batch order differs", "10 MiB more RAM"),
+        advice("the_same", {"in_order": False}, "Batch order differs", "10 MiB more RAM", measured=False),
+        advice("another", {"worker_threads": 1}, "Of what is not changed", "Another cost"),
+        advice("in_code", {}, "Of the code"),
+        replace(advice("closed", {"in_order": False}, "Of what gained nothing"), status="already_ok"),
+    )
+    tuned = tuned_by(replace(with_fixes(example, order), recommendations=found), BASE, Path())
+    assert list(asides(tuned)) == ["Caveat: Batch order differs", "Costs: 10 MiB more RAM"]
+    kept = replace(with_fixes(example, replace(order, accepted=False, judgement=None)), recommendations=found)
+    assert list(asides(tuned_by(kept, BASE, Path()))) == []
+
+
+def test_all_changes_together_have_the_caveats_of_their_measured_parts(example: RunRecord) -> None:
+    threads = fix({"worker_threads": 1}, "gain", 1.5, 5, accepted=True)
+    order = fix({"in_order": False}, "gain", 1.2, 5, {**BASE, "worker_threads": 1}, accepted=True)
+    first, second = (
+        advice("library_threads", {"worker_threads": 1}, "First"),
+        advice("out_of_order", {"in_order": False}, "Second"),
+    )
+    whole = advice("combination", {"worker_threads": 1, "in_order": False}, "First. Second")
+    run = with_fixes(example, threads, order, whole="gain")
+    together = tuned_by(replace(run, recommendations=(whole, first, second)), BASE, Path())
+    assert together.caveats == ("First. Second",)
+    assert tuned_by(replace(run, recommendations=(first, second)), BASE, Path()).caveats == ("First", "Second")
