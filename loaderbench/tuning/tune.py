@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,9 +49,18 @@ def tune_loader(loader: DataLoader[Any], order: TuneOrder, folder: Path, listene
     finally:
         own_loader.forget()
     tuned = found.answer or Tuned(present=present, arguments=present, why_none=found.raised)
+    tuned = replace(tuned, worker_init_fn=_name_of(loader.worker_init_fn))
     if found.interrupted:
         raise TuningInterrupted(tuned)
     return tuned
+
+
+def _name_of(function: Callable[[int], None] | None) -> str:
+    """As the script calls it; that of the class of an object which is called like one."""
+    if function is None:
+        return ""
+    function = function.func if isinstance(function, partial) else function
+    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def _measure(plan: TunePlan, present: Config, folder: Path, listener: Listener | None) -> Tuned:

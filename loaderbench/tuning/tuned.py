@@ -29,6 +29,7 @@ class Tuned:
     folder; `None` where nothing could be measured. `present_samples_per_s` is the rate of the present arguments in
     trials. `others_cpus` are the CPUs of other programs, if the trials lacked them. `left` are fixes that may gain
     more, except for one that `why_none` names. `caveats` and `costs` are those of what is to be changed.
+    `worker_init_fn` is the name of the loader's own, which trials called as well; empty where it has none.
     """
 
     present: Config
@@ -42,6 +43,7 @@ class Tuned:
     left: tuple[OpenFix, ...] = ()
     caveats: tuple[str, ...] = ()
     costs: tuple[str, ...] = ()
+    worker_init_fn: str = ""
 
     @property
     def changed(self) -> Config:

@@ -37,12 +37,16 @@ def details(tuned: Tuned, made_at: CodeLine | None, own: OwnLoop) -> Iterator[st
     if made_at is not None:
         yield diff_of_call(made_at, keywords) or _where(made_at)
     if setup := setup_code(tuned.changed):
-        how = (
-            "Pass worker_init_fn=set_up, with"
-            if _workers(tuned)
-            else "Define set_up, and call set_up(0) before training:"
-        )
-        yield f"{how}\n{setup}"
+        yield f"{_how_to_call(tuned)}\n{setup}"
+
+
+def _how_to_call(tuned: Tuned) -> str:
+    """Where `set_up` belongs; a `worker_init_fn` of the user's stays, for it may seed each worker."""
+    if not _workers(tuned):
+        return "Define set_up, and call set_up(0) before training:"
+    if tuned.worker_init_fn:
+        return f"Keep your worker_init_fn ({tuned.worker_init_fn}), and call set_up(worker_id) at its end, with"
+    return "Pass worker_init_fn=set_up, with"
 
 
 def _workers(tuned: Tuned) -> int:

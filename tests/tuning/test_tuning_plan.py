@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
 
 from loaderbench.plan import make_plan
 from loaderbench.suite import Suite
-from loaderbench.tuning import own_loader
+from loaderbench.tuning import Tuned, own_loader
+from loaderbench.tuning.forked import Returned
 from loaderbench.tuning.plan import FEWEST, ROUNDS, OwnLoop, TuneOrder, make_tune_plan
 from loaderbench.tuning.tune import tune_loader
 
@@ -182,3 +184,23 @@ def test_a_loader_that_was_tuned_is_kept_no_longer(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("loaderbench.tuning.tune.call_in_copy", fails)
     assert "no process" in (tune_loader(loader(), order(), tmp_path / "run").why_none or "")
     assert own_loader._own == []
+
+
+class Seeds:
+    def __call__(self, worker_id: int) -> None:
+        pass
+
+
+def seed(worker_id: int, base: int = 0) -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("own", "name"), [(None, ""), (seed, "seed"), (partial(seed, base=3), "seed"), (Seeds(), "Seeds")]
+)
+def test_the_answer_names_the_init_function_of_the_loader(
+    own: object, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Returned(answer=Tuned(present={"num_workers": 1}, arguments={"num_workers": 2}))
+    monkeypatch.setattr("loaderbench.tuning.tune.call_in_copy", lambda _: found)
+    assert tune_loader(loader(1, worker_init_fn=own), order(), tmp_path / "run").worker_init_fn == name

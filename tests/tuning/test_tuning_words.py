@@ -90,3 +90,22 @@ def test_options_of_workers_are_a_function_to_paste(tmp_path: Path) -> None:
     assert head == "Pass worker_init_fn=set_up, with"
     compile(function, "pasted", "exec")
     assert "def set_up(worker_id):" in function
+
+
+@pytest.mark.parametrize(
+    ("workers", "own", "said"),
+    [
+        (2, "", "Pass worker_init_fn=set_up, with"),
+        (2, "seed", "Keep your worker_init_fn (seed), and call set_up(worker_id) at its end, with"),
+        (0, "seed", "Define set_up, and call set_up(0) before training:"),
+    ],
+)
+def test_an_init_function_of_the_loader_stays(workers: int, own: str, said: str) -> None:
+    tuned = Tuned(
+        present=PRESENT,
+        arguments={"num_workers": workers, "worker_threads": 1},
+        gain=Interval(2, 1.9, 2.1),
+        worker_init_fn=own,
+    )
+    (code,) = details(tuned, None, SURE)
+    assert code.splitlines()[0] == said
