@@ -18,7 +18,8 @@ POSITIONAL = ("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "n
 def diff_of_call(at: CodeLine, changes: Config) -> str | None:
     """A unified diff that sets `changes` as keywords of the call at this line; `None` where there is no such call.
 
-    A value that the script computes is replaced as well. `None` stands for leaving a keyword out.
+    A value that the script computes is replaced as well. `None` stands for leaving a keyword out. What a loader of
+    another name than `DataLoader` accepts is not known: only keywords that the call already has are set.
     """
     if at.by_library:
         return None
@@ -42,13 +43,16 @@ def _edited(source: str, line: int, changes: Mapping[str, Any]) -> str | None:
         return None
     text = _Text(source)
     there: dict[str | None, ast.expr] = {keyword.arg: keyword.value for keyword in call.keywords}
-    there |= dict(zip(POSITIONAL, call.args, strict=False)) if _name(call.func) == _LOADER else {}
+    is_torchs = _name(call.func) == _LOADER
+    there |= dict(zip(POSITIONAL, call.args, strict=False)) if is_torchs else {}
     edits = []
     for name, value in changes.items():
         if (known := there.get(name)) is not None:
             end = text.place(known.end_lineno, known.end_col_offset)
             edits.append((text.place(known.lineno, known.col_offset), end, repr(value)))
     added = [f"{name}={value!r}" for name, value in changes.items() if name not in there and value is not None]
+    if added and not is_torchs:
+        return None
     if added:
         at = _end_of_arguments(source, call, text)
         edits.append((at, at, f", {', '.join(added)}"))

@@ -72,7 +72,11 @@ def applied(lines: list[str], diff: list[str]) -> list[str]:
             1,
             "train(DataLoader(d, num_workers=4, persistent_workers=True), 3)",
         ),
-        ("a = MyLoader(dataset=d)", 1, "a = MyLoader(dataset=d, num_workers=4, persistent_workers=True)"),
+        (
+            "a = MyLoader(d, 8, num_workers=0, persistent_workers=False)",
+            1,
+            "a = MyLoader(d, 8, num_workers=4, persistent_workers=True)",
+        ),
         (
             "a = DataLoader(d, 8, True, None, None, 0)",
             1,
@@ -101,6 +105,9 @@ def test_arguments_are_set_in_the_call_of_this_line(tmp_path: Path, source: str,
         ("a = DataLoader(*parts)", 1),
         ("a = DataLoader(i for i in d)", 1),
         ("a, b = DataLoader(d), DataLoader(e)", 1),  # either of two
+        ("a = FastLoader(d, 4, 32)", 1),  # its third argument may be num_workers
+        ("a = FastLoader(d, num_workers=0)", 1),  # it may not accept persistent_workers
+        ("a = MyDataLoader(dataset=d)", 1),
         ("a = DataLoader(d, num_workers=4, persistent_workers=True)", 1),  # nothing to change
     ],
 )
@@ -154,3 +161,8 @@ def test_lines_are_those_of_python(tmp_path: Path, before: str) -> None:
     diff = diff_of_call(CodeLine(str(file), 2), CHANGES)
     assert diff is not None
     assert "+a = DataLoader(d, num_workers=4, persistent_workers=True)" in diff.split("\n")
+
+
+def test_a_keyword_to_leave_out_is_no_reason_against_a_diff_of_another_loader(tmp_path: Path) -> None:
+    found = edited(tmp_path, "a = FastLoader(d, num_workers=2)", 1, {"num_workers": 0, "prefetch_factor": None})
+    assert found == "a = FastLoader(d, num_workers=0)"

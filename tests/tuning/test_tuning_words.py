@@ -70,10 +70,11 @@ def test_threads_of_the_step_that_compete_with_workers_are_named(
 
 def test_the_line_that_makes_the_loader_is_a_diff_or_is_named(tmp_path: Path) -> None:
     file = tmp_path / "train.py"
-    file.write_text("loader = DataLoader(data)\nother = make(data)\n")
+    file.write_text("loader = DataLoader(data)\nother = make(data)\nown = FastLoader(data, 4, 32)\n")
     (diff,) = details(BETTER, CodeLine(str(file), 1), SURE)
     assert diff.endswith("+loader = DataLoader(data, num_workers=2, persistent_workers=True)\n other = make(data)")
     assert list(details(BETTER, CodeLine(str(file), 2), SURE)) == ["The loader is made at train.py:2"]
+    assert list(details(BETTER, CodeLine(str(file), 3), SURE)) == ["The loader is made at train.py:3"]
     (said,) = details(BETTER, CodeLine(str(file), 1, by_library=True), SURE)
     assert said == "A library makes this loader, called at train.py:1; pass the arguments through it"
 
