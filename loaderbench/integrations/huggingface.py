@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from transformers import TrainerCallback
 
@@ -14,15 +14,22 @@ class LoaderBenchCallback(TrainerCallback):  # type: ignore[misc]
     """Records every `DataLoader` of a training, prints the verdict at its end and writes a run folder.
 
     `out` is the folder, by default one under `reports/`; `steps` is how many batches of each loader are recorded.
+    `Trainer` calls no callback after an exception: what was recorded is then written when the next training begins.
     """
+
+    _under_way: ClassVar[LoaderRecording | None] = None
 
     def __init__(self, out: str | Path | None = None, steps: int | None = None) -> None:
         self._recording = LoaderRecording(out, steps)
 
     def on_train_begin(self, *_: Any, **__: Any) -> None:
         """Start, before the first epoch begins."""
+        if LoaderBenchCallback._under_way is not None:
+            LoaderBenchCallback._under_way.finish()
+        LoaderBenchCallback._under_way = self._recording
         self._recording.start()
 
     def on_train_end(self, *_: Any, **__: Any) -> None:
         """Finish."""
+        LoaderBenchCallback._under_way = None
         self._recording.finish()

@@ -265,6 +265,43 @@ def test_a_callback_records_what_the_command_does(tmp_path: Path, package: str) 
     assert set(trial.stages or {}) >= {"sample", "collate"} or "read" in (trial.stages or {})
 
 
+TRAIN = "Trainer(Model(), arguments, train_dataset=Rows(480)).train()"
+AFTER_AN_EXCEPTION = HUGGING_FACE.replace(
+    f"    {TRAIN}",
+    """\
+    class Fails(Model):
+        steps = 0
+
+        def forward(self, inputs, labels):
+            self.steps += 1
+            if self.steps > 30:
+                raise RuntimeError("planted")
+            return super().forward(inputs, labels)
+
+    try:
+        Trainer(Fails(), arguments, train_dataset=Rows(480), callbacks=[Callback("failed")]).train()
+    except RuntimeError as error:
+        print(error)
+    Trainer(Model(), arguments, train_dataset=Rows(480), callbacks=[Callback("run")]).train()
+""",
+)
+
+
+def test_a_training_after_one_that_raised_has_a_run_of_its_own(tmp_path: Path) -> None:
+    pytest.importorskip("transformers", reason="transformers is not installed: uv sync --group frameworks")
+    assert TRAIN in HUGGING_FACE
+    own = "from loaderbench.integrations.huggingface import LoaderBenchCallback as Callback\n"
+    write(tmp_path, HEAD + own + AFTER_AN_EXCEPTION)
+    done = subprocess.run(
+        [sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "planted"), done.stderr
+    assert "its callback does nothing" not in done.stderr
+    failed, trained = (load(tmp_path / name).trials[0] for name in ("failed", "run"))
+    assert [one.epochs.begun for one in (failed, trained) if one.epochs] == [1, EPOCHS]
+    assert 0 < (failed.batches or 0) < 30 < (trained.batches or 0)
+
+
 WITH_A_CALLBACK = """\
 from loaderbench.script.in_process import LoaderRecording
 
