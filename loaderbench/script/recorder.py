@@ -25,11 +25,11 @@ from loaderbench.script.divided_steps import DividedSteps
 from loaderbench.script.hosts import Machines, exchange, find_machines
 from loaderbench.script.loader_profiler import LoaderProfiler
 from loaderbench.script.makers import Makers
+from loaderbench.script.missing import with_reason, without_wait
 from loaderbench.script.naming import Place, place_of
 from loaderbench.script.order import RecordOrder
 from loaderbench.script.recording import BEGUN, Recording, write_recordings
 from loaderbench.script.step_stages import StepStages
-from loaderbench.script.training_thread import without_wait
 from loaderbench.switch_interval import SWITCH_INTERVAL
 from loaderbench.tracing.clock import thread
 from loaderbench.tracing.loader import Begin
@@ -312,6 +312,7 @@ class ScriptRecorder:
         place, around_s = str(one.place), one.profiler.around_s
         script = Script(_command(), place if rank is None else f"rank {rank}: {place}", has_ended)
         measured, readings = one.profiler.measured(script)
+        measured = with_reason(measured, "step_stages", self._steps.why_not_divided)
         if self._steps.training_thread.is_another(one.steps.thread):
             measured = without_wait(measured)
         return Recording(

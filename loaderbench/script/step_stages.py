@@ -80,6 +80,13 @@ class StepStages:
         self._graphs = 0
         self._began_s = 0.0
 
+    @property
+    def why_not_divided(self) -> str:
+        """The reason for a loop none of whose steps has parts."""
+        if self._compiled:
+            return "torch compiled a model while a step was divided, and hooks may make it compile again"
+        return "no divided step called a module or an optimizer of torch"
+
     def begin(self) -> None:
         """Register the hooks that every step has, once."""
         if self._watches_optimizers and not self._of_all_steps:

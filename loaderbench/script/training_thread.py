@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import torch
 from torch.nn.modules.module import register_module_forward_pre_hook
 
-from loaderbench.records import Measured
 from loaderbench.tracing.clock import thread
-
-WHY_NO_WAIT = "a background thread takes the batches, and its wait is not that of the training"
 
 
 class TrainingThread:
@@ -43,11 +39,3 @@ class TrainingThread:
         if self._found is None and next(module.parameters(), None) is not None:
             self._found = thread()
             self.end()
-
-
-def without_wait(measured: Measured) -> Measured:
-    """The same with no data wait, which is then not known."""
-    trial = measured.trials[0]
-    missing = dict.fromkeys(("data_wait_share", "data_wait", "step"), WHY_NO_WAIT)
-    known = replace(trial, data_wait_share=None, data_wait=None, step=None, not_measured=trial.not_measured | missing)
-    return replace(measured, trials=(known,))

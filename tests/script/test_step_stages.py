@@ -300,3 +300,4 @@ def test_a_step_in_which_torch_compiles_does_not_count_and_is_the_last_divided(p
         model(inputs)
     assert hooked == [1, 2, 3, 4, 5]
     assert compiler.graphs == 2  # with hooks, and without
+    assert "compile" in profiler.steps.stages.why_not_divided

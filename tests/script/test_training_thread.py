@@ -9,7 +9,8 @@ import torch
 from saved_recordings import saved_at, trial_of
 
 from loaderbench.conclusion import conclude
-from loaderbench.script.training_thread import WHY_NO_WAIT, TrainingThread, without_wait
+from loaderbench.script.missing import WHY_NO_WAIT, with_reason, without_wait
+from loaderbench.script.training_thread import TrainingThread
 
 
 def in_a_thread(call: Callable[[], object]) -> None:
@@ -45,6 +46,15 @@ def test_it_is_looked_for_until_it_is_found_and_no_longer() -> None:
     other.look()
     other.end()
     assert len(hooks) == before
+
+
+def test_a_reason_is_replaced_where_something_is_missing() -> None:
+    (recording,) = saved_at([30])
+    measured = recording.measured
+    assert "step_stages" in trial_of(recording).not_measured
+    other = with_reason(measured, "step_stages", "another reason")
+    assert other.trials[0].not_measured["step_stages"] == "another reason"
+    assert with_reason(measured, "stages", "another reason") == measured
 
 
 def test_a_loop_whose_wait_is_not_known_has_no_cause_and_its_stages_stay() -> None:

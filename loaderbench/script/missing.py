@@ -1,0 +1,25 @@
+"""What the loop of a script could not show, with the reason that holds for a script."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from loaderbench.records import Measured
+
+WHY_NO_WAIT = "a background thread takes the batches, and its wait is not that of the training"
+
+
+def with_reason(measured: Measured, field: str, why: str) -> Measured:
+    """The same with another reason, if this is not known of the trial."""
+    trial = measured.trials[0]
+    if trial.status != "completed" or field not in trial.not_measured:
+        return measured
+    return replace(measured, trials=(replace(trial, not_measured=trial.not_measured | {field: why}),))
+
+
+def without_wait(measured: Measured) -> Measured:
+    """The same with no data wait, which is then not known."""
+    trial = measured.trials[0]
+    missing = dict.fromkeys(("data_wait_share", "data_wait", "step"), WHY_NO_WAIT)
+    known = replace(trial, data_wait_share=None, data_wait=None, step=None, not_measured=trial.not_measured | missing)
+    return replace(measured, trials=(known,))
