@@ -20,19 +20,19 @@ _waited = _Waited()
 class OtherWaits:
     """Of one loop, over its epochs. Called for every batch, before and after it is waited for."""
 
-    __slots__ = ("_asked_s", "_has_batch", "_seconds", "_waited_s", "_waited_steps_s")
+    __slots__ = ("_asked_s", "_has_batch", "_others_s", "_steps_s", "_waited_s")
 
     def __init__(self) -> None:
-        self._asked_s = self._waited_s = 0.0  # at the last batch
-        self._seconds = self._waited_steps_s = 0.0  # of all steps
+        self._asked_s = self._waited_s = 0.0  # when the last batch was asked for, and waited for until it came
+        self._steps_s = self._others_s = 0.0  # of all steps, and of the waits in them
         self._has_batch = False
 
     def asks(self) -> None:
         """The next batch is asked for, and the step with the last one is over."""
         now_s = _now_s()
         if self._has_batch:
-            self._seconds += now_s - self._asked_s
-            self._waited_steps_s += _waited.seconds - self._waited_s
+            self._steps_s += now_s - self._asked_s
+            self._others_s += _waited.seconds - self._waited_s
             self._has_batch = False
         self._asked_s = now_s
 
@@ -48,4 +48,4 @@ class OtherWaits:
     @property
     def share(self) -> float:
         """Of the time of all steps that ended, from one request for a batch to the next."""
-        return self._waited_steps_s / self._seconds if self._seconds else 0.0
+        return self._others_s / self._steps_s if self._steps_s else 0.0
