@@ -236,7 +236,7 @@ def build_loader(source: Any, arguments: Mapping[str, Any], *, seed: int) -> Bat
 
 
 def _no_larger_than_an_epoch(found: Batches) -> Batches:
-    """A dataset smaller than a batch fills none, unless a sampler goes on without an end."""
+    """The same with the size of its only batch, where an epoch of a user's own loader is smaller than a batch."""
     if not found.batch_size or not found.samples_per_epoch:
         return found
     return replace(found, batch_size=min(found.batch_size, found.samples_per_epoch))
