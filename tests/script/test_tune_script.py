@@ -81,7 +81,7 @@ def test_trials_have_the_script_s_own_samples_and_nothing_else_is_tuned(tuned: t
     folder, _ = tuned
     record = load(folder).record
     assert record.name == "train_loader"
-    assert record.dataset.description.startswith("Slow of ")
+    assert record.dataset.description == "Slow, 1,600 samples"
     assert {trial.status for trial in record.sweep} == {"completed"}
     assert {trial.config["num_workers"] for trial in record.sweep} >= {0, 1, 2}
     assert record.loader == {"batch_size": 8}
