@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 
+from loaderbench.diagnosis.thresholds import IDLE_CPUS, PART_OF_CPUS
 from loaderbench.loaders.torch_loader import PREFETCH
 from loaderbench.records import Config, Configuration, Interval, Recommendation, RunRecord
 from loaderbench.report import numbers
@@ -108,9 +109,15 @@ def tuned_by(run: RunRecord, present: Config, folder: Path) -> Tuned:
 
 
 def _missing_cpus(run: RunRecord) -> float | None:
-    """CPUs that other programs used; `None` where the verdict is not that these are missing."""
-    used = [trial.machine.others_cpus for trial in run.sweep if trial.machine]
-    return fmean(used) if used and run.verdict.limit == "neighbors" else None
+    """CPUs that other programs used; `None` where as many were left idle, or so few would not matter."""
+    found = [trial.machine for trial in run.sweep if trial.machine]
+    if not found:
+        return None
+    others, idle, own = (
+        fmean(getattr(one, name) for one in found) for name in ("others_cpus", "idle_cpus", "own_cpus")
+    )
+    enough = max(IDLE_CPUS, PART_OF_CPUS * own)
+    return others if others >= enough and idle < enough else None
 
 
 def _of_fixes(run: RunRecord) -> tuple[Config, Interval, int] | None:

@@ -82,15 +82,17 @@ def test_failures_are_named_where_nothing_could_be_compared(example: RunRecord) 
     assert tuned_by(run, {}, Path()).why_none == f"{NO_DECISION}; {len(failed)} trials failed: ValueError: planted"
 
 
-def test_cpus_that_other_programs_used_are_told_where_they_were_missing(example: RunRecord) -> None:
-    use = MachineUse(cpus=2, own_cpus=0.6, busy_cpus=1.9, throttled_share=0.0)
+@pytest.mark.parametrize(
+    ("own", "busy", "others"), [(0.6, 1.9, 1.3), (1.9, 2.0, None), (0.6, 1.6, None), (1.0, 1.05, None)]
+)
+def test_cpus_that_other_programs_used_are_told_where_trials_lacked_them(
+    example: RunRecord, own: float, busy: float, others: float | None
+) -> None:
+    use = MachineUse(cpus=2, own_cpus=own, busy_cpus=busy, throttled_share=0.0)
     sweep = tuple(replace(trial, machine=use) for trial in example.sweep)
-    run = replace(tied(example, 60), trials=sweep)
-    beside = replace(run, verdict=replace(run.verdict, limit="neighbors"))
-    found = tuned_by(beside, {}, Path())
-    assert (found.others_cpus, found.is_decided, found.holds_later) == (pytest.approx(1.3), True, False)
-    alone = tuned_by(replace(run, verdict=replace(run.verdict, limit="cpu")), {}, Path())
-    assert (alone.others_cpus, alone.holds_later) == (None, True)
+    found = tuned_by(replace(tied(example, 60), trials=sweep), {}, Path())
+    assert found.others_cpus == (None if others is None else pytest.approx(others))
+    assert (found.is_decided, found.holds_later) == (True, others is None)
 
 
 def test_without_workers_what_needs_them_is_left_out() -> None:
