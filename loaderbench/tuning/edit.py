@@ -18,8 +18,8 @@ POSITIONAL = ("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "n
 def diff_of_call(at: CodeLine, changes: Config) -> str | None:
     """A unified diff that sets `changes` as keywords of the call at this line; `None` where there is no such call.
 
-    A value that the script computes is replaced as well. `None` stands for leaving a keyword out. What a loader of
-    another name than `DataLoader` accepts is not known: only keywords that the call already has are set.
+    A value that the script computes is replaced as well. `None` adds no keyword. What a class other than `DataLoader`
+    accepts is unknown, so only keywords that the call already has are set.
     """
     if at.by_library:
         return None

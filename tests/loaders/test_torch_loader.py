@@ -46,7 +46,7 @@ def test_several_loaders_or_datasets_are_refused(kind: Any, part: Any) -> None:
 
 
 def test_a_loader_over_fewer_samples_than_a_batch_has_batches_of_those() -> None:
-    """An endless sampler goes on, and fills them."""
+    """With an endless sampler, batches are full."""
     assert build_loader(DataLoader(DATA, batch_size=64), {}, seed=0).batch_size == 6
     assert build_loader(DATA, {"batch_size": 64}, seed=0).batch_size == 64
     assert build_loader(DataLoader(DATA, batch_size=4), {}, seed=0).batch_size == 4

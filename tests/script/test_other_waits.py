@@ -1,4 +1,4 @@
-"""How long a loop waits for loaders that are not its own, by a clock that stands still meanwhile."""
+"""How long a loop waits for other loaders, by a fake clock."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Iterator
-from dataclasses import FrozenInstanceError, fields
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,14 +13,9 @@ import pytest
 from fakes import Notes, planned, suite, trial_of
 
 from loaderbench.errors import Terminated, UsageError
-from loaderbench.records import DatasetSummary, Measured
-from loaderbench.session import conditions, running
-from loaderbench.session.conditions import Conditions
-from loaderbench.session.first_suite import Folder
-from loaderbench.session.isolation import IsolationPlan
-from loaderbench.session.listener import Progress, Silent
-from loaderbench.session.resuming import Earlier
-from loaderbench.session.running import NOT_ENDED, SessionResult, run, run_suite
+from loaderbench.session import running
+from loaderbench.session.listener import Silent
+from loaderbench.session.running import NOT_ENDED, run_suite
 from loaderbench.session.signals import put_off_signals, restored_signals
 
 STEPS = [
@@ -283,124 +277,3 @@ def test_in_another_thread_signals_are_nobody_s_business() -> None:
     thread.start()
     thread.join()
     assert (came, signal.getsignal(signal.SIGTERM)) == ([0], before)
-
-
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What `run` asks `run_suite` for."""
-    found: list[Any] = []
-
-    def measured(*given: Any) -> Any:
-        found.append(given)
-        return SimpleNamespace(run="a run", folder=Path("there"), stopped_by=None)
-
-    monkeypatch.setattr(running, "run_suite", measured)
-    return found
-
-
-def file(tmp_path: Path, text: str = "measure: {rounds: 3}\n") -> Path:
-    (tmp_path / "s.yaml").write_text(text)
-    return tmp_path / "s.yaml"
-
-
-def test_arguments_of_run_override_the_suite(tmp_path: Path, asked: list[Any]) -> None:
-    (tmp_path / "photos").mkdir()
-    hears: Any = Notes()
-    given: dict[str, Any] = {"rounds": 5, "seconds": 0.5, "verify": False, "axes": {"num_workers": (1, 2)}}
-    assert run(file(tmp_path), data=tmp_path / "photos", out="o", listener=hears, **given) == "a run"
-    ((found, out, listener, resume),) = asked
-    measure = found.suite.measure
-    assert (measure.rounds, measure.seconds, measure.verify) == (5, 0.5, False)
-    assert found.suite.sweep == {"num_workers": [1, 2]}
-    assert found.suite.dataset.root == str((tmp_path / "photos").resolve())
-    assert (out, listener, resume) == (Path("o"), hears, None)
-
-
-def test_without_arguments_the_suite_is_taken_as_it_is(tmp_path: Path, asked: list[Any]) -> None:
-    run(str(file(tmp_path)))
-    ((found, out, listener, resume),) = asked
-    assert (found.suite.measure.rounds, list(found.overrides), out, listener, resume) == (3, [], None, None, None)
-
-
-def test_a_run_that_goes_on_takes_the_flags_of_the_earlier_call(
-    tmp_path: Path, asked: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(running, "overrides_of", lambda folder: [] if folder is None else [
-        running.Override(("measure", "seed"), 9, "--seed 9")
-    ])  # fmt: skip
-    run(file(tmp_path), resume="left")
-    ((found, out, _, resume),) = asked
-    assert (found.suite.measure.seed, out, resume) == (9, None, Path("left"))
-    with pytest.raises(UsageError, match="out"):
-        run(file(tmp_path), resume="left", out="o")
-
-
-def test_a_target_takes_no_folder(tmp_path: Path, asked: list[Any]) -> None:
-    with pytest.raises(UsageError, match="data"):
-        run(file(tmp_path, 'dataset: {kind: target, target: "a:b"}\n'), data=tmp_path)
-    assert asked == []
-
-
-def test_a_run_that_a_signal_ended_is_an_interrupt_that_says_where_it_lies(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    result = SimpleNamespace(run=None, folder=Path("there"), stopped_by=2)
-    monkeypatch.setattr(running, "run_suite", lambda *_: result)
-    with pytest.raises(KeyboardInterrupt, match="there"):
-        run(file(tmp_path))
-
-
-@pytest.mark.parametrize("record", [Conditions, IsolationPlan, Progress, Earlier, SessionResult, Folder])
-def test_what_a_session_passes_on_never_changes(record: Any) -> None:
-    made = object.__new__(record)
-    with pytest.raises(FrozenInstanceError):
-        setattr(made, fields(record)[0].name, None)
-
-
-def made(gpus: tuple[Any, ...] = (), left_out: int = 0) -> Conditions:
-    environment: Any = SimpleNamespace(gpus=gpus)
-    summary = DatasetSummary("x", bad_files=left_out, bad_images=("a.jpg: cut",) * left_out)
-    known: Any = SimpleNamespace(
-        suite=suite(name="mine"),
-        file=Path("s.yaml"),
-        folder=Path(),
-        overrides=[SimpleNamespace(path=("measure", "seed"), value=7), SimpleNamespace(path=("sweep", "x"), value=[1])],
-    )
-    inputs: Any = SimpleNamespace(summary=summary)
-    plan: Any = SimpleNamespace(summary=lambda: "plan")
-    return Conditions(known, environment, inputs, plan, "model", 3.5, "then")
-
-
-def test_the_conditions_of_a_run_are_part_of_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conditions, "utc_now", lambda: "now")
-    trial = trial_of(planned("r1-c00"))
-    found: Measured = made().measured([trial], None, {"isolation": "why"}, None)
-    assert (found.name, found.consumer, found.started_at, found.finished_at) == ("mine", "model", "then", "now")
-    assert (found.complete, found.notes, found.trials) == (True, (), (trial,))
-    assert (found.left_out, found.cpu_percent_before, found.suite_file) == ({"isolation": "why"}, 3.5, "s.yaml")
-    assert found.overrides == {"measure.seed": 7, "sweep.x": [1]}
-
-
-def test_a_run_that_is_not_complete_says_why_first() -> None:
-    found = made(left_out=1).measured([], None, {}, "a budget")
-    assert (found.complete, found.notes[0]) == (False, "a budget")
-    assert "skipped 1 file" in found.notes[1]
-
-
-def test_trials_have_an_accelerator_where_the_machine_has_one() -> None:
-    assert made(gpus=("GPU",)).accelerator is True
-    assert made().accelerator is False
-
-
-@pytest.mark.parametrize(("values", "found"), [("auto", "auto"), ([0, 2], [0, 2]), (range(2), [0, 1])])
-def test_a_program_asks_for_an_axis_as_a_suite_does(values: Any, found: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
-
-    def loads(_: Path, overrides: Any) -> Any:
-        asked.extend(overrides)
-        raise UsageError("enough")
-
-    monkeypatch.setattr(running, "load_suite", loads)
-    with pytest.raises(UsageError, match="enough"):
-        run("s.yaml", axes={"num_workers": values})
-    assert [one.value for one in asked] == [found]
