@@ -19,9 +19,10 @@ REMEDY = CauseRemedy(
 import torch.distributed as dist
 from torch.utils.data import DataLoader
 
-samples, ranks = dataset.samples, dist.get_world_size()
-random.Random(0).shuffle(samples)  # in the same order in all ranks
-dataset.samples = samples[dist.get_rank() : len(samples) // ranks * ranks : ranks]  # as many in each
+random.Random(0).shuffle(dataset.samples)  # in the same order in all ranks
+ranks = dist.get_world_size()
+end = len(dataset.samples) // ranks * ranks  # as many samples in each rank
+dataset.samples = dataset.samples[dist.get_rank() : end : ranks]  # keep no other reference, such as ImageFolder.imgs
 loader = DataLoader(dataset, batch_size=batch_size, shuffle=True)  # without a DistributedSampler
 """,
     caveat="Each rank loads the same samples in every epoch",
