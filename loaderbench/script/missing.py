@@ -20,6 +20,8 @@ def with_reason(measured: Measured, field: str, why: str) -> Measured:
 def without_wait(measured: Measured) -> Measured:
     """The same with no data wait, which is then not known."""
     trial = measured.trials[0]
+    if trial.status != "completed":
+        return measured
     missing = dict.fromkeys(("data_wait_share", "data_wait", "step"), WHY_NO_WAIT)
     known = replace(trial, data_wait_share=None, data_wait=None, step=None, not_measured=trial.not_measured | missing)
     return replace(measured, trials=(known,))

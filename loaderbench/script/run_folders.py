@@ -21,13 +21,13 @@ from loaderbench.store import PAGE_FILE, Store, new_run_folder, note_without_par
 class RecordedLoader:
     """A loader of the script: where the script iterates over it, and its run.
 
-    `others_share` is the share of its steps that waited for batches of other loaders.
+    `note` says how much of its steps waits for batches of other loaders; it is empty if that is little.
     """
 
     place: str
     run: Run
     folder: Path
-    others_share: float = 0.0
+    note: str = ""
 
     @property
     def page(self) -> Path:
@@ -102,7 +102,8 @@ def _of_jobs(recordings: Sequence[Recording]) -> Iterator[Recording]:
 
 
 def _write(recording: Recording, folder: Path) -> RecordedLoader:
-    notes = (*recording.measured.notes, *_note_on_others(recording), *note_without_parquet())
+    note = _note_on_others(recording)
+    notes = (*recording.measured.notes, *filter(None, [note]), *note_without_parquet())
     run = Run(conclude(replace(recording.measured, notes=notes)), recording.readings, folder)
     store = Store(folder)
     try:
@@ -112,12 +113,12 @@ def _write(recording: Recording, folder: Path) -> RecordedLoader:
         store.write_page(run.to_html())
     finally:
         store.close()
-    return RecordedLoader(recording.place, run, folder, recording.others_share)
+    return RecordedLoader(recording.place, run, folder, note)
 
 
-def _note_on_others(recording: Recording) -> Iterator[str]:
-    if recording.others_share >= NOTICED:
-        yield f"steps of this loop wait for other loaders of the script {recording.others_share:.0%} of their time"
+def _note_on_others(recording: Recording) -> str:
+    share = recording.others_share
+    return f"its steps wait for other loaders {share:.0%} of their time" if share >= NOTICED else ""
 
 
 def _slug(recording: Recording) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from loaderbench.diagnosis.thresholds import NOTICED
 from loaderbench.report.terminal import print_summary
 from loaderbench.script.run_folders import RecordedLoader
 
@@ -40,7 +39,6 @@ def print_loaders(
         return
     print_summary(main.run.document, console, report_path=str(main.page))
     for other in others:
-        waits = f"; its steps wait for other loaders {other.others_share:.0%} of their time"
-        found = other.run.verdict.headline + (waits if other.others_share >= NOTICED else "")
-        said = f"Loader: {other.place}: {found}; {other.page}"
+        parts = filter(None, (other.run.verdict.headline, other.note, str(other.page)))
+        said = f"Loader: {other.place}: {'; '.join(parts)}"
         console.print(said, highlight=False, markup=False, soft_wrap=True)

@@ -58,9 +58,7 @@ def test_the_loader_that_the_script_waits_for_comes_first(others: float, first: 
     assert found[0].place == first
     by_place = {one.place: one for one in found}
     said = [note for note in by_place["fast"].run.record.notes if "wait for other loaders" in note]
-    assert said == (
-        ["steps of this loop wait for other loaders of the script 70% of their time"] if others > 0.5 else []
-    )
+    assert said == (["its steps wait for other loaders 70% of their time"] if others > 0.5 else [])
 
 
 def test_a_loop_that_waits_for_its_own_loader_stays_first(tmp_path: Path) -> None:
