@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean
 
-from loaderbench.diagnosis.thresholds import IDLE_CPUS, PART_OF_CPUS
+from loaderbench.diagnosis.gathering import gather
+from loaderbench.diagnosis.limits import disturbed
 from loaderbench.loaders.torch_loader import PREFETCH
 from loaderbench.records import Config, Configuration, Interval, Recommendation, RunRecord
 from loaderbench.report import numbers
@@ -109,15 +109,9 @@ def tuned_by(run: RunRecord, present: Config, folder: Path) -> Tuned:
 
 
 def _missing_cpus(run: RunRecord) -> float | None:
-    """CPUs that other programs used; `None` where as many were left idle, or so few would not matter."""
-    found = [trial.machine for trial in run.sweep if trial.machine]
-    if not found:
-        return None
-    others, idle, own = (
-        fmean(getattr(one, name) for one in found) for name in ("others_cpus", "idle_cpus", "own_cpus")
-    )
-    enough = max(IDLE_CPUS, PART_OF_CPUS * own)
-    return others if others >= enough and idle < enough else None
+    """CPUs that other programs used while the present arguments were measured; `None` if these lacked none."""
+    facts = gather([trial for trial in run.sweep if trial.config == run.plan.baseline], run.environment)
+    return facts.others_cpus if facts is not None and disturbed(facts) else None
 
 
 def _of_fixes(run: RunRecord) -> tuple[Config, Interval, int] | None:
