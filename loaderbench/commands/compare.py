@@ -35,7 +35,7 @@ def compare(
 
     check_outputs(json_file, md_file, junit)
     then, now = load_concluded(before).record, load_concluded(after).record
-    comparison, gates = Gates(fail_if, warn_if, then).judge(now)
+    comparison, gates = Gates(fail_if, warn_if, then, now.consumer).judge(now)
     assert comparison is not None
     text = comparison_markdown(comparison, gates)
     if json_file is not None:

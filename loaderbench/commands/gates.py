@@ -37,12 +37,19 @@ def parse_gates(fail_if: Sequence[str] | None, warn_if: Sequence[str] | None) ->
 class Gates:
     """The gates of one call, and the earlier run that they look back to.
 
-    Raises `UsageError` for a wrong expression, and where a gate asks for a change and there is no earlier run.
+    Raises `UsageError` for a wrong expression, where a gate asks for a change and there is no earlier run, and where
+    one asks for data wait and the `consumer` of either run takes no time.
     """
 
-    def __init__(self, fail_if: Sequence[str] | None, warn_if: Sequence[str] | None, before: RunRecord | None) -> None:
+    def __init__(
+        self, fail_if: Sequence[str] | None, warn_if: Sequence[str] | None, before: RunRecord | None, consumer: str
+    ) -> None:
+        from loaderbench.statistics.gates import check_waits
+
         self._before = before
         self._gates = parse_gates(fail_if, warn_if)
+        for kind in (consumer, *([before.consumer] if before is not None else [])):
+            check_waits(self._gates, kind)
         for gate in self._gates:
             if gate.kind == "change" and before is None:
                 flag = "--warn-if" if gate.warns_only else "--fail-if"

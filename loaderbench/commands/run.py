@@ -73,7 +73,8 @@ def run(
         raise UsageError("--resume cannot be combined with --out: a resumed run stays in its folder")
     loaded = load_with_flags(suite, data=data, axes=axes or [], measure=measure, earlier=overrides_of(resume))
     check_outputs(json_file, md_file, junit, perfetto, speedscope)
-    asked = Gates(fail_if, warn_if, load_concluded(baseline).record if baseline else None)
+    reference = load_concluded(baseline).record if baseline else None
+    asked = Gates(fail_if, warn_if, reference, loaded.suite.consumer.kind)
     with make_listener(ProgressKind.none if quiet else progress, verbose=verbose) as listener:
         result = run_suite(loaded, out, listener, resume, undecided=asked.undecided if baseline else None)
     comparison, gates = asked.judge(result.run.record, more_rounds=True)

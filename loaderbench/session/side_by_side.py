@@ -27,7 +27,7 @@ from loaderbench.session.signals import put_off_signals, restored_signals
 from loaderbench.session.time_slicing import SlicedRounds
 from loaderbench.session.versions import Found
 from loaderbench.statistics.comparison import DATA_WAIT
-from loaderbench.statistics.gates import fails
+from loaderbench.statistics.gates import check_waits, fails
 from loaderbench.statistics.sequential import FIRST_LOOK, planned_looks
 from loaderbench.statistics.sides import comparison_of, is_decided, pairs_of
 from loaderbench.store import Store, new_run_folder
@@ -130,13 +130,7 @@ def _both(versions: tuple[Found, Found], make: Callable[[Found], Made]) -> dict[
 
 
 def _checked(loaded: LoadedSuite, gates: Sequence[Gate]) -> LoadedSuite:
-    """The suite. Raises `UsageError` for a gate on data wait where nothing would wait: it could not be decided."""
-    kind: str = loaded.suite.consumer.kind
-    for gate in gates:
-        if gate.metric == DATA_WAIT.name and not consumer_kind(kind).consumes:
-            flag = "--warn-if" if gate.warns_only else "--fail-if"
-            do = "set consumer.kind to auto, or use a gate on samples_per_s"
-            raise UsageError(f"{flag} {gate.text}: data wait needs a consumer, and consumer.kind is {kind}; {do}")
+    check_waits(gates, loaded.suite.consumer.kind)
     return loaded
 
 

@@ -8,10 +8,12 @@ interval includes its limit, so noise alone fails nothing.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from math import copysign, isclose, log
 
+from loaderbench.consumers import consumer_kind
 from loaderbench.errors import UsageError
 from loaderbench.records import (
     Comparison,
@@ -72,6 +74,15 @@ def _known(metric: str, text: str, flag: str) -> str:
     near = get_close_matches(metric, METRICS, n=1)
     hint = f"did you mean {near[0]}?" if near else f"expected {' or '.join(METRICS)}"
     raise UsageError(f"{flag} {text}: unknown metric {metric}; {hint}")
+
+
+def check_waits(gates: Sequence[Gate], consumer: str) -> None:
+    """Raise `UsageError` for a gate on data wait where no consumer waits: the share would be that of an empty loop."""
+    for gate in gates:
+        if gate.metric == "data_wait_share" and not consumer_kind(consumer).consumes:
+            flag = "--warn-if" if gate.warns_only else "--fail-if"
+            do = "set consumer.kind to auto, or use a gate on samples_per_s"
+            raise UsageError(f"{flag} {gate.text}: data wait needs a consumer, and consumer.kind is {consumer}; {do}")
 
 
 def judge_gate(gate: Gate, run: RunRecord, comparison: Comparison | None) -> GateResult:

@@ -96,6 +96,17 @@ def test_a_wrong_gate_is_one_line_before_anything_is_measured(
     assert not (tmp_path / "reports").exists()
 
 
+def test_a_gate_on_data_wait_needs_a_consumer(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text("dataset: {root: data}\nsweep: {batch_size: [4]}\nconsumer: {kind: none}\n")
+    places = saved(tmp_path / "a", 1.0), saved(tmp_path / "b", 1.0, {"consumer": "none"})
+    level, change = ("--fail-if", "data_wait_share>20%"), ("--warn-if", "data_wait_share:+3pp")
+    for arguments in (("run", "s.yaml", *level), ("compare", *places, *change), ("compare", *places[::-1], *change)):
+        result = cli(*arguments)
+        assert result.returncode == 2
+        assert "data wait needs a consumer, and consumer.kind is none" in result.stderr
+        assert len(result.stderr.splitlines()) == 1
+
+
 def test_init_writes_a_suite_that_fits_the_folder_and_can_be_run(cli: Cli, tmp_path: Path, photos: Path) -> None:
     result = cli("init", photos)
     assert result.returncode == 0, result.stderr
