@@ -37,8 +37,8 @@ def parse_gates(fail_if: Sequence[str] | None, warn_if: Sequence[str] | None) ->
 class Gates:
     """The gates of one call, and the earlier run that they look back to.
 
-    Raises `UsageError` for a wrong expression, where a gate asks for a change and there is no earlier run, and where
-    one asks for data wait and the `consumer` of either run takes no time.
+    Raises `UsageError` for a wrong expression, and for a change without an earlier run. A gate on data wait needs a
+    `consumer` that takes time, in both runs.
     """
 
     def __init__(

@@ -18,6 +18,7 @@ from loaderbench.diagnosis.headline import NEIGHBORS, limit_of_work, threads_com
 from loaderbench.diagnosis.limits import (
     blocked_by_itself,
     busiest,
+    code_around,
     cpus_of_workers,
     grows_with_bytes,
     idle_in_wait,
@@ -177,10 +178,12 @@ def main_process_works_alone(facts: Facts) -> Cause | None:
     if not main_process_is_late(facts):
         return None
     share = own_part_of_main(facts)
-    why = _why("Main process", f"{in_percent(share)} of the data wait is its own work, outside samples")
-    limit = limit_of_one_thread(facts)
+    place, limit = code_around(facts), limit_of_one_thread(facts)
+    mostly = f"mostly in {place}" if place else "outside samples"
+    why = _why("Main process", f"{in_percent(share)} of the data wait is its own work, {mostly}")
+    alone = f"{_ONE_THREAD}, mostly in {place}" if place else _ONE_THREAD
     full = f"{_HELD_IN_TRANSIT[limit]}{where('main_process', facts)}"
-    return _cause("main_process", limit, why, _ONE_THREAD if limit == "lock" else full)
+    return _cause("main_process", limit, why, alone if limit == "lock" else full)
 
 
 def batches_are_long_on_the_way(facts: Facts) -> Cause | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from loaderbench.diagnosis.thresholds import SHORT_BATCH_S, SPARE_CPUS
-from loaderbench.records import CopyBandwidth, WaitParts, WorkerStates
+from loaderbench.records import CodeAround, CopyBandwidth, WaitParts, WorkerStates
 
 Seconds = dict[str, float]
 MOST_IDLE = 0.9  # of the rest too little would be left to divide by
@@ -53,6 +53,7 @@ class Facts:
     next_s: float | None = None
     next_cpu_s: float | None = None
     sampler_s: float = 0.0
+    around: CodeAround | None = None
     bytes_per_sample: float | None = None
     bytes_share: float | None = None
     bytes_per_wait: float | None = None

@@ -46,6 +46,7 @@ def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
         next_s=_mean(done, "taking.wall_s"),
         next_cpu_s=_mean(done, "taking.cpu_s"),
         sampler_s=_mean(done, "taking.sampler_s") or 0.0,
+        around=_typical(done, "taking.around"),
         bytes_per_sample=_mean(done, "reads.bytes_per_sample"),
         bytes_share=_mean_of((_mean(done, "reads.bytes_share"), _mean(done, "kernel_looks.bytes_share"))),
         bytes_per_wait=_mean(done, "kernel_looks.bytes_per_wait"),

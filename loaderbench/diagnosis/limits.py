@@ -281,6 +281,15 @@ def own_part_of_main(facts: Facts) -> float:
     return 1 - _stages_of_next(facts)
 
 
+def code_around(facts: Facts) -> str:
+    """The place of the code around the loader if most of the main process's own part of the wait is spent there."""
+    if facts.around is None:
+        return ""
+    parts = facts.parts if facts.workers else None
+    own_s = parts.main_process_s + parts.not_begun_s if parts else (facts.next_s or 0.0) * own_part_of_main(facts)
+    return facts.around.place if facts.around.wall_s >= MOST * own_s else ""
+
+
 def _stages_of_next(facts: Facts) -> float:
     """The share of `next()` that the stages of samples and batches explain."""
     return min(1.0, sum(facts.wall_s.values()) * (facts.batch_samples or 0.0) / (facts.next_s or 1.0))

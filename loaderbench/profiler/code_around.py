@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from loaderbench.profiler.user_stages import AROUND
-from loaderbench.records import LoaderInside, LoopTimes, Spread, StageCost, Taking, WaitParts
+from loaderbench.records import CodeAround, LoaderInside, LoopTimes, Spread, StageCost, Taking, WaitParts
 
 
-def with_code_around(times: LoopTimes, inside: LoaderInside, *, workers: bool) -> tuple[LoopTimes, LoaderInside]:
-    """Move its time from the steps to the waits, as if the outermost iterator were the loader.
+def with_code_around(
+    times: LoopTimes, inside: LoaderInside, place: str, *, workers: bool
+) -> tuple[LoopTimes, LoaderInside]:
+    """Move its time from the steps to the waits, as if the outermost iterator, which is at `place`, were the loader.
 
     Only its mean per batch is known, so spreads are shifted by that.
     """
@@ -28,12 +30,12 @@ def with_code_around(times: LoopTimes, inside: LoaderInside, *, workers: bool) -
     )
     return times, replace(
         inside,
-        taking=_taking(inside.taking, cost, workers=workers),
+        taking=_taking(inside.taking, cost, place, workers=workers),
         wait_parts=_parts(inside.wait_parts, around_s, times.batches or 0) if workers else inside.wait_parts,
     )
 
 
-def _taking(taking: Taking | None, cost: StageCost, *, workers: bool) -> Taking | None:
+def _taking(taking: Taking | None, cost: StageCost, place: str, *, workers: bool) -> Taking | None:
     if taking is None:
         return None
     wall_s = cost.wall_s or 0.0
@@ -41,6 +43,7 @@ def _taking(taking: Taking | None, cost: StageCost, *, workers: bool) -> Taking 
         wall_s=taking.wall_s + wall_s,
         cpu_s=taking.cpu_s + (cost.cpu_s or 0.0),
         sampler_s=taking.sampler_s + (wall_s if workers else 0.0),
+        around=CodeAround(place=place, wall_s=wall_s),
     )
 
 

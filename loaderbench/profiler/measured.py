@@ -84,7 +84,7 @@ def _notes(recorder: LoopRecorder, observer: Observer, warmup: int) -> Iterator[
     around = stages_of_loop(recorder, observer).get(AROUND) if log.batches else None
     if around is not None and around.wall_s:
         cost = f"{1000 * around.wall_s:.3g} ms per batch"
-        yield f"data wait: with {cost} of code around the loader ({observer.code_around})"
+        yield f"data wait: includes {cost} of code around the loader: {observer.code_around}"
     if log is not recorder.log and log.batches:
         yield f"the loop ended within its warm-up of {warmup} batches; all but the first of each epoch are counted"
     if observer.passed:

@@ -63,7 +63,8 @@ def make_trial(
         return with_reasons(replace(trial, failure=failure), "nothing was measured")
     workers = observer.known.workers > 0
     times = _loop_times(recorder, observer, measures_cost=measures_cost)
-    times, inside = with_code_around(times, _inside(observer, measures_cost=measures_cost), workers=workers)
+    inside = _inside(observer, measures_cost=measures_cost)
+    times, inside = with_code_around(times, inside, observer.code_around, workers=workers)
     use = _resource_use(recorder, observer, environment)
     return completed_trial(trial, times, use, inside, default="not measured in a profile")
 

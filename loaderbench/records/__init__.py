@@ -52,6 +52,7 @@ from loaderbench.records.environment import (
 )
 from loaderbench.records.format_copy import FormatCopy as FormatCopy
 from loaderbench.records.inside import (
+    CodeAround as CodeAround,
     CodeLooks as CodeLooks,
     CountedStack as CountedStack,
     Epochs as Epochs,

@@ -116,6 +116,17 @@ class WaitParts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CodeAround:
+    """Code around a loader, such as a generator that converts its batches, in seconds per batch.
+
+    `place` is its outermost function, with file and line: `prepared (train.py:8)`.
+    """
+
+    place: str
+    wall_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Taking:
     """What the main process did inside `next()`, in seconds per batch. `sampler_s` of it went to the sampler.
 
@@ -125,6 +136,7 @@ class Taking:
     wall_s: float
     cpu_s: float
     sampler_s: float
+    around: CodeAround | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ How to confirm: profile again; CPU use of the main process falls.
 
 from __future__ import annotations
 
+from loaderbench.diagnosis.limits import code_around
 from loaderbench.remedies.by_cause import CauseRemedy
 from loaderbench.remedies.findings import Diagnosis
 
@@ -16,6 +17,9 @@ _TITLE = "Move work from the main process into the workers"
 
 
 def _title(found: Diagnosis) -> str:
+    if place := code_around(found.facts):
+        into = "collate_fn" if found.facts.workers else "collate_fn, and load in worker processes"
+        return f"Move the code of {place} into {into}"
     return _TITLE if found.facts.workers else "Load in DataLoader worker processes, not in the main process"
 
 

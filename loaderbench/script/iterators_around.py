@@ -40,7 +40,7 @@ class IteratorsAround:
         code = self._code
         if code is None:
             return ""
-        return f"{code.co_name} in {shown_path(code.co_filename, '')}:{code.co_firstlineno}"
+        return f"{code.co_name} ({shown_path(code.co_filename, '')}:{code.co_firstlineno})"
 
     def begin(self, asks: FrameType) -> None:
         """Start a step, whose batch this frame asked for. Nothing is timed if the script has set a profile function."""

@@ -13,6 +13,7 @@ from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.isolation import find_ceiling
 from loaderbench.diagnosis.limits import (
     busiest,
+    code_around,
     cpus_left,
     limit_of_one_thread,
     most_blocked,
@@ -22,7 +23,7 @@ from loaderbench.diagnosis.limits import (
 )
 from loaderbench.diagnosis.operational import bounds_in_words, operational_bounds
 from loaderbench.diagnosis.subject import Subject
-from loaderbench.records import Config, Interval, Isolation, IsolationRun
+from loaderbench.records import CodeAround, Config, Interval, Isolation, IsolationRun
 
 ALONE = Facts(workers=0, cpus=2, next_s=1.0, wall_s={"decode": 0.01, "read": 0.005}, batch_samples=20)
 
@@ -39,6 +40,15 @@ def test_beside_processes_that_load_the_main_one_has_for_itself_what_it_computes
     assert own_part_of_main(foreign) == 0.5
     assert own_part_of_main(replace(foreign, processes=0)) == 0.0
     assert own_part_of_main(replace(foreign, next_cpu_s=None)) == 0.0
+
+
+def test_code_around_the_loader_is_named_from_half_of_what_the_main_process_adds_on() -> None:
+    in_workers = replace(ALONE, workers=2, parts=parts(main_process_s=0.6, not_begun_s=0.2, transport_s=0.2))
+    for facts, half_s in ((ALONE, 0.35), (in_workers, 0.02)):
+        for wall_s, place in ((0.99 * half_s, ""), (1.01 * half_s, "prepared (train.py:8)")):
+            around = CodeAround(place="prepared (train.py:8)", wall_s=wall_s)
+            assert code_around(replace(facts, around=around)) == place
+        assert not code_around(facts)
 
 
 def test_with_workers_the_main_process_has_its_own_parts_of_the_wait() -> None:

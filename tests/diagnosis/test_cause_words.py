@@ -22,6 +22,9 @@ from test_thresholds import (
 from loaderbench.diagnosis.cause import find_cause
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.wording import cpus_in_use, in_kernel, in_seconds
+from loaderbench.records import CodeAround
+
+AROUND = CodeAround(place="prepared (train.py:8)", wall_s=0.045)
 
 
 def why(facts: Facts) -> str:
@@ -45,7 +48,8 @@ def headline(facts: Facts) -> str:
         (masked(0.5, 0.5), ("the workers", "1 of 2 CPUs", "50%")),
         (replace(masked(0.5, 0.5), workers=0, wait_share=1.0), ("this process", "1 of 2 CPUs", "50%")),
         (crowd(0.7, 6.0), ("6.0 runnable", "2 CPUs", "70%")),
-        (replace(DECODING, workers=2, parts=parts(main_process_s=0.9, making_s=0.1)), ("90%",)),
+        (sampler(), ("90% of the data wait is its own work, outside samples",)),
+        (sampler(around=AROUND), ("90% of the data wait is its own work, mostly in prepared (train.py:8)",)),
         (replace(DECODING, parts=parts(transport_s=0.9, making_s=0.1)), ("90%",)),
         (transported(main=states(0.2, pinning_share=0.97)), ("97% of the time",)),
         (taking_turns(0.05, 0.95), ("1.00 CPUs",)),
@@ -133,6 +137,8 @@ def test_without_workers_a_cpu_limit_is_told_from_small_batches_and_from_workers
         (alone_and_blocked_on(device=0.95, running=0.05), "storage latency; the main process waits in read"),
         (alone_and_blocked_on(lock=0.1, storage=0.9), "storage latency; the main process waits in read"),
         (sampler(), "the main process works in one thread"),
+        (sampler(around=AROUND), "the main process works in one thread, mostly in prepared (train.py:8)"),
+        (sampler(around=replace(AROUND, wall_s=0.022)), "the main process works in one thread"),
         (sampler(own_cpus=1.9, sampler_s=0.1, next_cpu_s=0.1), "CPUs saturated; the main process is the bottleneck"),
         (replace(DECODING, cpu_s={"decode": 9e-3}, loads=PAGES), "page-fault overhead in decode"),
         (replace(DECODING, cpu_s={"collate": 9e-3}, loads=PAGES), "page-fault overhead in worker-to-main IPC"),

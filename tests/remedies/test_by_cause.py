@@ -9,7 +9,7 @@ import pytest
 from sweeps import answers, findings
 
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.records import Candidate, Recommendation, Verdict, WorkerStates
+from loaderbench.records import Candidate, CodeAround, Recommendation, Verdict, WaitParts, WorkerStates
 from loaderbench.remedies import (
     REMEDIES,
     Diagnosis,
@@ -51,6 +51,13 @@ FOLDER = {
 TRANSFORMS = replace(FACTS, cpu_s={"decode": 2e-3, "transform": 2e-3}, wall_s={"decode": 2e-3, "transform": 2e-3})
 FITS = replace(FACTS, bytes_per_sample=1e5)
 NARROW = replace(FACTS, loads=WorkerStates(on_cpu_share=0.9, run_queue_share=0.5, blocked_share=0.0, allowed_cpus=1))
+
+CONVERTED = replace(
+    FACTS,
+    next_s=0.2,
+    parts=WaitParts(batches=9, not_begun_s=0.0, making_s=0.0, order_s=0.0, transport_s=0.0, main_process_s=0.05),
+    around=CodeAround(place="prepared (train.py:8)", wall_s=0.05),
+)
 
 IN_THREADS = replace(
     FACTS, loads=WorkerStates(on_cpu_share=0.5, run_queue_share=0.0, blocked_share=0.5, are_threads=True)
@@ -232,6 +239,12 @@ def test_no_two_candidates_of_one_cause_contradict_each_other(remedy: str) -> No
             "move_into_workers",
             replace(FACTS, workers=0),
             "Load in DataLoader worker processes, not in the main process",
+        ),
+        ("move_into_workers", CONVERTED, "Move the code of prepared (train.py:8) into collate_fn"),
+        (
+            "move_into_workers",
+            replace(CONVERTED, workers=0),
+            "Move the code of prepared (train.py:8) into collate_fn, and load in worker processes",
         ),
     ],
 )

@@ -91,7 +91,10 @@ def test_what_an_iterator_takes_is_waiting_and_no_step(loop: Loop, around: Any) 
     assert whole_s == pytest.approx(trial.steady_s, rel=0.02)
     assert trial.step_stages is None
     (note,) = note_of(loop)
-    assert "test_iterators_around.py:" in note
+    assert trial.taking is not None
+    assert trial.taking.around is not None
+    assert "(test_iterators_around.py:" in trial.taking.around.place
+    assert note.endswith(f"code around the loader: {trial.taking.around.place}")
     assert sys.getprofile() is None
 
 
