@@ -63,8 +63,10 @@ def _of_sweep(run: RunRecord) -> tuple[str, str | None]:
         return f"none of {ran} measured", None if run.complete else f"{len(run.sweep):,} of {planned} ran."
     if run.complete:
         return ran if done == len(run.sweep) else f"{done} of {ran} measured", None
-    hint = f"Configs without a trial read \u201cnot run\u201d.{_how_to_go_on(run)}"
-    return f"{done} of {planned} measured", hint
+    if len(run.sweep) >= run.plan.trials:
+        return f"{done} of {planned} measured; stopped after the sweep", _how_to_go_on(run) or None
+    hint = "Configs without a trial read \u201cnot run\u201d."
+    return f"{done} of {planned} measured", " ".join(filter(None, (hint, _how_to_go_on(run))))
 
 
 def _how_to_go_on(run: RunRecord) -> str:
@@ -72,7 +74,7 @@ def _how_to_go_on(run: RunRecord) -> str:
     if not run.suite_file or measures_script(run):
         return ""
     file = words.plain(shlex.quote(run.suite_file), words.LABEL_LIMIT)
-    return f" Resume: loaderbench run {file} --resume FOLDER_OF_THIS_REPORT"
+    return f"Resume: loaderbench run {file} --resume FOLDER_OF_THIS_REPORT"
 
 
 def facts(view: View) -> tuple[Fact, ...]:

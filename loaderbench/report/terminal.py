@@ -23,7 +23,7 @@ _MOST_FIXES = 3
 _WIDTH = 100  # columns of a usual terminal
 _MOST_LINES = 3  # of doubts, failures and reasons
 _FIXES = {
-    "measured": "Fixes, each measured in pairs against its reference",
+    "measured": "Fixes, measured",
     "predicted": "Fixes, predicted (not run)",
     "heuristic": "Fixes, not measured (gain unknown)",
 }

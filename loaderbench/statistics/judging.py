@@ -1,9 +1,9 @@
 """What a tried remedy gained, by interleaved pairs of trials, each pair of one round.
 
-Several remedies are tried in one run, and each could look like a gain by chance. Each is therefore judged by a 99%
-interval, and five together keep to 5%. Source: Bonferroni's inequality; Dunn 1961, "Multiple Comparisons Among Means",
-JASA 56. The printed interval is 95%, as everywhere. `benchmarks/false_alarms.py` measures how often a judgment is
-wrong, and how often it misses a gain.
+Several remedies are tried at a time, and each could look like a gain by chance. Each is therefore judged by a 99%
+interval, so with six, at most 6% of steps accept one by chance. Source: Bonferroni's inequality; Dunn 1961, "Multiple
+Comparisons Among Means", JASA 56. The printed interval is 95%, as everywhere. `benchmarks/false_alarms.py` measures
+how often a judgment is wrong, and how often it misses a gain.
 """
 
 from __future__ import annotations

@@ -223,6 +223,12 @@ def test_the_last_round_tells_after_how_many_batches_it_ended() -> None:
     assert "after 2 batches" in ladder(early, trials("loader_warm", 0.03)).not_measured["fetch_s"]
 
 
+def test_a_cold_pass_that_was_faster_says_nothing_of_the_storage() -> None:
+    found = ladder(trials("loader_warm", 0.03), trials("loader_cold", 0.02))
+    assert found.fetch_s is None
+    assert "faster than the one with a warm one" in found.not_measured["fetch_s"]
+
+
 def test_the_fewest_batches_of_a_short_pass_are_told() -> None:
     cold = [
         trial("loader_cold", number, 0.03, ended_early=True, batches=batches, samples=10 * batches)

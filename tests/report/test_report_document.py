@@ -62,7 +62,7 @@ def test_recommendations_are_parted_by_what_came_of_them() -> None:
 
     assert [card.badge for card in cards(document)] == ["measured", "predicted", "heuristic"]
     assert [aside.value.text for aside in folded(document, "Passed")] == ["the first batch takes 2% of an epoch"]
-    assert [aside.value.text for aside in folded(document, "Not checked")] == [runs.NO_ACCELERATOR]
+    assert [aside.value.text for aside in folded(document, "Undecided or not checked")] == [runs.NO_ACCELERATOR]
 
 
 def test_without_a_cause_there_is_no_advice_and_it_is_said_why() -> None:

@@ -111,13 +111,13 @@ def test_a_fix_that_was_undecided_at_the_end_is_named_with_its_ratio_so_far() ->
         return next(iter(page.all(Cards))).empty
 
     undecided = Judgement("undecided", Interval(3.9, 3.63, 4.2), 2)
-    so_far = "Still undecided: num_workers=16, 3.9\u00d7 (3.6\u20134.2\u00d7) in 2 pairs."
-    assert said(undecided) == f"No fixes. {so_far}"
+    so_far = "Undecided: num_workers=16, 3.9\u00d7 (3.6\u20134.2\u00d7) in 2 pairs; 3 are needed."
+    assert said(undecided) == f"No fix was confirmed. {so_far}"
     in_vain = replace(run.recommendations[0], id=others[0].id, title="Smaller", status="already_ok", reason="no gain")
-    assert said(undecided, in_vain) == f"No fixes. Smaller: no gain. {so_far}"
-    assert (
-        said(replace(undecided, ratio=None, pairs=0)) == "No fixes. Still undecided: num_workers=16, no complete pair."
-    )
+    assert said(undecided, in_vain) == f"No fix was confirmed. Smaller: no gain. {so_far}"
+    assert said(replace(undecided, pairs=3)).endswith("in 3 pairs.")
+    no_pair = "No fix was confirmed. Undecided: num_workers=16, no complete pair."
+    assert said(replace(undecided, ratio=None, pairs=0)) == no_pair
     assert said(replace(undecided, answer="gain")) == "No fixes: nothing to change was found."
 
 

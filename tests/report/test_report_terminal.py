@@ -45,7 +45,7 @@ def test_the_summary_has_the_verdict_the_advice_the_warnings_and_where_the_repor
     text = printed(runs.typical())
 
     assert text.startswith("INPUT-BOUND (high confidence): The consumer waits for data 79%")
-    assert "\nFixes, each measured in pairs against its reference\n 1. Use two workers and a batch size of 128" in text
+    assert "\nFixes, measured\n 1. Use two workers and a batch size of 128" in text
     assert "  3.9\u00d7 vs baseline (" in text
     assert "The reference decode varied by 14%" in text
     assert text.rstrip().endswith("Report: reports/images/report.html")

@@ -36,6 +36,7 @@ _PER_WORKERS = (
 _READING = (
     "CPU growth: workers share caches and memory bandwidth. Unexplained slowdown: they share a lock, the GIL or a disk."
 )
+_BEYOND = ": shared lock, GIL or disk"
 _TAKE_TURNS = "num_workers=0: loader and consumer run one after the other, and their times add up."
 
 
@@ -148,8 +149,10 @@ def _workers_in_short(run: RunRecord) -> Fact | None:
     if not measured:
         return None
     most = measured[-1]
-    said = [f"CPU time per sample {numbers.times(most.cpu_ratio).text}"] if most.cpu_ratio else []
-    said += [_beyond(most.beyond_cores)] if most.beyond_cores else []
+    said = [_ratio("CPU time per sample", most.cpu_ratio)] if most.cpu_ratio else []
+    said += (
+        [_ratio("unexplained slowdown", most.beyond_cores, ": shared lock, GIL or disk")] if most.beyond_cores else []
+    )
     return Fact(f"Contention ({most.workers} vs {numbers.count(least, 'worker')})", Text(", ".join(said)))
 
 
@@ -163,11 +166,11 @@ def _contention_row(found: Contention) -> Row:
     return Row((*cells, numbers.times(found.beyond_cores, why.get("beyond_cores"))))
 
 
-def _beyond(ratio: Interval) -> str:
-    """Only an interval wholly above 1 is a slowdown; a single round decides nothing."""
+def _ratio(label: str, ratio: Interval, cause: str = "") -> str:
+    """Only an interval wholly above 1 is a slowdown, with that cause; a single round decides nothing."""
     shown = numbers.times(ratio)
     if ratio.lo is None or ratio.hi is None:
-        return f"unexplained slowdown {shown.text}"
+        return f"{label} {shown.text}"
     if ratio.lo > 1:
-        return f"unexplained slowdown {shown.text}: shared lock, GIL or disk"
-    return f"unexplained slowdown {numbers.NONE_SEEN} ({shown.detail})"
+        return f"{label} {shown.text}{cause}"
+    return f"{label} {numbers.NONE_SEEN} ({shown.detail})"

@@ -36,6 +36,7 @@ from loaderbench.report.model import (
 )
 from loaderbench.report.rerun_command import command_for_change
 from loaderbench.report.view import View
+from loaderbench.statistics.judging import ENOUGH_PAIRS
 
 _BADGES = {
     "measured": "Measured with and without the change, in paired rounds.",
@@ -110,7 +111,7 @@ def section(view: View) -> Section | None:
     asides = (
         ("Tried, no gain", [r for r in fine if r.basis == "measured"]),
         ("Passed", [r for r in fine if r.basis != "measured"]),
-        ("Not checked", [r for r in run.recommendations if r.status == "not_checked"]),
+        ("Undecided or not checked", [r for r in run.recommendations if r.status == "not_checked"]),
     )
     verified = None if view.profile else run.verification
     blocks = (
@@ -149,8 +150,9 @@ def _empty(run: RunRecord) -> str:
         for r in in_vain
         if r.reason
     ]
-    said += _undecided(run.verification)
-    return " ".join(["No fixes." if said else "No fixes: nothing to change was found.", *said])
+    undecided = _undecided(run.verification)
+    none = "No fix was confirmed." if undecided else "No fixes." if said else "No fixes: nothing to change was found."
+    return " ".join([none, *said, *undecided])
 
 
 def _undecided(found: Verification | None) -> list[str]:
@@ -160,11 +162,14 @@ def _undecided(found: Verification | None) -> list[str]:
         for one in (found.tried if found else ())
         if one.judgement and one.judgement.answer == "undecided"
     ]
-    return [words.plain(f"Still undecided: {'; '.join(open_)}.", words.SENTENCE_LIMIT)] if open_ else []
+    return [words.plain(f"Undecided: {'; '.join(open_)}.", words.SENTENCE_LIMIT)] if open_ else []
 
 
 def _so_far(found: Judgement) -> str:
-    return f"{_ratio(found).text} in {_pairs(found.pairs)}" if found.ratio else "no complete pair"
+    if found.ratio is None:
+        return "no complete pair"
+    needed = f"; {ENOUGH_PAIRS} are needed" if found.pairs < ENOUGH_PAIRS else ""
+    return f"{_ratio(found).text} in {_pairs(found.pairs)}{needed}"
 
 
 def _pairs(count: int) -> str:
