@@ -150,9 +150,7 @@ def _workers_in_short(run: RunRecord) -> Fact | None:
         return None
     most = measured[-1]
     said = [_ratio("CPU time per sample", most.cpu_ratio)] if most.cpu_ratio else []
-    said += (
-        [_ratio("unexplained slowdown", most.beyond_cores, ": shared lock, GIL or disk")] if most.beyond_cores else []
-    )
+    said += [_ratio("unexplained slowdown", most.beyond_cores, _BEYOND)] if most.beyond_cores else []
     return Fact(f"Contention ({most.workers} vs {numbers.count(least, 'worker')})", Text(", ".join(said)))
 
 
