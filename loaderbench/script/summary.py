@@ -16,6 +16,7 @@ _NONE = (
     "loaderbench: nothing was recorded: the script iterated over no DataLoader of torch in its own process. "
     "Processes that it forks are not recorded. For those that it spawns: loaderbench profile -- python SCRIPT"
 )
+_MOST_OTHERS = 5  # lines
 _LOST = "loaderbench: nothing was saved: the script ended too early (signal, os._exit or os.exec*)"
 
 
@@ -38,7 +39,10 @@ def print_loaders(
         console.print(f"loaderbench: {said}", highlight=False, markup=False, soft_wrap=True)
         return
     print_summary(main.run.document, console, report_path=str(main.page))
-    for other in others:
+    for other in others[:_MOST_OTHERS]:
         parts = filter(None, (other.run.verdict.headline, other.note, str(other.page)))
         said = f"Loader: {other.place}: {'; '.join(parts)}"
+        console.print(said, highlight=False, markup=False, soft_wrap=True)
+    if len(others) > _MOST_OTHERS:
+        said = f"{len(others) - _MOST_OTHERS} more loaders: {main.page.parent / '*' / main.page.name}"
         console.print(said, highlight=False, markup=False, soft_wrap=True)

@@ -75,3 +75,12 @@ def test_the_line_of_another_loader_says_that_its_loop_waits_for_others(tmp_path
     print_loaders(found, console)
     line = next(line for line in console.file.getvalue().splitlines() if line.startswith("Loader: fast"))  # type: ignore[attr-defined]
     assert "; its steps wait for other loaders 70% of their time; " in line
+
+
+def test_of_many_loaders_five_have_a_line_and_the_rest_are_counted(tmp_path: Path) -> None:
+    found = write_run_folders([of("one", seconds=3.0, wait=0.2, others=0.0)], tmp_path / "out")
+    console = Console(file=StringIO(), width=1_000)
+    print_loaders([*found, *found * 8], console)
+    *_, last = lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert sum(line.startswith("Loader: one:") for line in lines) == 5
+    assert last == f"3 more loaders: {tmp_path / 'out' / '*' / 'report.html'}"
