@@ -7,10 +7,13 @@ been asked to for a switch interval, 5 ms by default: a look that comes so late 
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import CodeType, FrameType
 
 from loaderbench.code_places import CodeFrame, is_ours
@@ -81,9 +84,10 @@ class LineClock:
 
     def _look_at(self, of: int) -> None:
         """Hold a frame no longer than a look takes: it keeps what its function and all callers hold."""
-        frame = sys._current_frames().get(of)
-        if frame is not None:
-            self._look(frame, self._stage(of))
+        with _without_collection():
+            frame = sys._current_frames().get(of)
+            if frame is not None:
+                self._look(frame, self._stage(of))
 
     @property
     def _interval_s(self) -> float:
@@ -124,6 +128,25 @@ class LineClock:
         if place is None and len(self._places) < layout.FRAMES:
             place = self._places[seen] = self._block.add_frame(seen)
         return place
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Keep Python before 3.12 from collecting garbage while it makes the frames of another thread.
+
+    It collects where it allocates, and a finalizer may let the other thread run. That thread then frees a frame that is
+    still read (segmentation fault), or starts a thread, which waits for a lock that is held here (deadlock). Source:
+    CPython issue 106883.
+    """
+    collects = sys.version_info < (3, 12) and gc.isenabled()
+    if not collects:
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def frames_below_fetcher(frame: FrameType) -> list[FrameType]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
@@ -159,6 +160,26 @@ def test_a_look_keeps_no_frame_and_what_its_function_held_is_freed(monkeypatch: 
     was_freed = held() is None
     clock.end()
     assert was_freed
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_no_garbage_is_collected_while_frames_of_another_thread_are_made(
+    monkeypatch: pytest.MonkeyPatch, collects: bool
+) -> None:
+    seen: list[bool] = []
+    frames = sys._current_frames
+    monkeypatch.setattr(sys, "_current_frames", lambda: seen.append(gc.isenabled()) or frames())
+    monkeypatch.setattr(sys, "version_info", (3, 11))
+    clock = LineClock(Tracer(Block(bytearray(BLOCK_BYTES))))
+    clock._look = lambda *_: seen.append(gc.isenabled())  # type: ignore[method-assign]
+    if not collects:
+        gc.disable()
+    try:
+        clock._look_at(threading.get_ident())
+        after = gc.isenabled()
+    finally:
+        gc.enable()
+    assert (seen, after) == ([False, False], collects)
 
 
 def test_a_loop_whose_last_frame_is_freed_by_a_look_ends_the_looks(monkeypatch: pytest.MonkeyPatch) -> None:
