@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 OF_SCRIPT = "script"
 """The folder, within that of the trials, for what was recorded of the script itself."""
 
-_NOTHING = "loaderbench: nothing was tuned: no loop with an optimizer step reached 30 batches"
+_NO_LOOP = "no loop with an optimizer step reached 30 batches"
 
 
 def tune(
@@ -77,21 +77,21 @@ def tune(
         console = stderr_console()
         print_loaders(loaders, console, begun=ended.begun, failure=ended.failure)
         if loaders or not ended.failure:
-            _print(tuned, folder / PAGE_FILE, console)
+            _print(tuned, ended.untuned or _NO_LOOP, folder / PAGE_FILE, console)
     if run is not None and open_page:
         webbrowser.open((folder / PAGE_FILE).absolute().as_uri())
     raise_for_script(ended.code)
 
 
-def _print(found: TunedLoader | None, page: Path, console: Console) -> None:
-    """The arguments, what they gained, and what to edit."""
+def _print(found: TunedLoader | None, why_none: str, page: Path, console: Console) -> None:
+    """The arguments, what they gained, and what to edit; or why nothing was tuned."""
     from loaderbench.tuning.words import details, headline
 
     def say(line: str, style: str | None = None) -> None:
         console.print(line, style=style, highlight=False, markup=False, soft_wrap=True)
 
     if found is None:
-        say(_NOTHING)
+        say(f"loaderbench: nothing was tuned: {why_none}")
         return
     say("")
     say(f"Tuned {headline(found.name, found.tuned)}", "bold")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import psutil
 
 from loaderbench.monitors import proc
-from loaderbench.ranks import rank_in, this_rank
+from loaderbench.ranks import found_ranks, rank_in, this_rank
 from loaderbench.records import MachineUse, Reasons
 
 FEWEST_S = 0.2  # the kernel counts in hundredths of a second
@@ -179,13 +179,19 @@ def of_all(ranks: Sequence[ProgramUse]) -> ProgramUse:
 
 
 def other_ranks() -> Sequence[int]:
-    """The other ranks that this one's launcher has started on the same CPUs; none outside of a job."""
+    """The other ranks of this one's training on the same CPUs; none outside of a job.
+
+    They are those that its launcher has started. Without a launcher, only the command that started the script knows.
+    """
+    return [pid for pid in _started_by_launcher() or found_ranks() if _shares_cpus(pid)]
+
+
+def _started_by_launcher() -> list[int]:
     if this_rank() is None:
-        return ()
+        return []
     port, siblings = os.environ.get("MASTER_PORT"), proc.children_of(os.getppid())
     known = ((pid, proc.environment_of(pid)) for pid in siblings if pid != os.getpid())
-    ranks = [pid for pid, found in known if rank_in(found) is not None and found.get("MASTER_PORT") == port]
-    return [pid for pid in ranks if _shares_cpus(pid)]
+    return [pid for pid, found in known if rank_in(found) is not None and found.get("MASTER_PORT") == port]
 
 
 def _shares_cpus(pid: int) -> bool:

@@ -11,7 +11,7 @@ from loaderbench.diagnosis.failures import classify
 from loaderbench.monitors import Window, cpu_percent, gpu_series, gpu_use, over_time, series, with_looks
 from loaderbench.profiler.code_around import with_code_around
 from loaderbench.profiler.observer import Observer
-from loaderbench.ranks import this_host, this_rank
+from loaderbench.ranks import rank_of_training, this_host, this_rank
 from loaderbench.recorder import completed_trial, loader_inside, spread_of, with_reasons
 from loaderbench.recorder.batches import STEADY, WARMUP, BatchLog
 from loaderbench.recorder.inside import NOT_ASKED
@@ -47,7 +47,6 @@ def make_trial(
     `measures_cost`: also what recording costs, by loops of its own. They would disturb a loop that still runs.
     """
     log = counted(recorder)
-    rank = this_rank()
     trial = Trial(
         id=TRIAL,
         role="profile",
@@ -55,8 +54,8 @@ def make_trial(
         round=1,
         status="failed",
         consumer=LOOP,
-        rank=rank,
-        host="" if rank is None else this_host(),
+        rank=this_rank(),
+        host="" if rank_of_training() is None else this_host(),
     )
     if not log.batches or not log.samples:
         failure = classify(_words(observer.error)) if observer.error else _no_batches(recorder, log)

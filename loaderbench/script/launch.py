@@ -18,10 +18,14 @@ from loaderbench.errors import MissingError
 from loaderbench.script.launcher import read_failure, said_if_late
 from loaderbench.script.live import LiveTo, followed, open_trackers
 from loaderbench.script.order import LIVE_SAVE_S, LONGEST_SAVE_S, RecordOrder, own_python_path
-from loaderbench.script.recording import BEGUN, SENT, Recording, read_recordings
+from loaderbench.script.recorded_processes import begun_pids, wait_for_last_saves
+from loaderbench.script.recording import SENT, Recording, read_recordings
 
 if TYPE_CHECKING:
     from loaderbench.script.tuner import TunedLoader
+
+LAST_SAVE_S = 15.0
+"""A cluster that ends a job gives it 30 seconds (Slurm's and Kubernetes' default)."""
 
 _FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 
@@ -30,14 +34,15 @@ _FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 class ScriptEnd:
     """How a script ended, and what was recorded of it. A negative `code` is the number of the signal that ended it.
 
-    `tuned` is `None` where no loader was tuned. `sent_to` is the machine of rank 0, if ranks of this one sent it what
-    they recorded. `begun`: a loader was iterated over, whether or not anything of it was saved. `failure` says why a
-    launcher could start no rank, or why a rank got no GPU.
+    `tuned` is `None` where no loader was tuned, and `untuned` says why if a rank refused to. `sent_to` is the machine
+    of rank 0, if ranks of this one sent it what they recorded. `begun`: a loader was iterated over, whether or not
+    anything of it was saved. `failure` says why a launcher could start no rank, or why a rank got no GPU.
     """
 
     code: int
     recordings: tuple[Recording, ...]
     tuned: TunedLoader | None = None
+    untuned: str = ""
     sent_to: str = ""
     begun: bool = False
     failure: str = ""
@@ -86,9 +91,15 @@ def run_script(
         code, place = _run(command, order, live), Path(folder)
         tuned = _read_tuned(place) if tuning else None
         sent_to = (place / SENT).read_text() if (place / SENT).exists() else ""
-        found, begun = tuple(read_recordings(place)), (place / BEGUN).exists()
+        found, begun = tuple(read_recordings(place)), bool(begun_pids(place))
         return ScriptEnd(
-            code=code, recordings=found, tuned=tuned, sent_to=sent_to, begun=begun, failure=read_failure(place)
+            code=code,
+            recordings=found,
+            tuned=tuned,
+            untuned=_why_untuned(place) if tuning else "",
+            sent_to=sent_to,
+            begun=begun,
+            failure=read_failure(place),
         )
 
 
@@ -97,6 +108,12 @@ def _read_tuned(folder: Path) -> TunedLoader | None:
     from loaderbench.script.tuner import read_tuned
 
     return read_tuned(folder)
+
+
+def _why_untuned(folder: Path) -> str:
+    from loaderbench.script.tuning_ranks import REFUSED, SEVERAL
+
+    return SEVERAL if (folder / REFUSED).exists() else ""
 
 
 def _run(command: Sequence[str], order: RecordOrder, live: Sequence[LiveTo]) -> int:
@@ -108,7 +125,18 @@ def _run(command: Sequence[str], order: RecordOrder, live: Sequence[LiveTo]) -> 
             raise MissingError(f"{command[0]}: {error.strerror or error}") from None
         children.append(child)
         with said_if_late(Path(order.folder)) if order.inherited else nullcontext():
-            return child.wait()
+            code = child.wait()
+        if order.inherited:
+            _wait_for_ranks(Path(order.folder))
+        return code
+
+
+def _wait_for_ranks(folder: Path) -> None:
+    """Give processes that the script has not waited for the time to save what they recorded."""
+    left = wait_for_last_saves(folder, LAST_SAVE_S)
+    if left:
+        who = "1 process of the script is" if left == 1 else f"{left} processes of the script are"
+        print(f"loaderbench: {who} still running; the report has what was saved until now", file=sys.stderr)
 
 
 @contextmanager

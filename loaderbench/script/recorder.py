@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from loaderbench.errors import UsageError
 from loaderbench.profiler.measured import Script
-from loaderbench.ranks import rank_of_training, ranks_of_job, ranks_of_training, this_rank
+from loaderbench.ranks import find_ranks_by, rank_of_training, ranks_of_job, ranks_of_training, this_rank
 from loaderbench.script.divided_steps import DividedSteps
 from loaderbench.script.hosts import Machines, exchange, find_machines
 from loaderbench.script.loader_profiler import LoaderProfiler
@@ -28,7 +28,8 @@ from loaderbench.script.makers import Makers
 from loaderbench.script.missing import with_reason, without_wait
 from loaderbench.script.naming import Place, place_of
 from loaderbench.script.order import RecordOrder
-from loaderbench.script.recording import BEGUN, Recording, write_recordings
+from loaderbench.script.recorded_processes import note_begun, ranks_by_files
+from loaderbench.script.recording import Recording, write_recordings
 from loaderbench.script.step_stages import StepStages
 from loaderbench.switch_interval import SWITCH_INTERVAL
 from loaderbench.tracing.clock import thread
@@ -161,7 +162,9 @@ class ScriptRecorder:
         self._until_s = inf if order.seconds is None else time.monotonic() + order.seconds
         self._recorded: list[_Recorded] = []
         with suppress(OSError):
-            (Path(order.folder) / BEGUN).touch()
+            note_begun(Path(order.folder))
+        if order.inherited:
+            find_ranks_by(ranks_by_files(Path(order.folder)))
         self._begun: Any = None  # by torch, for the epoch that was begun last
         self._of_loader: BaseException | None = None
         self._over, self._has_begun = threading.Event(), threading.Event()
@@ -303,7 +306,8 @@ class ScriptRecorder:
                 found = [self._recording_of(one, has_ended=has_ended) for one in list(self._recorded)]
                 write_recordings(Path(self._order.folder), found)
         except Exception as error:
-            _say(f"cannot save what was recorded: {type(error).__name__}: {error}")
+            if Path(self._order.folder).exists():  # it has ended where not: the command, which waited for a while
+                _say(f"cannot save what was recorded: {type(error).__name__}: {error}")
 
     def _recording_of(self, one: _Recorded, *, has_ended: bool) -> Recording:
         """What was recorded of a loader. Where each rank is recorded by itself, only a launcher's ranks count."""

@@ -14,9 +14,6 @@ from loaderbench.recorder.steps import StepTimes
 from loaderbench.records import Measured, Readings
 
 SUFFIX = ".recording"
-BEGUN = "begun"
-"""A file next to them: a loader's first epoch was begun."""
-
 SENT = "sent"
 """A file next to them: the ranks of this machine sent theirs to the machine that it names."""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 
 from loaderbench.profiler.measured import Script
-from loaderbench.ranks import this_rank
+from loaderbench.ranks import rank_of_training
 from loaderbench.records import CodeLine
 from loaderbench.script.loader_profiler import LoaderProfiler
 from loaderbench.script.makers import Makers
@@ -67,7 +67,7 @@ class ScriptTuner:
             return
         trains = trains or isinstance(profiler.source, OtherLoader)  # fastai has its own optimizers
         patience_s = PATIENCE_S if calls_model else LONG_PATIENCE_S
-        if not trains and (this_rank() is not None or time.monotonic() < self._began_s + patience_s):
+        if not trains and (rank_of_training() is not None or time.monotonic() < self._began_s + patience_s):
             return  # clocks of ranks differ: one would wait for the other in a collective
         if not trains:
             what = f"no optimizer step was seen, so the loop over {profiler.name} is taken for the training"

@@ -10,11 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from loaderbench.monitors.machine import allowed_cpus, other_ranks
-from loaderbench.ranks import this_rank
+from loaderbench.ranks import rank_of_training, ranks_of_training
+from loaderbench.script.recorded_processes import begun_pids
 
 DONE = "tuned"
 LOOK_S = 0.1
-_SEVERAL = "ranks on several machines cannot be tuned; start those of one machine"
+REFUSED = "several-machines"
+SEVERAL = "ranks on several machines cannot be tuned; start those of one machine"
 
 
 @contextmanager
@@ -23,12 +25,13 @@ def one_rank_tunes(folder: Path) -> Iterator[bool]:
 
     Ranks are here after the same batch, so none waits in a collective.
     """
-    rank = this_rank()
+    rank = rank_of_training()
     if rank is None:
         yield True
-    elif os.environ.get("LOCAL_WORLD_SIZE", "1") != os.environ.get("WORLD_SIZE", "1"):
-        if os.environ.get("LOCAL_RANK") == "0":
-            print(f"loaderbench: {_SEVERAL}", file=sys.stderr)
+    elif (ranks_of_training() or 1) > _ranks_here(folder):
+        if os.environ.get("LOCAL_RANK", f"{rank}") == "0":
+            print(f"loaderbench: {SEVERAL}", file=sys.stderr)
+        (folder / REFUSED).touch()
         yield False
     elif rank:
         while not (folder / DONE).exists():
@@ -40,6 +43,12 @@ def one_rank_tunes(folder: Path) -> Iterator[bool]:
                 yield True
         finally:
             (folder / DONE).touch()
+
+
+def _ranks_here(folder: Path) -> int:
+    """How many ranks this machine has. Where no launcher says so, all that have begun to record are counted."""
+    by_launcher = os.environ.get("LOCAL_WORLD_SIZE", "")
+    return int(by_launcher) if by_launcher.isdigit() else len(begun_pids(folder))
 
 
 @contextmanager

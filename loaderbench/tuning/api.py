@@ -13,6 +13,7 @@ from typing import Any
 
 from loaderbench.errors import UsageError
 from loaderbench.loaders.worker_options import WORKER_OPTIONS, worker_setup
+from loaderbench.ranks import ranks_of_training
 from loaderbench.records import Config
 from loaderbench.suite import parse_duration_s
 from loaderbench.tracing.loader import is_loader
@@ -46,7 +47,7 @@ def tune(loader: Any, demand: float | None = None, budget: str | float = "20s") 
     if known is not None:
         _say(f"{name}: arguments of an earlier call, kept in {kept_folder()}", *cautions(known.caveats))
         return _keywords(loader, known.arguments)
-    if int(os.environ.get("WORLD_SIZE") or 1) > 1:
+    if int(os.environ.get("WORLD_SIZE") or 1) > 1 or (ranks_of_training() or 1) > 1:
         _warn(name, "one of several ranks; tune in a single process")
         return _keywords(loader, {})
     _say(f"tuning {name} for up to {budget_s:.0f} s")

@@ -66,7 +66,7 @@ def test_counters_only_grow() -> None:
 
 def test_outside_of_a_distributed_training_there_are_no_other_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RANK", raising=False)
-    assert other_ranks() == ()
+    assert other_ranks() == []
 
 
 def test_processes_of_the_same_parent_that_are_no_ranks_are_other_programs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,6 +83,6 @@ def test_a_loop_of_several_ranks_is_tuned_only_where_an_optimizer_steps(
     """By its own clock, one rank would wait for the others while these wait for it in a collective."""
     found = tuner(tmp_path)
     monkeypatch.setattr("loaderbench.script.tuner.PATIENCE_S", 0.0)
-    monkeypatch.setattr("loaderbench.script.tuner.this_rank", lambda: 1)
+    monkeypatch.setattr("loaderbench.script.tuner.rank_of_training", lambda: 1)
     found.consider(loop(), trains=False, calls_model=True, save=nothing)
     assert not found.is_done

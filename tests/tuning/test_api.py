@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import torch
 from torch.utils.data import DataLoader, Subset
 
 import loaderbench
+from loaderbench import ranks
 from loaderbench.errors import UsageError
 from loaderbench.records import Config, Interval
 from loaderbench.tuning import Tuned
@@ -134,8 +136,14 @@ def test_options_of_workers_become_a_function_that_sets_them_up() -> None:
     torch.set_num_threads(before)
 
 
-def test_one_of_several_ranks_keeps_its_arguments_with_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WORLD_SIZE", "2")
+@pytest.mark.parametrize("by_launcher", [True, False])
+def test_one_of_several_ranks_keeps_its_arguments_with_a_warning(
+    monkeypatch: pytest.MonkeyPatch, by_launcher: bool
+) -> None:
+    if by_launcher:  # Lightning's sets no RANK
+        monkeypatch.setenv("WORLD_SIZE", "2")
+    else:
+        monkeypatch.setitem(ranks._groups, os.getpid(), (1, 2))
     with pytest.warns(RuntimeWarning, match="one of several ranks; tune in a single process"):
         assert loaderbench.tune(loader(num_workers=1)) == {
             "num_workers": 1,
