@@ -32,7 +32,8 @@ def _no_rate() -> str:
     """Which of the GPUs that people ask for are not in the table."""
     missing = _without_a_rate()
     names = " and ".join(part for part in (", ".join(missing[:-1]), *missing[-1:]) if part)
-    return f"No published training rate was found for {names}. Set `demand` for these." if missing else ""
+    how = "[One GPU](../how-to/one-gpu.md#measure-without-the-gpu) shows how to measure it"
+    return f"No published training rate was found for {names}. Set `demand` for these. {how}." if missing else ""
 
 
 def _samples_per_s(*asked: str) -> str:
