@@ -11,6 +11,7 @@ from typing import Any
 from loaderbench.cuda_use import PeakMemory, cuda_devices_in_use, cuda_devices_with_memory, peak_memory, uses_cuda
 from loaderbench.monitors import BlockedThread, GpuMonitor, GpuThread
 from loaderbench.profiler.known_loader import KnownLoader
+from loaderbench.profiler.other_loaders import OtherLoaders
 from loaderbench.profiler.resource_samples import ResourceSamples
 from loaderbench.profiler.user_stages import UserStages
 from loaderbench.recorder.inside import stalls_of
@@ -45,6 +46,7 @@ class Observer:
         self.trace: LoaderTrace | IterableTrace | None = None
         self.stalls = StallSums()
         self.code_around = ""  # where it is
+        self.other_loaders = OtherLoaders()
         self._blocked = BlockedThread()
         self._under_way = False  # an epoch
         self._traced: Traced | None = None
@@ -83,6 +85,7 @@ class Observer:
         """The steady state begins. Earlier readings are excluded; without a warm-up, stages are kept."""
         self._resources_warming, self.resources = self.resources, ResourceSamples()
         self._blocked.forget()
+        self.other_loaders.forget()
         self.resources.begin()
         self._mark = self.trace.mark() if self.trace and warmed_up else None
         self._steady_at_s = time.perf_counter()

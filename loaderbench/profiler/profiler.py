@@ -161,7 +161,8 @@ class Profiler:
         if self._claimed is not None and source is self._claimed.source():
             self._leave_epoch()
         if self._state == "done" or not self._is_mine(source):
-            return iter(source)
+            in_a_step = self._claimed is not None and thread() == self._thread
+            return self._observer.other_loaders.timed(iter(source)) if in_a_step else iter(source)
         if self._recorder.events is None and uses_cuda():
             self._time_on_device()
         if self._trace:

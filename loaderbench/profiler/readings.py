@@ -11,6 +11,7 @@ from loaderbench.diagnosis.failures import classify
 from loaderbench.monitors import Window, cpu_percent, gpu_series, gpu_use, over_time, series, with_looks
 from loaderbench.profiler.code_around import with_code_around
 from loaderbench.profiler.observer import Observer
+from loaderbench.profiler.other_loaders import with_other_waits
 from loaderbench.ranks import rank_of_training, this_host, this_rank
 from loaderbench.recorder import completed_trial, loader_inside, spread_of, with_reasons
 from loaderbench.recorder.batches import STEADY, WARMUP, BatchLog
@@ -65,7 +66,8 @@ def make_trial(
     inside = _inside(observer, measures_cost=measures_cost)
     times, inside = with_code_around(times, inside, observer.code_around, workers=workers)
     use = _resource_use(recorder, observer, environment)
-    return completed_trial(trial, times, use, inside, default="not measured in a profile")
+    trial = completed_trial(trial, times, use, inside, default="not measured in a profile")
+    return with_other_waits(trial, observer.other_loaders.waited_s)
 
 
 def _loop_times(recorder: LoopRecorder, observer: Observer, *, measures_cost: bool) -> LoopTimes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from loaderbench.profiler.other_loaders import without_wait
 from loaderbench.records import Measured
 
 WHY_NO_WAIT = "a background thread takes the batches, and its wait is not that of the training"
@@ -17,11 +18,9 @@ def with_reason(measured: Measured, field: str, why: str) -> Measured:
     return replace(measured, trials=(replace(trial, not_measured=trial.not_measured | {field: why}),))
 
 
-def without_wait(measured: Measured) -> Measured:
+def of_a_background_thread(measured: Measured) -> Measured:
     """The same with no data wait, which is then not known."""
     trial = measured.trials[0]
     if trial.status != "completed":
         return measured
-    missing = dict.fromkeys(("data_wait_share", "data_wait", "step"), WHY_NO_WAIT)
-    known = replace(trial, data_wait_share=None, data_wait=None, step=None, not_measured=trial.not_measured | missing)
-    return replace(measured, trials=(known,))
+    return replace(measured, trials=(without_wait(trial, WHY_NO_WAIT),))

@@ -25,7 +25,7 @@ from loaderbench.script.divided_steps import DividedSteps
 from loaderbench.script.hosts import Machines, exchange, find_machines
 from loaderbench.script.loader_profiler import LoaderProfiler
 from loaderbench.script.makers import Makers
-from loaderbench.script.missing import with_reason, without_wait
+from loaderbench.script.missing import of_a_background_thread, with_reason
 from loaderbench.script.naming import Place, place_of
 from loaderbench.script.order import RecordOrder
 from loaderbench.script.recorded_processes import note_begun, ranks_by_files
@@ -318,7 +318,7 @@ class ScriptRecorder:
         measured, readings = one.profiler.measured(script)
         measured = with_reason(measured, "step_stages", self._steps.why_not_divided)
         if self._steps.training_thread.is_another(one.steps.thread):
-            measured = without_wait(measured)
+            measured = of_a_background_thread(measured)
         return Recording(
             name=one.place.name,
             place=place,

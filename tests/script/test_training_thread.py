@@ -9,7 +9,7 @@ import torch
 from saved_recordings import saved_at, trial_of
 
 from loaderbench.conclusion import conclude
-from loaderbench.script.missing import WHY_NO_WAIT, with_reason, without_wait
+from loaderbench.script.missing import WHY_NO_WAIT, of_a_background_thread, with_reason
 from loaderbench.script.training_thread import TrainingThread
 
 
@@ -59,7 +59,7 @@ def test_a_reason_is_replaced_where_something_is_missing() -> None:
 
 def test_a_loop_whose_wait_is_not_known_has_no_cause_and_its_stages_stay() -> None:
     (recording,) = saved_at([30])
-    run = conclude(without_wait(recording.measured))
+    run = conclude(of_a_background_thread(recording.measured))
     assert (run.verdict.bound, run.verdict.stage) == ("unknown", None)
     assert run.verdict.headline == f"cause unknown; {WHY_NO_WAIT}"
     (trial,) = run.trials
