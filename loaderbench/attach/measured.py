@@ -33,7 +33,7 @@ from loaderbench.records import (
 
 TRIAL = "attach"
 OUTSIDE = "not visible from outside the process"
-ONE_THREAD = "no worker processes, and without stacks loading and training look alike"
+ONE_THREAD = "no workers and no stacks, so loading and training look the same"
 HIDDEN = "the kernel hides what threads wait for"
 
 BY_STACKS = "data wait: share of stacks of the main thread within next()"

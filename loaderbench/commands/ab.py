@@ -1,4 +1,4 @@
-"""`loaderbench ab`: two versions of a user's code, measured in turns until a gate is decided."""
+"""`loaderbench ab`: two versions of a user's code, measured in interleaved pairs until a gate is decided."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def ab(
     data: Data = None,
     axes: Axes = None,
     seconds: Annotated[
-        float | None, typer.Option(metavar="S", help="Steady state per trial, in seconds; default that of the suite.")
+        float | None, typer.Option(metavar="S", help="Minimum steady state per trial, in seconds; default the suite's.")
     ] = None,
     budget: Annotated[str, typer.Option(metavar="TIME", help="Time limit, e.g. 90s, 3m or 1h.")] = "3m",
     fail_if: FailIf = None,
@@ -47,7 +47,7 @@ def ab(
     junit: JunitFile = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the report in a browser.")] = False,
     progress: Annotated[ProgressKind, typer.Option(help="Progress display on stderr.")] = ProgressKind.auto,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print only the result.")] = False,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Hide progress.")] = False,
 ) -> None:
     """Compare two versions of your code in interleaved pairs, until every gate is decided."""
     from loaderbench.commands.overrides import load_with_flags

@@ -50,23 +50,17 @@ app = typer.Typer(
     rich_markup_mode=None,  # rich would double the time of --help
     pretty_exceptions_enable=False,
 )
-for verb in (
-    run.run,
-    check.check,
-    report.report,
-    show.show,
-    compare.compare,
-    ab.ab,
-    export.export,
-    doctor.doctor,
-    init.init,
-    photos.photos,
-    schema.schema,
-):
+app.command()(run.run)
+app.command(cls=ScriptCommand, short_help="Find out what a training script waits for.")(profile.profile)
+app.command(cls=ScriptCommand, short_help="Find faster DataLoader arguments for a training script.")(tune.tune)
+app.command(short_help="Find out what a running training job waits for.")(attach.attach)
+app.command()(check.check)
+app.command()(show.show)
+app.command(short_help="Compare two versions of your code.")(ab.ab)
+app.command()(compare.compare)
+app.command(short_help="Export a saved run to a tracker, a table or a trace.")(export.export)
+for verb in (init.init, doctor.doctor, report.report, photos.photos, schema.schema):
     app.command()(verb)
-app.command(cls=ScriptCommand)(profile.profile)
-app.command(cls=ScriptCommand)(tune.tune)
-app.command()(attach.attach)
 
 
 def _print_version(asked: bool) -> None:

@@ -35,7 +35,7 @@ def attach(
     junit: JunitFile = None,
     speedscope: SpeedscopeFile = None,
     open_page: OpenPage = False,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print only the result.")] = False,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Hide progress.")] = False,
 ) -> None:
     """Watch a running training job from outside and find out what it waits for.
 

@@ -21,12 +21,11 @@ _MARKS = {"passed": "ok", "warning": "warn", "failed": "bad", "not_checked": "-"
 
 
 def doctor(
-    gpu: Annotated[
-        bool, typer.Option("--gpu", help="Also test the GPU clocks of loaderbench against known waits.")
-    ] = False,
+    gpu: Annotated[bool, typer.Option("--gpu", help="Also check GPU timing against known waits.")] = False,
     device: Annotated[str | None, typer.Option(metavar="cuda:N", help="GPU to check; default cuda:0.")] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Results of --gpu; default loaderbench-gpu-<UTC time>.json.")
+        Path | None,
+        typer.Option(metavar="FILE", help="File for the results of --gpu; default loaderbench-gpu-<UTC time>.json."),
     ] = None,
 ) -> None:
     """Check this machine for problems, and print fixes."""

@@ -19,9 +19,11 @@ def export(
     out: Annotated[
         str, typer.Option("--out", metavar="PATH", help="File or folder to write, or the address of a server.")
     ],
-    trial: Annotated[str | None, typer.Option(help="Trial to draw, for perfetto.")] = None,
+    trial: Annotated[
+        str | None, typer.Option(metavar="ID", help="Trial for --to perfetto; default one of the best config.")
+    ] = None,
 ) -> None:
-    """Hand a saved run to another tool: a tracker, a dashboard, a table of trials, a trace, stacks."""
+    """Export a saved run to another tool: a tracker, a dashboard, a table of trials, a trace, stacks."""
     if to not in EXPORTERS:
         raise UsageError(f"--to {to}: unknown target; expected one of {', '.join(EXPORTERS)}")
     exporter = EXPORTERS[to]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FailIf = Annotated[
     list[str] | None,
-    typer.Option("--fail-if", metavar="EXPR", help="Exit 1 when true, e.g. samples_per_s:-5%."),
+    typer.Option("--fail-if", metavar="EXPR", help="Exit 1 when true, 4 when inconclusive, e.g. samples_per_s:-5%."),
 ]
 WarnIf = Annotated[
     list[str] | None, typer.Option("--warn-if", metavar="EXPR", help="Warn when true; exit code unchanged.")

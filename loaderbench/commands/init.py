@@ -15,7 +15,7 @@ from loaderbench.errors import UsageError
 def init(
     root: Annotated[
         Path | None,
-        typer.Argument(metavar="[DIR]", help="Image folder: DIR/class/name.jpg; default generated photos."),
+        typer.Argument(metavar="[DIR]", help="Image folder: DIR/class/name.jpg; default synthetic JPEGs."),
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Suite file; default NAME.yaml here.")] = None,
 ) -> None:

@@ -16,9 +16,9 @@ Axes = Annotated[
 ]
 Strategy = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="grid: all configurations in all rounds. adaptive: drops slower ones."),
+    typer.Option(metavar="NAME", help="grid: all configs in all rounds. adaptive: drops slower ones."),
 ]
-Rounds = Annotated[int | None, typer.Option(metavar="N", help="Repeats per configuration.")]
+Rounds = Annotated[int | None, typer.Option(metavar="N", help="Repeats per config; default the suite's.")]
 Budget = Annotated[str | None, typer.Option(metavar="TIME", help="Time limit, e.g. 90s, 10m or 1h30m.")]
 
 

@@ -21,19 +21,21 @@ if TYPE_CHECKING:
 
 STDOUT = "-"
 
-JsonFile = Annotated[str | None, typer.Option("--json", metavar="FILE", help="Also write run.json here; - is stdout.")]
+JsonFile = Annotated[
+    str | None, typer.Option("--json", metavar="FILE", help="Write run.json to FILE, too; - is stdout.")
+]
 MarkdownFile = Annotated[
     str | None, typer.Option("--md", metavar="FILE", help="Write a Markdown comment; - is stdout.")
 ]
 
 PerfettoFile = Annotated[
     Path | None,
-    typer.Option("--perfetto", metavar="FILE", help="Write a trace for ui.perfetto.dev there; .gz compresses it."),
+    typer.Option("--perfetto", metavar="FILE", help="Write a trace for ui.perfetto.dev; FILE.gz is compressed."),
 ]
 
 SpeedscopeFile = Annotated[
     Path | None,
-    typer.Option("--speedscope", metavar="FILE", help="Write stacks of your loading code for speedscope.app there."),
+    typer.Option("--speedscope", metavar="FILE", help="Write stack samples of your loading code, for speedscope.app."),
 ]
 
 

@@ -1,4 +1,4 @@
-"""`loaderbench photos`: a folder of photo-like JPEGs."""
+"""`loaderbench photos`: a folder of synthetic JPEGs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from loaderbench.commands.options import ProgressKind
 
 def photos(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to write; new or empty.")],
-    images: Annotated[int, typer.Option(metavar="N", min=1, help="Number of photos.")] = 512,
-    like: Annotated[str, typer.Option(metavar="NAME", help="Image statistics to imitate: imagenet.")] = "imagenet",
+    images: Annotated[int, typer.Option(metavar="N", min=1, help="Number of images.")] = 512,
+    like: Annotated[str, typer.Option(metavar="NAME", help="Image statistics; only imagenet.")] = "imagenet",
     classes: Annotated[int, typer.Option(metavar="N", min=1, help="Number of class folders.")] = 8,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Random seed.")] = 0,
     progress: Annotated[ProgressKind, typer.Option(help="Progress display on stderr.")] = ProgressKind.auto,
 ) -> None:
-    """Write a folder of realistic synthetic JPEGs."""
+    """Write a folder of synthetic JPEGs."""
     from loaderbench.commands.progress import make_listener
     from loaderbench.datasets.photos import generate_photos
     from loaderbench.report.numbers import count
@@ -27,4 +27,4 @@ def photos(
         generate_photos(
             folder, images=images, seed=seed, like=like, classes=classes, on_progress=listener.generating
         )  # fmt: skip
-    print(f"Wrote {count(images, 'photo')} to {folder}")
+    print(f"Wrote {count(images, 'synthetic JPEG')} to {folder}")

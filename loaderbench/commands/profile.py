@@ -34,10 +34,11 @@ def profile(
     script: ScriptAndArguments = None,
     module: Module = None,
     steps: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Number of batches to record per loader.")
+        int | None, typer.Option(metavar="N", min=1, help="Batches to record per loader; default all.")
     ] = None,
     seconds: Annotated[
-        float | None, typer.Option(metavar="S", min=0, callback=finite, help="Seconds to record.")
+        float | None,
+        typer.Option(metavar="S", min=0, callback=finite, help="Seconds to record; default until the script ends."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Run folder; default reports/profile-<script>-<UTC time>.")
@@ -52,7 +53,7 @@ def profile(
 ) -> None:
     """Run a training script unchanged and find out what it waits for.
 
-    After --, any command that starts Python, such as torchrun.
+    Put -- before a launcher: loaderbench profile -- torchrun train.py
     """
     from loaderbench.script.launch import run_script
     from loaderbench.script.run_folders import make_run_folder, write_run_folders

@@ -59,7 +59,7 @@ class PlainLines(Quiet):
 
     def generating(self, done: int, total: int) -> None:
         """Say it at every quarter."""
-        self._count("Generating photos", done, total)
+        self._count("Generating synthetic JPEGs", done, total)
 
     def writing(self, name: str, done: int, total: int) -> None:
         """Say it at every quarter."""
@@ -118,7 +118,7 @@ class Bar(Quiet):
 
     def generating(self, done: int, total: int) -> None:
         """Show how many photos there are."""
-        self._count("Generating photos", done, total)
+        self._count("Generating synthetic JPEGs", done, total)
 
     def writing(self, name: str, done: int, total: int) -> None:
         """Show how many files are written."""
@@ -172,7 +172,7 @@ def describe_plan(plan: Plan) -> str:
     size, rounds = len(plan.configurations), plan.rounds
     if plan.is_adaptive:
         return _describe_adaptive(plan)
-    sweep = f"{count(size * rounds, 'trial')} ({count(size, 'configuration')}, {count(rounds, 'round')})"
+    sweep = f"{count(size * rounds, 'trial')} ({count(size, 'config')}, {count(rounds, 'round')})"
     others = [count(rounds, "A/A trial")] if plan.with_twins else []
     return f"{sweep}{_plus(plan, others)}; about {_minutes(plan.estimated_s)}{_then_fixes(plan)}"
 
@@ -180,7 +180,7 @@ def describe_plan(plan: Plan) -> str:
 def _describe_adaptive(plan: Plan) -> str:
     """The most that an adaptive sweep may take, and how much of a large grid its budget allows to look at."""
     size, twins = len(plan.configurations), plan.fewest_rounds if plan.with_twins else 0
-    each = f"{count(size, 'configuration')}, adaptive: {count(plan.rounds, 'round')} at most"
+    each = f"{count(size, 'config')}, adaptive: {count(plan.rounds, 'round')} at most"
     others = [count(twins, "A/A trial")] if twins else []
     takes_s = plan.estimated_s if plan.budget_s is None else min(plan.budget_s, plan.estimated_s)
     said = f"up to {count(size * plan.rounds, 'trial')} ({each}){_plus(plan, others)}; up to {_minutes(takes_s)}"

@@ -39,11 +39,11 @@ def run(
     strategy: Strategy = None,
     rounds: Rounds = None,
     seconds: Annotated[
-        float | None, typer.Option(metavar="S", help="Minimum steady state per trial, in seconds.")
+        float | None, typer.Option(metavar="S", help="Minimum steady state per trial, in seconds; default the suite's.")
     ] = None,
     budget: Budget = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Random seed for trial and sample order.")] = None,
-    no_verify: Annotated[bool, typer.Option("--no-verify", help="Try no fixes; only measure and diagnose.")] = False,
+    no_verify: Annotated[bool, typer.Option("--no-verify", help="Measure and diagnose only; try no fixes.")] = False,
     resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Resume an interrupted run.")] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Run folder; default reports/<suite>-<UTC time>.")
@@ -58,7 +58,7 @@ def run(
     speedscope: SpeedscopeFile = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the report in a browser.")] = False,
     progress: Annotated[ProgressKind, typer.Option(help="Progress display on stderr.")] = ProgressKind.auto,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print only the result.")] = False,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Hide progress.")] = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Print more while running and at the end.")] = False,
 ) -> None:
     """Measure a suite, find the bottleneck and try fixes."""

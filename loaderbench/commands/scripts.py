@@ -22,7 +22,7 @@ LAUNCHER = "loaderbench.launcher"
 ScriptAndArguments = Annotated[list[str] | None, typer.Argument(metavar="SCRIPT [ARGS]...", help="The script to run.")]
 Module = Annotated[str | None, typer.Option("-m", metavar="MODULE", help="Run a module, as python -m does.")]
 OpenPage = Annotated[bool, typer.Option("--open", help="Open the report in a browser.")]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print no summary.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but the script's output.")]
 
 
 class ScriptCommand(TyperCommand):

@@ -24,7 +24,7 @@ def show(
     perfetto: PerfettoFile = None,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Add limits, isolation runs and notes.")] = False,
 ) -> None:
-    """Print the verdict, fixes and best configurations of a saved run."""
+    """Print the verdict, fixes and best configs of a saved run."""
     from loaderbench.report.terminal import print_summary
     from loaderbench.result import load_concluded
     from loaderbench.store import PAGE_FILE, folder_of

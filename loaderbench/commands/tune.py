@@ -53,7 +53,7 @@ def tune(
 ) -> None:
     """Run a training script, pause it, and find faster arguments for its DataLoader.
 
-    Put -- before a launcher such as torchrun. Rank 0 tunes.
+    Put -- before a launcher, whose rank 0 then tunes: loaderbench tune -- torchrun train.py
     """
     from loaderbench.result import load_concluded
     from loaderbench.script.launch import Tuning, run_script

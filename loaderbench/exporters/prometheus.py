@@ -67,7 +67,7 @@ class _Gauges:
                 if own := [(row, row.numbers[name]) for row in self._rows if name in row.numbers]:
                     yield self._gauge(name, f"{said}{bound}", own)
         best = [(row, float(row.is_best)) for row in self._rows]
-        yield self._gauge("is_best", "1 for the recommended configuration, 0 for all others", best)
+        yield self._gauge("is_best", "1 for the recommended config, 0 for all others", best)
         if finished := moment(self._run.finished_at):
             yield self._gauge(
                 "finished_timestamp_seconds", "Unix time at the end of the run", [(None, finished.timestamp())]

@@ -29,7 +29,7 @@ Loader = Callable[[], Iterable[Any]] | Iterable[Any]
 
 
 class LoaderGuard:
-    """The value of the fixture `loader_guard`: call it to measure a loader and hold it to limits."""
+    """The value of the fixture `loader_guard`: call it to measure a loader and hold it to thresholds."""
 
     def __init__(self, request: pytest.FixtureRequest, *, update: bool) -> None:
         """`update`: reference runs are written, and nothing is compared with them."""

@@ -46,7 +46,7 @@ def measured_so_far(
         suite={"name": name, "warmup": warmup, **own},
         environment=environment,
         dataset=_describe(observer.known, script.place if script else None),
-        plan=PlanSummary(axes, 1, 1, 1, (config,), config, "the profiled configuration"),
+        plan=PlanSummary(axes, 1, 1, 1, (config,), config, "the profiled config"),
         started_at=observer.began_at,
         finished_at=observer.ended_at or utc_now(),
         complete=observer.error is None,
@@ -94,4 +94,4 @@ def _notes(recorder: LoopRecorder, observer: Observer, warmup: int) -> Iterator[
         yield f"the timeline shows the longest wait of every {log.timeline.batches_per_point} batches"
     if observer.error is not None:
         error = printable(f"{type(observer.error).__name__}: {observer.error}")
-        yield f"the loop ended with {error}; results until then are shown"
+        yield f"the loop raised {error}; results up to that point"

@@ -25,13 +25,14 @@ def gpu_facts(gpus: Sequence[Gpu], uses: Sequence[GpuUse] = ()) -> Iterator[Fact
 
 
 def _link(uses: Sequence[GpuUse], gpu: Gpu) -> str:
-    """`PCIe 4 x8 in use, PCIe 5 x16 at most`: the fastest that a trial has read, as an idle link goes slower."""
+    """`PCIe 4 x8 (max PCIe 5 x16)`: the fastest that a trial has read, as an idle link goes slower."""
     links = [PcieLink(use.pcie_generation, use.pcie_width) for use in uses if use.index == gpu.index]
     known = [link for link in links if link.gb_per_s is not None]
-    said = [f"{max(known, key=lambda link: link.gb_per_s or 0.0)} in use"] if known else []
-    if gpu.pcie_max_generation is not None or gpu.pcie_max_width is not None:
-        said.append(f"{PcieLink(gpu.pcie_max_generation, gpu.pcie_max_width)} at most")
-    return ", ".join(said)
+    used = f"{max(known, key=lambda link: link.gb_per_s or 0.0)}" if known else ""
+    if gpu.pcie_max_generation is None and gpu.pcie_max_width is None:
+        return used
+    most = f"max {PcieLink(gpu.pcie_max_generation, gpu.pcie_max_width)}"
+    return f"{used} ({most})" if used else most
 
 
 def _clock(gpu: Gpu) -> str:
@@ -40,5 +41,5 @@ def _clock(gpu: Gpu) -> str:
 
 def _place(gpu: Gpu) -> str:
     node = "" if gpu.numa_node is None else f"node {gpu.numa_node}"
-    cpus = "" if gpu.near_cpus is None else f"near CPUs {gpu.near_cpus}"
+    cpus = "" if gpu.near_cpus is None else f"local CPUs {gpu.near_cpus}"
     return ", ".join(filter(None, (node, cpus)))

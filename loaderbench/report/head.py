@@ -48,8 +48,8 @@ def _of_profile(run: RunRecord, trial: Trial) -> tuple[str, str | None]:
     if trial.status != "completed":
         return "nothing was measured", None
     if trial.is_from_outside:
-        return f"seen for {numbers.duration(trial.steady_s or 0.0).text}", None
-    hint = "The loop did not finish. The report covers it up to that point."
+        return f"watched for {numbers.duration(trial.steady_s or 0.0).text}", None
+    hint = "The loop did not finish; the report covers the part that ran."
     return numbers.count(trial.batches or 0, "batch", "batches"), None if run.complete else hint
 
 
@@ -65,7 +65,7 @@ def _of_sweep(run: RunRecord) -> tuple[str, str | None]:
         return ran if done == len(run.sweep) else f"{done} of {ran} measured", None
     if len(run.sweep) >= run.plan.trials:
         return f"{done} of {planned} measured; stopped after the sweep", _how_to_go_on(run) or None
-    hint = "Configs without a trial read \u201cnot run\u201d."
+    hint = "Configs that were not measured are marked \u201cnot run\u201d."
     return f"{done} of {planned} measured", " ".join(filter(None, (hint, _how_to_go_on(run))))
 
 

@@ -145,7 +145,7 @@ def _rate(run: RunSummary) -> Value:
 
 def _state(run: RunSummary) -> State:
     """In one word, with what it means in its hint."""
-    done = f"{run.measured:,} of {numbers.count(run.tried, 'configuration')} measured"
+    done = f"{run.measured:,} of {numbers.count(run.tried, 'config')} measured"
     tone, word = outcome(run.complete, run.tried, run.measured)
     return State(tone, word, done if run.tried else "no trials ran")
 

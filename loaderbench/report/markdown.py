@@ -69,11 +69,14 @@ def _sections(document: Document) -> Iterator[tuple[str, str]]:
     yield "key figures", _figures(document, figures) if figures else ""
     yield "evidence", _titled("Evidence", _evidence(finding)) if finding else ""
     yield "evidence against", _titled("Evidence against", _list(finding.against)) if finding else ""
-    yield "fixes", _titled("Fixes", _cards(advice) or inline((cards and cards.empty) or ""))
+    yield (
+        "fixes",
+        _titled("Fixes", _cards(advice, cards.of_rates) if cards and advice else inline((cards and cards.empty) or "")),
+    )
     yield "code", _snippet(advice[0]) if advice else ""
     for section in document.sections:
         for block in section.glance if section.in_markdown else ():
-            yield "configurations" if isinstance(block, Ranking) else "a table", _block(block)
+            yield "configs" if isinstance(block, Ranking) else "a table", _block(block)
     yield "failures", _titled("Failed trials", _lines(list(map(_failure, failures.groups)) if failures else []))
     yield "notes", _titled("Notes", _list(finding.notes)) if finding else ""
     yield "environment", _environment(document)
@@ -104,7 +107,8 @@ def _head(document: Document, finding: VerdictBlock) -> str:
 
 def _next(step: NextStep) -> str:
     """What to do, with its command."""
-    return f"{inline(step.do)}: {code(step.command)}" if step.command else inline(step.do)
+    said = inline(step.said("code below"))
+    return f"{said}: {code(step.command)}" if step.command else said
 
 
 def _evidence(finding: VerdictBlock) -> str:
@@ -133,18 +137,21 @@ def _configurations(found: KeyFigures) -> str:
 
 
 def _why(why: Text | None) -> str:
-    return f", {inline(why.text)}" if why and why.text else ""
+    return f": {inline(why.text)}" if why and why.text else ""
 
 
-def _cards(cards: Sequence[Card]) -> str:
-    """Badge, title, gain and change of each."""
+def _cards(cards: Sequence[Card], of_rates: str | None) -> str:
+    """Badge, title, gain and change of each, and why their rates differ from the table."""
     lines = []
     for number, card in enumerate(cards[:_MOST_LINES], 1):
         gain = f": {inline(card.gain.text)}" if card.gain else ""
         change = ", ".join(code(f"{fact.label}: {fact.value.text}") for fact in card.change)
-        lines.append(f"{number}. **{inline(card.title.text)}** ({card.badge}){gain}{f'<br>{change}' if change else ''}")
+        lines.append(
+            f"{number}. **{inline(card.title.text)}** ({card.badge_text}){gain}{f'<br>{change}' if change else ''}"
+        )
     left = len(cards) - _MOST_LINES
-    return "\n".join([*lines, *([f"\n{left:,} more in the report"] if left > 0 else [])])
+    more = [f"\n{left:,} more in the report"] if left > 0 else []
+    return "\n".join([*lines, *more, *([f"\n{inline(of_rates)}"] if of_rates else [])])
 
 
 def _snippet(card: Card) -> str:

@@ -25,7 +25,7 @@ def speedscope_profile(run: RunRecord) -> Json:
     """
     shares = stack_shares(shown_trials(View(run, Readings())))
     if not shares:
-        raise UsageError(f"no stacks can be written: {_why_none(run)}")
+        raise UsageError(f"no stacks were recorded: {_why_none(run)}")
     places: dict[str | StackFrame, int] = {}
     calls: list[list[str | StackFrame]] = [[stage, *frames] for stage, frames in shares]
     samples = [[places.setdefault(call, len(places)) for call in stack] for stack in calls]
@@ -65,4 +65,4 @@ def _frame(one: str | StackFrame) -> Json:
 def _why_none(run: RunRecord) -> str:
     """What the first trial says."""
     reasons = (trial.not_measured.get("code_looks") for trial in run.sweep)
-    return next(filter(None, reasons), "this run did not look at any")
+    return next(filter(None, reasons), "only profile, attach with py-spy, and run on your own code record them")

@@ -64,7 +64,7 @@ def print_summary(
     if steps or report_path is not None:
         say(console)
     for step in steps:
-        say(console, f"Next: {': '.join(filter(None, (step.do, step.command)))}", "bold")
+        say(console, f"Next: {': '.join(filter(None, (step.said('code in the report'), step.command)))}", "bold")
     if report_path is not None:
         say(console, f"Report: {report_path}")
 
@@ -100,6 +100,8 @@ def _fixes(console: Console, found: Cards | None, most: int | None) -> None:
         )
     if most is not None and groups and (left := len(cards) - min(most, len(groups[0][1]))):
         say(console, f" {left} more in the report", "dim")
+    if found and found.of_rates:
+        say(console, f" {found.of_rates}", "dim")
 
 
 def _numbered(console: Console, fixes: Sequence[tuple[bool, str, str]]) -> None:

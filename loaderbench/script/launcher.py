@@ -69,8 +69,8 @@ def _look(folder: Path, over: threading.Event) -> None:
         waited_s += LOOK_S if (folder / _LAUNCHING).exists() else 0.0
         if waited_s >= LATE_S:
             print(
-                f"loaderbench: no rank has started for {waited_s:.0f} s; torchrun waits for other machines: start "
-                "the same command on each, and check --nnodes, address and port",
+                f"loaderbench: no rank started within {waited_s:.0f} s: torchrun is waiting for other machines. "
+                "Start the same command on each; check --nnodes, address and port.",
                 file=sys.stderr,
             )
             return

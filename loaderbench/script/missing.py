@@ -7,7 +7,7 @@ from dataclasses import replace
 from loaderbench.profiler.other_loaders import without_wait
 from loaderbench.records import Measured
 
-WHY_NO_WAIT = "a background thread takes the batches, and its wait is not that of the training"
+WHY_NO_WAIT = "a background thread consumes the batches, so its wait is not the data wait of training"
 
 
 def with_reason(measured: Measured, field: str, why: str) -> Measured:

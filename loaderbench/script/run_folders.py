@@ -118,7 +118,7 @@ def _write(recording: Recording, folder: Path) -> RecordedLoader:
 
 def _note_on_others(recording: Recording) -> str:
     share = recording.others_share
-    return f"its steps wait for other loaders {share:.0%} of their time" if share >= NOTICED else ""
+    return f"{share:.0%} of its step time is waiting for other loaders" if share >= NOTICED else ""
 
 
 def _slug(recording: Recording) -> str:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 _NONE = (
-    "loaderbench: nothing was recorded: the script iterated over no DataLoader of torch in its own process. "
-    "Processes that it forks are not recorded. For those that it spawns: loaderbench profile -- python SCRIPT"
+    "loaderbench: nothing was recorded: this process iterated over no torch DataLoader. If the script spawns "
+    "processes, use: loaderbench profile -- python SCRIPT. Forked processes cannot be recorded."
 )
 _MOST_OTHERS = 5  # lines
 _LOST = "loaderbench: nothing was saved: the script ended too early (signal, os._exit or os.exec*)"

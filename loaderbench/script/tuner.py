@@ -70,7 +70,7 @@ class ScriptTuner:
         if not trains and (rank_of_training() is not None or time.monotonic() < self._began_s + patience_s):
             return  # clocks of ranks differ: one would wait for the other in a collective
         if not trains:
-            what = f"no optimizer step was seen, so the loop over {profiler.name} is taken for the training"
+            what = f"no optimizer step seen; treating the loop over {profiler.name} as training"
             print(f"loaderbench: {what}", file=sys.stderr)
         self.is_done = True
         profiler.end()  # what follows is not the script's own loop

@@ -1,8 +1,8 @@
-"""Gates: whether a run passes a limit, by itself or compared with a reference run.
+"""Gates: whether a run passes a threshold, by itself or compared with a reference run.
 
 With a reference run: `samples_per_s:-5%` fails on a fall of more than 5%, and `data_wait_share:+3pp` on a rise of more
 than 3 percentage points. Without one: `samples_per_s<800`, `data_wait_share>20%`. A gate is inconclusive where the
-interval includes its limit, so noise alone fails nothing.
+interval includes its threshold, so noise alone fails nothing.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _CHANGES = {"samples_per_s": "samples_per_s:-5%", "data_wait_share": "data_wait_
 _LEVELS = {"samples_per_s": "samples_per_s<800", "data_wait_share": "data_wait_share>20%"}
 _FORMS = ", ".join([*_CHANGES.values(), *_LEVELS.values()])
 _NOT_IN_BOTH = "not measured in both runs"
-_NOTHING = "no configuration was measured"
+_NOTHING = "no config was measured"
 _ORDER: tuple[GateOutcome, ...] = ("failed", "inconclusive", "passed")
 _MINUS, _EN_DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 
@@ -171,7 +171,7 @@ def _judge_change(gate: Gate, comparison: Comparison | None) -> GateResult:
 
 
 def _side(found: Interval, limit: float, *, fails_below: bool) -> GateOutcome:
-    """On which side of the limit the whole interval lies; inconclusive without an interval."""
+    """On which side of the threshold the whole interval lies; inconclusive without an interval."""
     if found.lo is None or found.hi is None:
         return "inconclusive"
     if fails_below:
@@ -210,7 +210,7 @@ def _figures(
 ) -> tuple[str, str]:
     """The estimate, and its bounds in parentheses: `-10`, ` (-12 to -8%)`, with a minus sign.
 
-    Two digits, and one more while rounding would write a bound as the limit.
+    Two digits, and one more while rounding would write a bound as the threshold.
     """
     bounds = [bound for bound in (found.lo, found.hi) if bound is not None]
     fewest = places if places is not None else 0 if abs(found.est) >= 10 else 1

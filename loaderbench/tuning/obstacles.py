@@ -21,7 +21,7 @@ from loaderbench.tuning.dividing import each_worker_gives_all
 
 NO_FORK = "this system cannot fork, and trials run in forked copies of the process"
 NOT_OF_TORCH = "only torch's DataLoader can be tuned; change num_workers of this loader by hand"
-NOT_DIVIDED = "each worker would give all samples of this IterableDataset"
+NOT_DIVIDED = "each worker would yield every sample of this IterableDataset"
 MOST_OBJECTS = 20_000
 MOST_OF_ONE = 200  # of a list of files, all are alike
 _IN_MEMORY = (io.BytesIO, io.StringIO)

@@ -33,10 +33,10 @@ class OpenFix:
         than = f" than {arguments(self.over)}" if self.over else ""
         if self.is_gain:
             return (
-                f"{said} was faster{than} ({gain}, {pairs}), but too few pairs compare it with the current arguments; "
-                "tune for longer"
+                f"{said} was faster{than} ({gain}, {pairs}), but was not compared with the current arguments often "
+                "enough; use a longer budget"
             )
-        return f"{said} may be faster{than} ({gain} after {pairs}), undecided; tune for longer"
+        return f"{said} may be faster{than} ({gain} after {pairs}), undecided; use a longer budget"
 
     @property
     def in_detail(self) -> str:
@@ -45,8 +45,8 @@ class OpenFix:
         gain = numbers.gain(ratio.est, ratio.lo, ratio.hi, f"vs {arguments(self.over) or 'current arguments'}").text
         said = f"{arguments(self.change)}: {gain}, {pairs_of(self.pairs)}"
         if self.is_gain:
-            return f"Also faster: {said}. Tune for longer to combine it with other changes"
-        return f"May be faster: {said}, undecided. Tune for longer to find out"
+            return f"Also faster: {said}. A longer budget may combine it with other changes"
+        return f"May be faster: {said}, undecided. Use a longer budget to find out"
 
 
 def arguments(found: Config) -> str:

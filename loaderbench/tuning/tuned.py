@@ -174,4 +174,6 @@ def _why_none(run: RunRecord) -> str:
         return AS_FAST
     changed = arguments_in_words(rates[fastest])
     maybe = numbers.gain(fastest / present, None, None).main
-    return f"{changed} may be faster ({maybe}), but not beyond the noise of {run.plan.rounds} rounds; tune for longer"
+    return (
+        f"{changed} may be faster ({maybe}), but not beyond the noise of {run.plan.rounds} rounds; use a longer budget"
+    )

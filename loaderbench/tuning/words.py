@@ -58,8 +58,8 @@ def _doubts(tuned: Tuned, own: OwnLoop) -> Iterator[str]:
     in_trials, in_script = tuned.present_samples_per_s, own.samples_per_s
     if in_trials and in_script and in_trials < ALIKE * in_script:
         yield (
-            f"Warning: the current arguments gave {in_script:,.0f} samples/s in the script, "
-            f"but {in_trials:,.0f} in trials; expect a smaller gain"
+            "Warning: trials of the current arguments ran slower than the script "
+            f"({in_trials:,.0f} vs {in_script:,.0f} samples/s); expect a smaller gain"
         )
 
 
@@ -90,9 +90,9 @@ def _threads(tuned: Tuned, own: OwnLoop) -> Iterator[str]:
     workers = tuned.arguments.get("num_workers") or 1
     if own.host_threads > 1 and own.host_threads + int(workers) > cpus_allotted():
         yield (
-            f"The training step computes in {own.host_threads} threads, which compete with workers for "
-            f"{cpus_allotted():g} CPUs. Trials include this. Workers may gain more with torch.set_num_threads(1) "
-            "in the main process: add it and tune again"
+            f"The training step uses {own.host_threads} threads, which compete with workers for "
+            f"{cpus_allotted():g} CPUs (trials include this). Try torch.set_num_threads(1) in the main process, "
+            "then tune again"
         )
 
 

@@ -153,7 +153,10 @@ def test_without_py_spy_the_kernel_tells_less_and_says_so(
     assert (known["verdict"]["bound"], known["verdict"]["confidence"]) == ("input", "low")
     assert any("py-spy is not installed" in note for note in known["notes"])
     assert unknown["verdict"]["bound"] == "unknown"
-    assert "without stacks loading and training look alike; py-spy is not installed" in unknown["verdict"]["headline"]
+    assert (
+        "no workers and no stacks, so loading and training look the same; py-spy is not installed"
+        in unknown["verdict"]["headline"]
+    )
 
 
 @pytest.mark.slow

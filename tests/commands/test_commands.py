@@ -89,7 +89,7 @@ def test_check_prints_the_plan_and_measures_nothing(cli: Cli, place: Path) -> No
     result = cli("check", "s.yaml", "-P", "num_workers=0,1")
     assert result.returncode == 0
     assert "24 images of 3 classes" in result.stdout
-    assert "12 trials (4 configurations, 3 rounds), plus 3 A/A trials" in result.stdout
+    assert "12 trials (4 configs, 3 rounds), plus 3 A/A trials" in result.stdout
     assert "batch_size=4 num_workers=0  (baseline)" in result.stdout
     assert {path.name for path in place.iterdir()} == {"s.yaml", "data"}
 

@@ -66,15 +66,15 @@ def test_the_bar_is_as_far_as_the_run_is_and_never_goes_back() -> None:
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"rounds": 1}, "2 trials (2 configurations, 1 round), plus up to 2 isolation runs; about 17 s"),
+        ({"rounds": 1}, "2 trials (2 configs, 1 round), plus up to 2 isolation runs; about 17 s"),
         (
             {"rounds": 3, "verify_s": 120.0},
-            "6 trials (2 configurations, 3 rounds), plus 3 A/A trials and up to 6 isolation runs; "
+            "6 trials (2 configs, 3 rounds), plus 3 A/A trials and up to 6 isolation runs; "
             "about 40 s, then up to 3 min for free-stage trials and fixes",
         ),
         (
             {"configurations": PLAN.configurations[:1], "rounds": 1, "isolation_runs": 0},
-            "1 trial (1 configuration, 1 round); about 8 s",
+            "1 trial (1 config, 1 round); about 8 s",
         ),
     ],
 )

@@ -53,8 +53,8 @@ def test_stages_that_were_not_free_have_their_reason_and_a_run_without_any_has_n
     }
     (facts,) = (block for block in drawn(DECODE, **reasons) if isinstance(block, Facts))
     assert [(fact.label, fact.value.text) for fact in facts.facts] == [
-        ("Not measured", "no time: Read, Crop"),
-        ("Not measured", "a reason: Worker-to-main IPC"),
+        ("Not measured", "Read, Crop: no time"),
+        ("Not measured", "Worker-to-main IPC: a reason"),
     ]
     assert drawn() == ()
 

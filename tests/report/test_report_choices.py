@@ -31,7 +31,7 @@ def test_the_first_shown_is_the_best_and_says_so() -> None:
 
     found = the(document, HeatMap)
 
-    assert found.shown.role == "best configuration"
+    assert found.shown.role == "best config"
     assert found.choices[0] is found.shown
     assert found.choices[1].role == "baseline"
     assert [section for section in document.sections if section.of_choice] == list(found.shown.inside)

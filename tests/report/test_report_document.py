@@ -108,10 +108,10 @@ def test_when_all_trials_failed_causes_are_grouped_and_nothing_is_drawn() -> Non
     assert failures(document)[0].log.text == "logs/r1-c06.log"
 
 
-def test_the_demand_of_an_emulated_consumer_is_a_level_of_the_scaling_chart() -> None:
+def test_the_target_of_an_emulated_consumer_is_a_level_of_the_scaling_chart() -> None:
     layout = drawn(runs.typical(), "scaling").layout
 
-    assert layout["annotations"][0]["text"] == "demand 1,000"
+    assert layout["annotations"][0]["text"] == "target 1,000"
     assert layout["shapes"][0]["y0"] == layout["shapes"][0]["y1"] == 1000.0
 
 

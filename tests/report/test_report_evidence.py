@@ -72,7 +72,7 @@ def test_throughput_limits_are_for_those_who_ask_for_more() -> None:
 
 def test_the_stage_that_files_are_read_in_says_so_beside_its_wall_time() -> None:
     why = the(recorded("scenario_bandwidth_folder_w2"), VerdictBlock).why
-    assert [one.value.text.endswith("files are read within it") for one in why if one.label == "Wall time"] == [True]
+    assert [one.value.text.endswith("includes reading files") for one in why if one.label == "Wall time"] == [True]
 
 
 def test_a_confidence_that_is_not_high_has_its_reasons() -> None:

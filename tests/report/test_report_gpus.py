@@ -22,24 +22,24 @@ def lines(*gpus: Gpu) -> list[tuple[str, str]]:
 
 def test_one_gpu_has_a_line_for_each_fact() -> None:
     assert lines(GPU) == [
-        ("GPU link", "PCIe 5 x16 at most"),
+        ("GPU link", "max PCIe 5 x16"),
         ("GPU clock limit", "1,980 MHz"),
-        ("GPU NUMA", "node 0, near CPUs 0-31"),
+        ("GPU NUMA", "node 0, local CPUs 0-31"),
     ]
 
 
 def test_gpus_that_are_alike_share_their_words() -> None:
     others = [replace(GPU, index=1), replace(GPU, index=2, near_cpus="32-63", numa_node=1)]
     found = dict(lines(GPU, *others))
-    assert found["GPU link"] == "GPU 0, 1, 2: PCIe 5 x16 at most"
-    assert found["GPU NUMA"] == "GPU 0, 1: node 0, near CPUs 0-31; GPU 2: node 1, near CPUs 32-63"
+    assert found["GPU link"] == "GPU 0, 1, 2: max PCIe 5 x16"
+    assert found["GPU NUMA"] == "GPU 0, 1: node 0, local CPUs 0-31; GPU 2: node 1, local CPUs 32-63"
 
 
 def test_the_link_in_use_is_the_fastest_that_was_read_of_this_gpu() -> None:
     uses = [GpuUse(0, "", pcie_generation=g, pcie_width=w) for g, w in ((1, 16), (4, 8), (None, 8))]
     elsewhere = GpuUse(1, "", pcie_generation=5, pcie_width=16)
     found = {fact.label: fact.value.text for fact in gpu_facts([GPU], [*uses, elsewhere])}
-    assert found["GPU link"] == "PCIe 4 x8 in use, PCIe 5 x16 at most"
+    assert found["GPU link"] == "PCIe 4 x8 (max PCIe 5 x16)"
 
 
 def test_a_failure_by_gpu_memory_names_the_batch_that_fits() -> None:
@@ -50,7 +50,7 @@ def test_a_failure_by_gpu_memory_names_the_batch_that_fits() -> None:
         (group,) = failures(build_document(replace(run, trials=trials, gpu_memory=memory)))
         return group.hint.text
 
-    assert "About batch_size=1,184 fits in GPU memory (predicted from smaller batches). Out of memory." in hint(1_184)
+    assert "Estimated maximum: batch_size=1,184 (extrapolated from smaller batches). Out of memory." in hint(1_184)
     assert "predicted" not in hint(None)
     assert "predicted" not in hint(1_184, "worker_killed")
 

@@ -84,7 +84,7 @@ def test_a_row_says_what_the_run_found(tmp_path: Path) -> None:
         "batch_size=128 num_workers=2 pin_memory=false",
     )
     assert row.headline.text.startswith("The consumer waits for data 79%")
-    assert (row.state.label, row.state.hint) == ("complete", "8 of 8 configurations measured")
+    assert (row.state.label, row.state.hint) == ("complete", "8 of 8 configs measured")
     assert row.href == "r/report.html"
 
 

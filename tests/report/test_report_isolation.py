@@ -91,17 +91,22 @@ def test_the_page_tells_each_part_and_why_one_is_missing() -> None:
     document = build_document(taken_apart())
     ladder, contention = within(document, "isolation", Breakdown)
     rows = ladder.tables[0].rows
-    assert [row.cells[0].text for row in rows][-1] == "loader and consumer"
+    assert [row.cells[0].text for row in rows][-1] == "loader + training step"
     assert "12.5" in rows[0].cells[1].text
     assert "cached batches in GPU memory" not in [row.cells[0].text for row in rows]
     assert {fact.label: fact.value.text for fact in ladder.facts} == {
-        "Copy cost (host \u2212 GPU)": "not measured: there is no accelerator",
+        "Host-to-device copy (host \u2212 GPU cache)": "not measured: there is no accelerator",
         "Storage cost (cold \u2212 warm)": "not significant (\u22120.8 to 9.8 ms per batch)",
         "Interference (both \u2212 the slower one alone)": "8.1 ms per batch (7.1\u20139.1 ms)",
     }
     assert ladder.notes[0].text == "16 batches were kept and replayed."
     assert [row.cells[0].text for row in contention.tables[0].rows] == ["1", "2"]
     assert ("isolation", "Isolation") in [(link.anchor, link.text.text) for link in document.links]
+
+
+def test_the_full_pipeline_is_named_after_what_takes_its_batches() -> None:
+    emulated = within(build_document(replace(taken_apart(), consumer="emulated")), "isolation", Breakdown)[0]
+    assert [row.cells[0].text for row in emulated.tables[0].rows][-1] == "loader + emulated GPU"
 
 
 def test_the_page_draws_it_in_a_section_of_its_own() -> None:
@@ -115,10 +120,10 @@ def test_a_terminal_gets_the_rungs_that_were_measured_and_a_line_for_what_they_t
     text = printed(taken_apart())
     assert "Isolation runs\n" in text
     assert "batches in GPU memory" not in text
-    assert "Copy cost" not in text
+    assert "Host-to-device copy" not in text
     assert "Interference (both \u2212 the slower one alone): 8.1 ms per batch (7.1\u20139.1 ms)" in text
     assert "Ceiling: 2,560 (2,500\u20132,620) samples/s if loading were free" in text
-    assert "Headroom: 68%" in text
+    assert "Headroom: up to 68% less time per batch" in text
     assert "Contention (2 vs 1 worker): CPU time per sample 1.20\u00d7" in text
     assert "unexplained slowdown 2.0" in text
     assert "\u00d7): shared lock, GIL or disk" in text
@@ -128,7 +133,7 @@ def test_a_terminal_leaves_out_a_difference_whatever_the_reason_is_that_it_is_mi
     run = taken_apart()
     assert run.isolation
     isolation = replace(run.isolation, not_measured={"transfer_s": numbers.NOT_RUN})
-    assert "Copy cost" not in printed(replace(run, isolation=isolation))
+    assert "Host-to-device copy" not in printed(replace(run, isolation=isolation))
 
 
 def test_a_run_without_a_ladder_has_no_word_of_it() -> None:
@@ -141,7 +146,7 @@ def test_a_run_without_a_ladder_has_no_word_of_it() -> None:
 
 def test_without_workers_the_two_take_turns() -> None:
     found = within(build_document(taken_apart(config={**CONFIG, "num_workers": 0})), "isolation", Breakdown)[0]
-    assert any("one after the other" in note.text for note in found.notes)
+    assert any("loading and training alternate" in note.text for note in found.notes)
 
 
 def test_what_the_cores_explain_is_no_lock() -> None:

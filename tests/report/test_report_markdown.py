@@ -169,7 +169,7 @@ def test_a_sweep_says_what_the_page_says() -> None:
 
 def test_the_next_step_is_below_the_headline_with_its_command() -> None:
     run = runs.typical()
-    assert "**Next:** Apply the first fix (code in the report)\n" in render_markdown(build_document(run))
+    assert "**Next:** Apply the first fix (code below)\n" in render_markdown(build_document(run))
     untried = replace(run.recommendations[0], basis="heuristic", gain=None)
     text = render_markdown(build_document(replace(run, recommendations=(untried,))))
     assert "**Next:** Measure the first fix: `loaderbench run " in text

@@ -74,7 +74,7 @@ def test_the_longest_wait_of_each_group_is_no_typical_wait() -> None:
     assert own[0] == "160", "two rounds of 80 batches"
     assert own[-1] == next(found[-1] for label, found in rows.items() if label != "batch_size=32 num_workers=0")
     assert [f.value.text for f in facts(document, "noise") if f.label == "Data wait quartiles"] == [
-        "not measured for 1 trial: only the maximum of each group of batches was kept"
+        "not available for 1 trial: only the longest wait of each group of batches was saved"
     ]
 
 
@@ -125,7 +125,7 @@ def test_the_slowest_decode_is_never_thinned_away() -> None:
 
 
 def test_where_more_configurations_were_measured_than_drawn_it_is_said() -> None:
-    assert "12 best of 500 configurations shown." in drawn(large(1500), "rounds").caption
+    assert "12 best of 500 configs shown." in drawn(large(1500), "rounds").caption
     assert "drawn" not in drawn(runs.typical(), "rounds").caption
 
 

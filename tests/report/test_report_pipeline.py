@@ -64,11 +64,11 @@ def test_the_text_says_what_the_picture_shows() -> None:
 
     assert table(run).caption == "Pipeline, samples/s (Best config batch_size=32 num_workers=2)"
     assert lines(run) == [
-        ["Storage", "38,406", "if workers did nothing but read"],
+        ["Storage", "38,406", "if workers only read"],
         ["2 workers", "873", "decode 48%, transform 32%, collate 15%, ..."],
         ["2 CPUs", "844", "bottleneck; shared by all processes"],
-        ["Worker-to-main IPC", "38,927", "by CPU time of the main process"],
-        ["Training step", "1,000", "target (emulated)"],
+        ["Worker-to-main IPC", "38,927", "estimated from CPU time of the main process"],
+        ["Emulated GPU", "1,000", "target"],
         ["Throughput", "836", "measured"],
     ]
     drawn = picture(run)
@@ -110,14 +110,14 @@ def test_its_sentences_are_short(name: str) -> None:
         ("scenario_quota_pinned_photos_w2", "bottleneck", "A CPU quota or an affinity mask"),
         ("run_shared_memory_full", "bottleneck", "Threads wait for a CPU"),
         ("scenario_memory_pages_w2", f"bottleneck: {words.stage('sample').text}", "Page faults delay this stage"),
-        ("scenario_transport_arrays_w2", "bottleneck", "Batches wait on their way"),
-        ("synthetic_quiet_main_sampler_w2", "bottleneck: main process", "The main process works in one thread"),
+        ("scenario_transport_arrays_w2", "bottleneck", "Worker-to-main IPC delays batches"),
+        ("synthetic_quiet_main_sampler_w2", "bottleneck: main process", "Work in the main process is serialized"),
         ("run_a_rung_fails", "bottleneck: main process", "Most of the time is spent outside"),
         ("scenario_bandwidth_folder_w2", "bottleneck", "Workers wait for storage"),
         ("run_pruned", "bottleneck", "The main process waits for storage"),
         ("scenario_decode_w0", "bottleneck", "Other programs hold CPUs"),
         ("synthetic_quiet_decode_w0", "bottleneck: decode", "Without workers, loading and training take turns"),
-        ("run_ladder_interference", "narrowest", "The limits do not include time spent waiting"),
+        ("run_ladder_interference", "narrowest", "Throughput limits do not include waits"),
     ],
 )
 def test_where_the_widths_do_not_show_the_limit_it_says_why(name: str, tag: str, why: str) -> None:
@@ -144,7 +144,7 @@ def test_another_part_that_is_narrower_by_its_limit_alone_is_explained() -> None
     free = replace(run, verdict=replace(run.verdict, limit="workers", stage="decode"))
     busy = tuple(replace(trial, stages={"decode": StageCost(0.001, 0.001)}) for trial in free.trials)
 
-    assert part(replace(free, trials=busy), "2 workers").why.startswith("By its limit alone, another part is narrower")
+    assert part(replace(free, trials=busy), "2 workers").why.startswith("Another part is narrower")
 
 
 def test_a_profile_draws_its_loop_and_the_copy_within_it() -> None:

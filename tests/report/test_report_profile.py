@@ -224,4 +224,4 @@ def test_the_method_of_two_versions_is_that_of_pairs() -> None:
     assert "order shuffled within each round" in swept[0]
     assert "both versions in interleaved pairs" in compared[0]
     assert "over rounds" in swept[2]
-    assert "for all checks and all configurations together" in compared[2]
+    assert "over all interim checks and configs" in compared[2]

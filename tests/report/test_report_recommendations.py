@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 
 import pytest
 import run_factory as runs
 from blocks import cards, downloads, folded, the
+from rich.console import Console
 from run_recorded import recorded
 
 from loaderbench.conclusion import with_judgements
@@ -27,9 +29,11 @@ from loaderbench.records import (
 )
 from loaderbench.report.document import build_document
 from loaderbench.report.html import render_html
+from loaderbench.report.markdown import render_markdown
 from loaderbench.report.model import Breakdown, Details
 from loaderbench.report.sections.recommendations import Cards
 from loaderbench.report.sections.verdict import NextStep, VerdictBlock
+from loaderbench.report.terminal import print_summary
 
 PRESENT: Config = {"batch_size": 128, "num_workers": 2}
 UINT8, COPIES = {"normalize": "device"}, {"presize": 256}
@@ -125,7 +129,7 @@ def test_where_other_programs_leave_nothing_to_try_the_page_says_what_to_do() ->
     run = replace(runs.typical(), recommendations=(), verification=None)
     held = replace(run, verdict=replace(run.verdict, limit="neighbors"))
     found = next(iter(build_document(held).all(Cards))).empty
-    assert found == "No fixes: other programs use the CPUs. Stop them, then run again."
+    assert found == "No fixes tried: other programs hold the CPUs. Stop them, then run again."
 
 
 def test_a_card_compares_with_what_its_gain_is_over() -> None:
@@ -157,8 +161,41 @@ def test_measured_and_advised_stand_under_headings_of_their_own() -> None:
     assert [card.heading for card in cards(build_document(runs.typical()))] == [
         "Measured in this run",
         "Predicted, not run",
-        "Not measured here",
+        "Not measured",
     ]
+
+
+def test_advice_has_a_badge_in_plain_words() -> None:
+    document = build_document(runs.typical())
+    assert [card.badge_text for card in cards(document)] == ["measured", "predicted", "not measured"]
+    assert "badge-heuristic" in render_html(document)
+    assert ">heuristic<" not in render_html(document)
+
+
+OWN_RATES = "Fixes tried after the sweep ran without the emulated GPU; their rates differ from the table."
+
+
+def test_rates_without_the_emulated_gpu_are_said_to_differ_from_the_table() -> None:
+    document = build_document(recorded("example_two_cores"))
+    shown = io.StringIO()
+    print_summary(document, Console(file=shown, width=100))
+    assert the(document, Cards).of_rates == OWN_RATES
+    assert all(OWN_RATES in text for text in (shown.getvalue(), render_html(document), render_markdown(document)))
+
+
+def test_rates_of_the_sweep_alone_need_no_explanation() -> None:
+    run = recorded("example_two_cores")
+    for other in (replace(run, verification=None, trials=run.sweep), replace(run, consumer="model")):
+        assert the(other, Cards).of_rates is None
+
+
+def test_the_page_says_what_gains_are_relative_to() -> None:
+    found = the(recorded("example_two_cores"), Cards).references
+    assert found is not None
+    assert found.text == (
+        "\u201cvs baseline\u201d: relative to the starting config (batch_size=32 num_workers=0). "
+        "\u201cvs best config\u201d: relative to the recommended config of the sweep (batch_size=32 num_workers=2)."
+    )
 
 
 def test_what_was_tried_in_vain_is_no_card_and_is_not_called_fine() -> None:
@@ -197,7 +234,7 @@ def test_a_measured_fix_is_applied_next() -> None:
     step = next_step(replace(run, recommendations=(measured,)))
     assert step.fix is not None
     assert "993 \u2192 993 samples/s" in step.fix.text
-    assert step.do == "Apply the first fix (code in the report)"
+    assert step.said("code below") == "Apply the first fix (code below)"
     assert step.command is None
 
 
@@ -222,12 +259,12 @@ def test_a_fix_that_was_not_measured_is_measured_on_the_configuration_of_the_ver
     assert all(setting in (step.command or "") for setting in settings)
 
 
-@pytest.mark.parametrize(("snippet", "with_code"), [("torch.set_num_threads(1)", " (code in the report)"), (None, "")])
+@pytest.mark.parametrize(("snippet", "with_code"), [("torch.set_num_threads(1)", " (code below)"), (None, "")])
 def test_a_fix_that_no_sweep_can_show_is_applied_and_measured_again(snippet: str | None, with_code: str) -> None:
     run = runs.typical()
     advice = replace(run.recommendations[0], basis="heuristic", gain=None, change={}, snippet=snippet)
     assert (
-        next_step(replace(run, recommendations=(advice,))).do
+        next_step(replace(run, recommendations=(advice,))).said("code below")
         == f"Apply the first fix{with_code}, then run the same command again"
     )
 

@@ -87,5 +87,5 @@ def test_stacks_of_every_trial_of_the_configuration_count(tmp_path: Path) -> Non
 
 
 def test_a_run_without_stacks_says_why() -> None:
-    with pytest.raises(UsageError, match=f"no stacks can be written: {profiles.NO_TRACE}"):
+    with pytest.raises(UsageError, match=f"no stacks were recorded: {profiles.NO_TRACE}"):
         speedscope_profile(stacks.profiled(None))

@@ -63,4 +63,4 @@ def test_a_launcher_that_waits_long_is_explained_unless_a_rank_began(
         note_rank(tmp_path)
     with said_if_late(tmp_path):
         time.sleep(0.3)
-    assert capfd.readouterr().err.count("loaderbench: no rank has started for") == (0 if begun else 1)
+    assert capfd.readouterr().err.count("loaderbench: no rank started within") == (0 if begun else 1)

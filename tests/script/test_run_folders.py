@@ -58,7 +58,7 @@ def test_the_loader_that_the_script_waits_for_comes_first(others: float, first: 
     assert found[0].place == first
     by_place = {one.place: one for one in found}
     said = [note for note in by_place["fast"].run.record.notes if "wait for other loaders" in note]
-    assert said == (["its steps wait for other loaders 70% of their time"] if others > 0.5 else [])
+    assert said == (["70% of its step time is waiting for other loaders"] if others > 0.5 else [])
 
 
 def test_a_loop_that_waits_for_its_own_loader_stays_first(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_the_line_of_another_loader_says_that_its_loop_waits_for_others(tmp_path
     console = Console(file=StringIO(), width=1_000)
     print_loaders(found, console)
     line = next(line for line in console.file.getvalue().splitlines() if line.startswith("Loader: fast"))  # type: ignore[attr-defined]
-    assert "; its steps wait for other loaders 70% of their time; " in line
+    assert "; 70% of its step time is waiting for other loaders; " in line
 
 
 def test_of_many_loaders_five_have_a_line_and_the_rest_are_counted(tmp_path: Path) -> None:

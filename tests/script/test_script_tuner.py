@@ -59,7 +59,7 @@ def test_a_loop_that_calls_no_module_may_compute_statistics_and_is_waited_for_lo
     found.consider(loop(), trains=False, calls_model=False, save=nothing)
     assert found.is_done
     said, *_ = capsys.readouterr().err.splitlines()
-    assert said == ("loaderbench: no optimizer step was seen, so the loop over train_loader is taken for the training")
+    assert said == "loaderbench: no optimizer step seen; treating the loop over train_loader as training"
 
 
 def test_what_goes_wrong_is_a_line_and_happens_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -102,7 +102,7 @@ def test_the_page_and_the_terminal_say_what_was_dropped(folder: Path) -> None:
     page, said = (folder / "run" / "report.html").read_text(), (folder / "stderr").read_text()
     assert "Dropped configs" in page
     assert "Adaptive sweep of 5 configs: dropped" in page
-    assert "up to 15 trials (5 configurations, adaptive: 3 rounds at most)" in said
+    assert "up to 15 trials (5 configs, adaptive: 3 rounds at most)" in said
     assert "[Sweep 1] " in said
 
 

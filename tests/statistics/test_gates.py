@@ -244,7 +244,7 @@ def test_of_two_metrics_that_a_typo_resembles_only_the_nearest_is_offered() -> N
 
 def test_where_nothing_was_measured_no_level_is_judged() -> None:
     result = judge_gate(parse_gate("samples_per_s<1", "--fail-if"), level(None, None), None)
-    assert (result.outcome, result.said) == ("inconclusive", "no configuration was measured")
+    assert (result.outcome, result.said) == ("inconclusive", "no config was measured")
 
 
 @pytest.mark.parametrize(

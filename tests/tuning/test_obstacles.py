@@ -53,7 +53,7 @@ class Inherited(Divided):
 
 def test_an_iterable_dataset_has_to_divide_its_samples_among_workers() -> None:
     why = why_not_tried(DataLoader(Stream()))
-    assert why == "each worker would give all samples of this IterableDataset (Stream does not call get_worker_info)"
+    assert why == "each worker would yield every sample of this IterableDataset (Stream does not call get_worker_info)"
     assert why_not_tried(DataLoader(Stream(), num_workers=1)) == why
     for divided in (
         DataLoader(Divided()),

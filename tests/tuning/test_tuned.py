@@ -142,12 +142,12 @@ def test_an_undecided_fix_that_may_be_faster_is_no_decision(example: RunRecord) 
     found = tuned_by(with_fixes(example, threads, order), BASE, Path())
     assert (found.arguments, found.is_decided) == (BASE, False)
     assert found.why_none == (
-        "in_order=False may be faster (2.5\N{MULTIPLICATION SIGN} after 1 pair), undecided; tune for longer"
+        "in_order=False may be faster (2.5\N{MULTIPLICATION SIGN} after 1 pair), undecided; use a longer budget"
     )
     (line,) = asides(found)
     assert line == (
         "May be faster: worker_threads=1: +20% vs current arguments (8\N{EN DASH}32%), 3 pairs, undecided. "
-        "Tune for longer to find out"
+        "Use a longer budget to find out"
     )
 
 
@@ -163,7 +163,7 @@ def test_a_gain_on_top_of_other_arguments_that_was_not_compared_is_no_decision(e
     assert (found.arguments, found.is_decided) == (BASE, False)
     assert found.why_none == (
         "num_workers=2, in_order=False was faster than num_workers=2 (+50%, 5 pairs), "
-        "but too few pairs compare it with the current arguments; tune for longer"
+        "but was not compared with the current arguments often enough; use a longer budget"
     )
 
 
@@ -187,7 +187,7 @@ def test_a_gain_that_there_was_no_time_to_combine_is_named(example: RunRecord) -
     (line,) = asides(tuned_by(run, BASE, Path()))
     assert line == (
         "Also faster: in_order=False: +50% vs current arguments (35\N{EN DASH}65%), 5 pairs. "
-        "Tune for longer to combine it with other changes"
+        "A longer budget may combine it with other changes"
     )
     in_vain = fix({"in_order": False}, "no gain", 1.01, 5, first.config)
     assert list(asides(tuned_by(with_fixes(example, first, alone, in_vain, whole="gain"), BASE, Path()))) == []

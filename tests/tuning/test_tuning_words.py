@@ -49,8 +49,8 @@ def test_other_programs_that_took_the_cpus_are_a_warning(monkeypatch: pytest.Mon
 def test_trials_that_are_slower_than_the_script_are_a_warning(in_script: float) -> None:
     (said,) = details(BETTER, None, OwnLoop(samples_per_s=in_script))
     assert said == (
-        f"Warning: the current arguments gave {in_script:.0f} samples/s in the script, but 100 in trials; "
-        "expect a smaller gain"
+        "Warning: trials of the current arguments ran slower than the script "
+        f"(100 vs {in_script:.0f} samples/s); expect a smaller gain"
     )
 
 
@@ -63,8 +63,8 @@ def test_threads_of_the_step_that_compete_with_workers_are_named(
     none = Tuned(present=PRESENT, arguments=PRESENT, why_none="no other arguments were faster")
     for tuned in (BETTER, none):
         assert list(details(tuned, None, own)) == expected * [
-            "The training step computes in 2 threads, which compete with workers for 2 CPUs. Trials include this. "
-            "Workers may gain more with torch.set_num_threads(1) in the main process: add it and tune again"
+            "The training step uses 2 threads, which compete with workers for 2 CPUs (trials include this). "
+            "Try torch.set_num_threads(1) in the main process, then tune again"
         ]
 
 

@@ -11,12 +11,12 @@ from loaderbench.report.view import View
 
 _PROCESSES = "Each trial ran in its own process; monitors ran outside it."
 _OF_ROUNDS = (
-    "Intervals: 95%, Student\u2019s t over rounds, never over the batches of one trial. Configurations within 5% "
+    "Intervals: 95%, Student\u2019s t over rounds, never over the batches of one trial. Configs within 5% "
     "of the fastest, with no significant difference, are ties. The cheapest tie is best."
 )
 _OF_PAIRS = (
-    "Intervals: Student\u2019s t over pairs, never over the batches of one trial. They hold at 95% for all checks and "
-    "all configurations together."
+    "Intervals: Student\u2019s t over pairs, never over the batches of one trial. They have simultaneous 95% coverage "
+    "over all interim checks and configs."
 )
 
 
@@ -82,7 +82,7 @@ def _of_sweep(run: RunRecord) -> tuple[str, ...]:
 
 
 def _plan(run: RunRecord) -> str:
-    configs = numbers.count(run.plan.configurations, "configuration")
+    configs = numbers.count(run.plan.configurations, "config")
     rounds = f"{numbers.count(run.plan.rounds, 'round')}, order shuffled within each round"
     pairs = "both versions in interleaved pairs, their order alternating"
     return f"Plan: {configs}, {pairs if run.kind == 'ab' else rounds}. {_PROCESSES}"
@@ -102,8 +102,8 @@ def _of_profile(trial: Trial) -> tuple[str, ...]:
     )
     device = " With a CUDA device, two events on its stream time the wait, so data wait is idle time of the GPU."
     return (
-        "Data wait: time inside next() of your loop, in your process. The rest of the time is your step."
-        f"{device if trial.gpus else ''} Nothing was synchronized.",
+        "Data wait: time inside next() of your loop, in your process. Everything else counts as your step."
+        f"{device if trial.gpus else ''} No CUDA synchronization is added.",
         f"Samples/s, data wait and all means: steady state only. Warm-up ({_warmup(trial)}) and epoch boundaries are "
         "excluded.",
         "One process has no interval; profile again to see how much two runs differ.",

@@ -15,11 +15,11 @@ from loaderbench.report.view import View
 _TITLE = "If a stage were free"
 _KEYS = ("bottlenecks.", KEY)
 _HOW = (
-    "Each stage replays results it produced before, inside the workers, in turns with the unmodified loader. "
-    "Throughput is the loader's own, without a consumer. Where replaying costs more than the stage, nothing is gained."
+    "In each row, one stage replays kept results instead of computing them. Trials are interleaved with the unmodified "
+    "loader, without a consumer. A gain below 0 means that replaying costs more than the stage."
 )
 
-_OTHERS = "Settings that the sweep lacks, measured in turns with the unmodified loader."
+_OTHERS = "Worker settings that the sweep did not cover, interleaved with the unmodified loader."
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def _missing(run: RunRecord) -> tuple[Fact, ...]:
         if key.startswith(_KEYS):
             by_reason.setdefault(why, []).append(_name(key))
     return tuple(
-        Fact("Not measured", words.sentence(f"{why}: {', '.join(stages)}")) for why, stages in by_reason.items()
+        Fact("Not measured", words.sentence(f"{', '.join(stages)}: {why}")) for why, stages in by_reason.items()
     )
 
 

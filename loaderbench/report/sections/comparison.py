@@ -1,4 +1,4 @@
-"""What changed: tables of two runs or versions, and the section of two versions that were measured in turns."""
+"""What changed: tables of two runs or versions, and the section of two versions measured in interleaved pairs."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from loaderbench.report.view import View
 _MOST_ROWS = 30
 _MARKS = {"passed": "ok", "failed": "FAILED", "inconclusive": "inconclusive"}
 _CAPTION = (
-    "One dot per pair of interleaved processes: samples/s after, relative to before. "
-    "Intervals allow for repeated checks, so the comparison can stop at any of them."
+    "One dot per interleaved pair: the change of samples/s. "
+    "Intervals are corrected for interim checks, so the comparison may stop early."
 )
 
 Pair = tuple[int, float, float]
@@ -104,7 +104,7 @@ def _cells(pair: Pair) -> tuple[Text, ...]:
 
 
 def comparison_table(found: Comparison, both: str = "runs") -> Table:
-    """A row for each configuration that both measured: samples/s, data wait where it is known, and their changes."""
+    """A row for each configuration that both measured, the fastest first: samples/s, data wait, and their changes."""
     rates = [c for c in found.metrics if c.metric == "samples_per_s"]
     shares = [c for c in found.metrics if c.metric == "data_wait_share"]
     shares = shares if any(share.before or share.after for share in shares) else []
@@ -114,10 +114,15 @@ def comparison_table(found: Comparison, both: str = "runs") -> Table:
         Column("Outcome"),
         *(Column(name, numeric=True) for name in ("Data wait, before", "after", "change, pp") if shares),
     )
-    rows = tuple(_row(*changes, found=found) for changes in zip_longest(rates, shares))
+    fastest_first = sorted(zip_longest(rates, shares), key=lambda both: -_rate_after(both[0]))
+    rows = tuple(_row(*changes, found=found) for changes in fastest_first)
     left = len(rows) - _MOST_ROWS
-    note = f"{numbers.count(left, 'more configuration')} measured in both {both}." if left > 0 else None
-    return Table(f"Configurations measured in both {both}", columns, rows[:_MOST_ROWS], note)
+    note = f"{numbers.count(left, 'more config')} measured in both {both}." if left > 0 else None
+    return Table(f"Configs measured in both {both}", columns, rows[:_MOST_ROWS], note)
+
+
+def _rate_after(rate: MetricChange) -> float:
+    return rate.after.est if rate.after else 0.0
 
 
 def _row(rate: MetricChange, share: MetricChange | None, *, found: Comparison) -> Row:

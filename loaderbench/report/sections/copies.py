@@ -8,8 +8,8 @@ from loaderbench.report.model import Column, Paragraph, Row, Section, Table, Tex
 from loaderbench.report.view import View
 
 _METHOD = (
-    "Before the sweep, the files were copied in each of these formats, once. Copies are kept in the cache folder for "
-    "later runs. Time to write covers all runs that wrote a part of the copy."
+    "Before the sweep, the files were converted to each format, once. Converted datasets are cached for later runs. "
+    "\u201cTime to write\u201d covers all runs that wrote a part."
 )
 
 
@@ -27,7 +27,7 @@ def section(view: View) -> Section | None:
         Column("Time to write", numeric=True),
         Column("Checksum"),
     )
-    table = Table("Copies", columns, tuple(map(_row, found)))
+    table = Table("Converted datasets", columns, tuple(map(_row, found)))
     return Section(id="copies", title="Formats", blocks=(Paragraph(Text(_METHOD), "small"), table))
 
 

@@ -12,8 +12,8 @@ from loaderbench.report.view import View
 
 _MOST_ROWS = 20
 _CAPTION = (
-    "One point per configuration. Pareto frontier: no other configuration gives more samples/s for the same resource "
-    "or less. Points are estimates; neighbors may be tied."
+    "One point per config. On the Pareto frontier, no other config has more samples/s with the same or less of the "
+    "resource. Points are estimates; nearby points may be tied."
 )
 
 
@@ -167,8 +167,8 @@ def _table(view: View, measured: Sequence[Configuration], resources: Sequence[_R
     unbeaten.sort(key=lambda c: -(c.samples_per_s.est if c.samples_per_s else 0))
     rows = tuple(_row(view, found, named, resources, lines) for found in unbeaten[:_MOST_ROWS])
     left = len(unbeaten) - len(rows)
-    note = f"{numbers.count(left, 'more configuration')} on a Pareto frontier." if left else None
-    return Table("Configurations on a Pareto frontier", columns, rows, note)
+    note = f"{numbers.count(left, 'more config')} on a Pareto frontier." if left else None
+    return Table("Configs on a Pareto frontier", columns, rows, note)
 
 
 def _row(

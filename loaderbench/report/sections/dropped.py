@@ -8,8 +8,8 @@ from loaderbench.report.model import Column, Details, Paragraph, Row, Section, T
 from loaderbench.report.view import MOST_ROWS, View
 
 _METHOD = (
-    "After each round, a config was dropped if the interval of its ratio to the fastest was below 1. Intervals are "
-    "corrected for the number of rounds and configs."
+    "A config was dropped after a round if it was significantly slower than the fastest, corrected for the number of "
+    "rounds and configs."
 )
 
 

@@ -83,7 +83,7 @@ def _largest_batch(run: RunRecord, kind: str) -> str:
     """The batch that fits in GPU memory by the line through smaller ones, for a failure by that memory."""
     if kind != "device_memory" or run.gpu_memory is None or run.gpu_memory.largest_batch is None:
         return ""
-    return f"About batch_size={run.gpu_memory.largest_batch:,} fits in GPU memory (predicted from smaller batches)"
+    return f"Estimated maximum: batch_size={run.gpu_memory.largest_batch:,} (extrapolated from smaller batches)"
 
 
 def _group(view: View, kind: str, trials: Sequence[Trial]) -> FailureGroup:

@@ -48,4 +48,4 @@ def _largest(found: GpuMemory) -> Text | Value:
     if found.largest_batch is None or found.bytes_per_sample is None or found.fixed_bytes is None:
         return numbers.missing(found.not_measured.get("largest_batch"))
     line = f"{in_bytes(int(found.fixed_bytes))} + {in_bytes(int(found.bytes_per_sample))} per sample"
-    return Text(f"about {found.largest_batch:,} (predicted: {line})")
+    return Text(f"about {found.largest_batch:,} (extrapolated: {line})")

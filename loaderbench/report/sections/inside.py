@@ -95,7 +95,7 @@ def _best_or_baseline(view: View, found: Configuration) -> str | None:
     run = view.run
     baseline = axes.same(found.config, run.baseline.config)
     if view.is_best(found):
-        return "best configuration, also the baseline" if baseline else "best configuration"
+        return "best config, also the baseline" if baseline else "best config"
     if baseline:
         return "baseline"
     return "fastest estimate" if run.best is None and found.rank == 1 else None

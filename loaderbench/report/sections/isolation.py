@@ -21,7 +21,7 @@ _INCLUDES: dict[words.IsolationRunName, str] = {
 }
 _MINUS = numbers.MINUS
 _DIFFERENCES = (
-    (f"Copy cost (host {_MINUS} GPU)", "transfer_s"),
+    (f"Host-to-device copy (host {_MINUS} GPU cache)", "transfer_s"),
     (f"Storage cost (cold {_MINUS} warm)", "fetch_s"),
     (f"Interference (both {_MINUS} the slower one alone)", "interference_s"),
 )
@@ -31,13 +31,18 @@ _PER_WORKERS = (
     Column("growth", numeric=True, title="vs the fewest workers"),
     Column("Worker ms/sample", numeric=True, title="workers / samples per second"),
     Column("growth", numeric=True, title="vs the fewest workers"),
-    Column("Unexplained slowdown", numeric=True, title="worker time vs what CPU time and available CPUs explain"),
+    Column(
+        "Unexplained slowdown",
+        numeric=True,
+        title="worker time \u00f7 the time that CPU use and available CPUs explain",
+    ),
 )
 _READING = (
-    "CPU growth: workers share caches and memory bandwidth. Unexplained slowdown: they share a lock, the GIL or a disk."
+    "CPU growth points to shared caches or memory bandwidth. An unexplained slowdown points to a lock, the GIL or a "
+    "disk."
 )
 _BEYOND = ": shared lock, GIL or disk"
-_TAKE_TURNS = "num_workers=0: loader and consumer run one after the other, and their times add up."
+_TAKE_TURNS = "num_workers=0: loading and training alternate, so their times add up."
 
 
 def section(view: View) -> Section | None:
@@ -45,7 +50,7 @@ def section(view: View) -> Section | None:
     if view.profile:
         return None
     found = view.run.isolation
-    parts = [_runs(found)] if _measured(found) else []
+    parts = [_runs(found, view.run)] if _measured(found) else []
     parts += [_contention(view.run.contention)] if view.run.contention else []
     return Section(
         id="isolation",
@@ -61,7 +66,7 @@ def _in_short(run: RunRecord) -> list[Glance]:
     """The isolation runs that were measured, and a line for each result."""
     found, said = run.isolation, list[Glance]()
     if _measured(found):
-        rows = tuple(_row(one) for one in found.runs if one.time_s)
+        rows = tuple(_row(one, run) for one in found.runs if one.time_s)
         said = [Table(_TITLE, _columns(found)[:-1], tuple(Row(row.cells[:-1]) for row in rows))]
         said += [fact for fact in _differences(found) if not (isinstance(fact.value, Value) and fact.value.missing)]
     if run.ceiling and not consumer_kind(run.consumer).why_not_replayed:
@@ -74,10 +79,10 @@ def _measured(found: Isolation | None) -> TypeGuard[Isolation]:
     return found is not None and any(one.time_s for one in found.runs if one.name != "end_to_end")
 
 
-def _runs(found: Isolation) -> Breakdown:
+def _runs(found: Isolation, run: RunRecord) -> Breakdown:
     shown = words.configuration(found.config).text
     rounds = numbers.count(found.rounds, "round")
-    rows = tuple(_row(one) for one in found.runs if one.time_s)  # why others are not there, the differences say
+    rows = tuple(_row(one, run) for one in found.runs if one.time_s)  # why others are not there, the differences say
     return Breakdown(
         title="Cost of each part",
         lead=words.sentence(f"{shown}: {rounds}, one process per row, after the sweep."),
@@ -96,12 +101,17 @@ def _columns(found: Isolation) -> tuple[Column, ...]:
     )
 
 
-def _row(one: IsolationRun) -> Row:
+def _row(one: IsolationRun, run: RunRecord) -> Row:
     """One isolation run, and what it includes."""
     time = numbers.interval(numbers.scaled(one.time_s, 1e3) if one.time_s else None)
-    return Row(
-        (Text(words.ISOLATION_RUNS[one.name]), time, numbers.interval(one.samples_per_s), Text(_INCLUDES[one.name]))
-    )
+    name = _whole(run) if one.name == "end_to_end" else words.ISOLATION_RUNS[one.name]
+    return Row((Text(name), time, numbers.interval(one.samples_per_s), Text(_INCLUDES[one.name])))
+
+
+def _whole(run: RunRecord) -> str:
+    """The loader with what takes its batches."""
+    kind = consumer_kind(run.consumer)
+    return f"loader + {kind.who if kind.capped else 'training step'}" if kind.consumes else "loader"
 
 
 def _differences(found: Isolation) -> list[Fact]:
@@ -134,7 +144,7 @@ def _turns(found: Isolation) -> tuple[Text, ...]:
 
 def _contention(found: tuple[Contention, ...]) -> Breakdown:
     """A row for each number of workers."""
-    caption = "Cost per sample by number of workers, same configuration otherwise"
+    caption = "Cost per sample by number of workers, same config otherwise"
     return Breakdown(
         title="Contention between workers",
         tables=(Table(caption, _PER_WORKERS, tuple(map(_contention_row, found))),),

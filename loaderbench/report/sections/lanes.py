@@ -100,7 +100,7 @@ def _title(window: Window, lanes: Lanes) -> str:
     start = "Start of the first epoch" if window.epoch == 0 else f"Start of epoch {window.epoch + 1}"
     slowest = "the slowest batch" if lanes.slowest() else "the longest wait"
     titles = {
-        frozenset({"whole"}): "Every batch that was kept",
+        frozenset({"whole"}): "All recorded batches",
         frozenset({"start", "slowest"}): f"{start}, and {slowest}",
         frozenset({"start"}): start,
         frozenset({"slowest"}): f"Around {slowest}",
@@ -109,10 +109,10 @@ def _title(window: Window, lanes: Lanes) -> str:
 
 
 def _method(view: View, trial: Trial, lanes: Lanes) -> str:
-    which = f"Trial {words.plain(trial.id, words.NAME_LIMIT)}, of the verdict\u2019s configuration. "
-    said = f"{'' if view.profile else which}Numbers are batches of an epoch, from 0."
+    which = f"Trial {words.plain(trial.id, words.NAME_LIMIT)} (config of the verdict). "
+    said = f"{'' if view.profile else which}Bars are numbered by batch, from 0 in each epoch."
     if any(made.batch.stages_s for own in lanes.makers.values() for made in own):
-        said += " In a batch, each stage is the sum over its samples: their order in a bar is not an order in time."
+        said += " Colors show time per stage, summed over a batch, not in time order."
     left = len(lanes.makers) - MOST_LANES
     return f"{said} {numbers.count(left, 'more worker')} in the trace of --perfetto." if left > 0 else said
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from loaderbench.records.stages import STAGE_NAMES
 from loaderbench.report import numbers, words
 from loaderbench.report.lanes import Kind, Lanes, Made, Piece, Ready, kind_of
 from loaderbench.report.lanes_window import Window
@@ -20,14 +21,14 @@ _NAMES: dict[Kind, str] = {
     "read": "read",
     "decode": "decode",
     "transform": "transform",
-    "other": "other time of a sample",
+    "other": STAGE_NAMES["sample"],
     "collate": "collate",
     "wait": "waiting for data",
     "step": "computing",
     "between": "between epochs",
 }
 _OF_LOOP = ("wait", "step", "between")
-_HELD_UP = "ready, but held up by an earlier batch"
+_HELD_UP = "ready, blocked by an earlier batch"
 _READY = "ready to be taken"
 
 

@@ -76,7 +76,7 @@ def _facts(run: RunRecord) -> tuple[Fact, ...]:
     facts = []
     if found.aa_difference is not None:
         ratio = numbers.gain(found.aa_difference.est, found.aa_difference.lo, found.aa_difference.hi)
-        facts.append(Fact(_AA_TEST, Text(f"{ratio.text} between identical configurations")))
+        facts.append(Fact(_AA_TEST, Text(f"{ratio.text} between identical configs")))
     elif "aa_difference" in found.not_measured:
         facts.append(Fact(_AA_TEST, numbers.missing(found.not_measured["aa_difference"])))
     facts += _spread(run)
@@ -99,7 +99,7 @@ def _spread(run: RunRecord) -> list[Fact]:
 def _without_quartiles(view: View) -> list[Fact]:
     thinned = sum(map(view.lacks_waits, view.run.sweep))
     trials = numbers.count(thinned, "trial")
-    reason = f"{numbers.NOT_MEASURED} for {trials}: only the maximum of each group of batches was kept"
+    reason = f"not available for {trials}: only the longest wait of each group of batches was saved"
     return [Fact("Data wait quartiles", Text(reason))] if thinned else []
 
 
@@ -123,7 +123,7 @@ def _charts(view: View) -> tuple[Block, ...]:
     by_id = {name: trial for name, trial in view.trials.items() if trial.status == "completed"}
     shown = [(axes.label(run, c.config), own) for c in by_interest(run)[:_MOST] if (own := trials_of(c, by_id))]
     left = len(run.configurations) - _MOST
-    some = f" {_MOST} best of {len(run.configurations):,} configurations shown." if left > 0 else ""
+    some = f" {_MOST} best of {len(run.configurations):,} configs shown." if left > 0 else ""
     found = (_rounds(shown, some), _waits(shown, view, some), _drift(run))
     return tuple(
         block
@@ -143,7 +143,7 @@ def _rounds(shown: Own, some: str) -> Drawn:
     chart = Chart(
         name="rounds",
         label="Spread over rounds",
-        caption=f"One dot per round: deviation of its samples/s from the mean of the configuration.{some}",
+        caption=f"One dot per round: deviation of its samples/s from the mean of the config.{some}",
         figures=(noise_charts.rounds([label.text for label, _ in several], [_percent(found) for _, found in several]),),
     )
     rows = tuple(Row((label, *_extremes(found))) for label, found in several)

@@ -8,8 +8,8 @@ from loaderbench.report.model import Column, Paragraph, Row, Section, Table, Tex
 from loaderbench.report.view import View
 
 _METHOD = (
-    "Before the sweep, each loader made batches of the same files in the same order. Shapes, types and labels have to "
-    "be equal, and values must have the same mean and spread. Decoders may differ in single pixels."
+    "Before the sweep, each loader made batches of the same files in the same order. Shapes, dtypes and labels "
+    "must match; values must match in mean and standard deviation. Single pixels may differ by decoder."
 )
 
 
@@ -31,7 +31,7 @@ def _row(found: Parity) -> Row:
 def _said(found: Parity) -> str:
     if found.refused:
         return f"not measured: {found.refused}"
-    return "not compared" if found.samples is None else "equal shapes, types and labels"
+    return "not compared" if found.samples is None else "equal shapes, dtypes and labels"
 
 
 def _difference(found: Parity) -> Value:

@@ -26,28 +26,28 @@ _LEFT_OUT = {
     "copy": STAGE_NAMES["transfer"],
     "step": "training step",
 }
-_COLUMNS = (Column("Part"), Column("Limit", numeric=True), Column("Details", prose=True))
+_COLUMNS = (Column("Part"), Column("Max samples/s", numeric=True), Column("Details", prose=True))
 
-_FADING = "Fading edges: wider than the scale"
-_WAITS = "The limits do not include time spent waiting for a CPU, a lock or another batch."
-_CLOSE = "By its limit alone, another part is narrower. The verdict also uses idle CPUs and waits."
+_FADING = "Faded edges: beyond the scale"
+_WAITS = "Throughput limits do not include waits for a CPU, a lock or another batch."
+_CLOSE = "Another part is narrower. The verdict also considers idle CPUs and waits."
 _IN_TURN = "Without workers, loading and training take turns. Throughput is lower than both."
-_EXCEEDS = "Throughput exceeds the lowest limit. The traced times do not explain it."
-_LAZY = "Files are read within {}. Its blocked time counts as reading."
+_EXCEEDS = "Throughput exceeds the lowest throughput limit. The traced times do not explain it."
+_LAZY = "{} also reads files. Its blocked time counts as reading."
 _WHY: dict[Limit | None, str] = {
-    "lock": "A lock lets one thread work at a time. The limits assume parallel work.",
-    "order": "Finished batches wait for a slow one ahead of them. The limits do not include this wait.",
-    "startup": "Each epoch starts with a wait for its first batch. The limits apply to the time after it.",
-    "quota": "A CPU quota or an affinity mask holds the loader back. The limit assumes all available CPUs.",
-    "oversubscription": "Threads wait for a CPU. The limits do not include this wait.",
-    "neighbors": "Other programs hold CPUs. The limit assumes all available CPUs.",
-    "memory": "Page faults delay this stage. The limits include only part of that time.",
+    "lock": "A lock lets one thread work at a time. Throughput limits assume parallel work.",
+    "order": "Finished batches wait for a slow one ahead of them. Throughput limits do not include this wait.",
+    "startup": "Each epoch starts with a wait for its first batch. Throughput limits apply to the time after it.",
+    "quota": "A CPU quota or an affinity mask holds the loader back. Its throughput limit assumes all available CPUs.",
+    "oversubscription": "Threads wait for a CPU. Throughput limits do not include this wait.",
+    "neighbors": "Other programs hold CPUs. This throughput limit assumes all available CPUs.",
+    "memory": "Page faults delay this stage. Throughput limits include only part of that time.",
 }
 """Why a limit of this kind does not show as the narrowest part."""
 
-_HANDING_OVER = "Batches wait on their way to the main process. The limit counts only its CPU time."
-_ONE_THREAD = "The main process works in one thread. The limit counts only its CPU time."
-_OUTSIDE = "Most of the time is spent outside `__getitem__` and collate. The limit does not include it."
+_HANDING_OVER = "Worker-to-main IPC delays batches. Its throughput limit counts only CPU time of the main process."
+_ONE_THREAD = "Work in the main process is serialized. Its throughput limit counts only its CPU time."
+_OUTSIDE = "Most of the time is spent outside `__getitem__` and collate. The throughput limit does not include it."
 
 Mark = Literal["", "bottleneck", "narrowest"]
 """The part that the verdict names; where it names none, the part with the lowest limit."""
@@ -170,7 +170,7 @@ def _name(found: Pipeline, name: PartName) -> str:
         "workers": numbers.count(found.workers, "worker") if found.workers else loader,
         "cpus": f"{found.cpus:g} CPU{'' if found.cpus == 1 else 's'}",
         "ipc": "Worker-to-main IPC",
-        "step": "Training step",
+        "step": "Emulated GPU" if found.given else "Training step",
     }
     return names[name]
 
@@ -205,10 +205,10 @@ def _note(found: Pipeline, part: PipelinePart) -> Text | None:
     if part.samples_per_s is None:
         return words.sentence(part.reason or "")
     notes: dict[PartName, str] = {
-        "storage": f"if {'workers' if found.workers else 'the process'} did nothing but read",
+        "storage": "if workers only read" if found.workers else "if the process only reads",
         "cpus": "shared by all processes",
-        "ipc": "by CPU time of the main process",
-        "step": "target (emulated)" if found.given else "",
+        "ipc": "estimated from CPU time of the main process",
+        "step": "target" if found.given else "",
     }
     return Text(notes[part.name]) if notes.get(part.name) else None
 
@@ -258,7 +258,7 @@ def _target(found: Pipeline, name: str, *, shown: bool) -> str:
 
 def _notes(found: Pipeline) -> list[str]:
     """What the widths do not say, of no part alone."""
-    said = [_LAZY.format(stage_name(found.reads_inside))] if found.reads_inside else []
+    said = [_LAZY.format(words.capitalised(stage_name(found.reads_inside)))] if found.reads_inside else []
     if found.exceeds_limits:
         return [*said, _EXCEEDS]
     return [*said, _why(found)] if found.bottleneck is None and not found.limits_explain_it else said
@@ -266,7 +266,7 @@ def _notes(found: Pipeline) -> list[str]:
 
 def _why_not_narrowest(found: Pipeline) -> str:
     if found.bottleneck == "storage":
-        return f"{'Workers wait' if found.workers else 'The main process waits'} for storage, which narrows both."
+        return f"{'Workers wait' if found.workers else 'The main process waits'} for storage, which lowers both values."
     return "" if found.limits_explain_it or found.exceeds_limits else _why(found)
 
 

@@ -13,7 +13,7 @@ MOST_ROWS = 64
 _SLOWEST = 10
 _QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 _MARKERS: tuple[Json, ...] = ({}, {"pattern": {"shape": "/"}}, {"color": "rgba(128,128,128,0.25)"})
-_TOGETHER = "Ranks take each step together. The one that waits for data makes the others wait for it."
+_TOGETHER = "Ranks advance in lockstep: one that waits for data delays all others."
 _MEDIAN = "Median trial of the best config, by samples/s. During training, all ranks wait for the slowest."
 _BAR_PX, _THIN_PX, _EDGES_PX = 26, 16, 84
 

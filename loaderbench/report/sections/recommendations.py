@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from loaderbench.consumers import consumer_kind
 from loaderbench.diagnosis.subject import AT_THE_CAP, find_subject
 from loaderbench.records import (
     IDENTICAL,
@@ -41,15 +42,15 @@ from loaderbench.statistics.judging import ENOUGH_PAIRS
 _BADGES = {
     "measured": "Measured with and without the change, in paired rounds.",
     "predicted": "Predicted from the costs measured in this run; not run.",
-    "heuristic": "Advice for this cause; not measured in this run.",
+    "heuristic": "Advice: a known fix for this cause; not measured in this run.",
 }
 _HEADINGS = {
     "measured": "Measured in this run",
     "predicted": "Predicted, not run",
-    "heuristic": "Not measured here",
+    "heuristic": "Not measured",
 }
-
-
+_BADGE_WORDS = {"heuristic": "not measured"}
+_OWN_RATES = "Fixes tried after the sweep ran without the emulated GPU; their rates differ from the table."
 _ANSWERS = {
     "gain": "gain",
     "loss": "slower",
@@ -91,14 +92,24 @@ class Card:
     heading: str | None = None
     command: str | None = None
 
+    @property
+    def badge_text(self) -> str:
+        """The badge as a reader sees it."""
+        return _BADGE_WORDS.get(self.badge, self.badge)
+
 
 @dataclass(frozen=True)
 class Cards(Block):
-    """What to change, most first; `empty` says why there is nothing."""
+    """What to change, most first; `empty` says why there is nothing.
+
+    `of_rates` says why rates differ from those of the sweep, where they do; `references` what gains are relative to.
+    """
 
     template = "cards.html"
     cards: tuple[Card, ...]
     empty: str | None = None
+    of_rates: str | None = None
+    references: Text | None = None
 
 
 def section(view: View) -> Section | None:
@@ -115,11 +126,32 @@ def section(view: View) -> Section | None:
     )
     verified = None if view.profile else run.verification
     blocks = (
-        Cards(cards, None if cards else _empty(run)),
+        Cards(cards, None if cards else _empty(run), _of_rates(run), _references(run, cards)),
         *((_tried(verified),) if verified and verified.tried else ()),
         *(Details(title, (Facts(tuple(map(_aside, of))),), len(of)) for title, of in asides if of),
     )
     return Section(id="recommendations", title="Fixes", label="Fixes", blocks=blocks)
+
+
+def _of_rates(run: RunRecord) -> str | None:
+    """Fixes that were tried have rates without the cap of an emulated GPU; the sweep has its own."""
+    own = {trial.id for trial in run.remedy_trials}
+    tried = any(
+        found.status == "open" and found.basis == "measured" and own & {*found.trials} for found in run.recommendations
+    )
+    return _OWN_RATES if tried and consumer_kind(run.consumer).capped else None
+
+
+def _references(run: RunRecord, cards: Sequence[Card]) -> Text | None:
+    """The configurations that gains are relative to; `None` where no gain names one."""
+    named = [("baseline", "the starting config", run.baseline.config)]
+    named += [("best config", "the recommended config of the sweep", run.best.config)] if run.best else []
+    said = [
+        f"\u201cvs {name}\u201d: relative to {what} ({axes.label(run, config).text})."
+        for name, what, config in named
+        if any(card.gain_label.startswith(f"vs {name}") for card in cards)
+    ]
+    return words.sentence(" ".join(said)) if said else None
 
 
 def _with_headings(cards: Sequence[Card]) -> tuple[Card, ...]:
@@ -142,7 +174,7 @@ def _empty(run: RunRecord) -> str:
     if run.verdict.bound == "unknown":
         return "No fixes: the cause of the data wait is unknown."
     if run.verdict.limit == "neighbors" and run.verification is None:
-        return "No fixes: other programs use the CPUs. Stop them, then run again."
+        return "No fixes tried: other programs hold the CPUs. Stop them, then run again."
     tried = {found.id for found in run.verification.tried} if run.verification else set()
     in_vain = [r for r in run.recommendations if r.status == "already_ok" and r.id in tried]
     said = [
@@ -288,7 +320,7 @@ def _tried(found: Verification) -> Details:
     breakdown = Breakdown(
         title="Fixes tried, in order",
         lead=words.sentence(
-            f"Starting from {start}. Each round ran the unchanged config and each change once, in shuffled order."
+            f"Start: {start}. Each round measured the unchanged config and each change once, in shuffled order."
         ),
         tables=(Table("Fixes and what each gained", _columns(), rows),),
         facts=tuple(_result(found)),
@@ -302,7 +334,7 @@ def _columns() -> tuple[Column, ...]:
         Column("Fix"),
         Column("Change", prose=True),
         Column("On top of", prose=True),
-        Column("Expected", numeric=True, title="from the throughput limits with the change; sets the order only"),
+        Column("Expected", numeric=True, title="predicted from the throughput limits; used only to order the fixes"),
         Column("Samples/s", numeric=True, title="changed vs unchanged, 95% interval"),
         Column("Pairs", numeric=True),
         Column("Result", prose=True, title="a gain must be significant at 99%, because several fixes are tried"),
@@ -336,7 +368,7 @@ def _pixels(one: Tried) -> Text | Value:
 
 def _ratio(how: Judgement) -> Text:
     if how.ratio is None:
-        return numbers.missing("no round has both")
+        return numbers.missing("never measured in the same round")
     return numbers.gain(how.ratio.est, how.ratio.lo, how.ratio.hi)
 
 

@@ -1,4 +1,4 @@
-"""The scaling curves: samples/s by number of workers, one line per batch size, with the demand or the ceiling."""
+"""The scaling curves: samples/s by number of workers, one line per batch size, with the target or the ceiling."""
 
 from __future__ import annotations
 
@@ -154,17 +154,17 @@ def _cut_off(drawn: Sequence[Interval], top: float) -> list[str]:
 
 
 def _level_name(run: RunRecord) -> str:
-    """An emulated consumer has a demand; for a real one the ceiling is measured."""
-    return "demand" if consumer_kind(run.consumer).capped else "ceiling"
+    """An emulated GPU has a target; for a real consumer the ceiling is measured."""
+    return "target" if consumer_kind(run.consumer).capped else "ceiling"
 
 
 def _caption(run: RunRecord, fixed: Config, lines: int) -> str:
     said = ["Error bars: 95% intervals over rounds." if _has_intervals(run) else "One round: no intervals (n = 1)."]
     if fixed:
-        said.append(f"Fixed as in the best configuration: {words.plain(config_label(fixed), words.LABEL_LIMIT)}.")
+        said.append(f"Fixed as in the best config: {words.plain(config_label(fixed), words.LABEL_LIMIT)}.")
     if run.ceiling:
-        basis = words.plain(run.ceiling.basis, 200)
-        said.append(f"Dashed: {basis if basis.startswith(_level_name(run)) else f'{_level_name(run)} ({basis})'}.")
+        name = _level_name(run)
+        said.append(f"Dashed: {name if name == 'target' else f'{name} ({words.plain(run.ceiling.basis, 200)})'}.")
     if lines > _MOST_CURVES:
         said.append(f"{_MOST_CURVES} of {lines} lines shown; the table has all.")
     return " ".join(said)
@@ -178,7 +178,7 @@ def _table(run: RunRecord, chosen: axes.Axes, points: Sequence[Configuration]) -
     names = [chosen.down, chosen.across] if chosen.down else [chosen.across]
     columns = (*(Column(words.plain(name, words.NAME_LIMIT), numeric=True) for name in (*names, "samples/s")),)
     rows = tuple(Row((*_values(run, found, names), numbers.interval(found.samples_per_s))) for found in points)
-    return Table("Samples/s by configuration", columns, rows)
+    return Table("Samples/s by config", columns, rows)
 
 
 def _values(run: RunRecord, found: Configuration, names: Sequence[str]) -> list[Text]:

@@ -119,7 +119,7 @@ def _label(trial: Trial, view: View) -> str:
 def _caption(shown: int, recorded: int) -> str:
     said = "All panels share the time axis."
     if shown < recorded:
-        said += f" {shown} of {recorded} recorded trials shown: at most one per configuration."
+        said += f" {shown} of {recorded} recorded trials shown: at most one per config."
     return said
 
 

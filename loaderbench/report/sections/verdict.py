@@ -31,11 +31,21 @@ class Reason(Fact):
 
 @dataclass(frozen=True)
 class NextStep:
-    """The first `fix` with its gain, if there is one, and what to `do`, with the `command` to type if there is one."""
+    """The first `fix` with its gain, if there is one, and what to `do`, with the `command` to type if there is one.
+
+    `has_code`: the fix comes with code to paste. `then` is what to do after it.
+    """
 
     fix: Text | None
     do: str
     command: str | None = None
+    has_code: bool = False
+    then: str | None = None
+
+    def said(self, where_code_is: str) -> str:
+        """What to do, with the place of the code: each form of the report has it elsewhere."""
+        code = f" ({where_code_is})" if self.has_code else ""
+        return f"{self.do}{code}{f', then {self.then}' if self.then else ''}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,15 +124,15 @@ def _next_step(run: RunRecord) -> NextStep | None:
     """A measured fix is pasted; any other is measured first, by a command or in the user's own loop."""
     first = next((found for found in run.recommendations if found.status == "open"), None)
     if first is None:
-        keep = "Keep the loader; only a faster training step raises throughput"
+        keep = "Keep the loader. Speed up the training step to raise throughput"
         return NextStep(None, keep) if run.verdict.bound == "compute" else None
     unknown = "" if first.gain else "gain not measured"
     fix = words.sentence(f"{first.title}: {'; '.join(filter(None, (unknown, outcome(first, run, ' samples/s'))))}")
     if first.basis != "measured" and (command := command_for(first, run)):
         return NextStep(fix, "Measure the first fix", command)
-    do = "Apply the first fix" if first.snippet is None else "Apply the first fix (code in the report)"
     again = "profile the loop again" if run.kind == "profile" else "run the same command again"
-    return NextStep(fix, do if first.basis == "measured" else f"{do}, then {again}")
+    then = None if first.basis == "measured" else again
+    return NextStep(fix, "Apply the first fix", has_code=first.snippet is not None, then=then)
 
 
 def _why_not_sure(found: Verdict) -> tuple[Text, ...]:
@@ -147,7 +157,7 @@ def _reason(line: Evidence, found: Verdict) -> Reason:
     label, figures = words.plain(line.label, words.NAME_LIMIT), line.figures
     of_wall_time = line.about == "inside" and line.label == WALL_TIME
     if of_wall_time and found.read_inside and figures.startswith(stage_name(found.read_inside)):
-        figures = f"{figures}; files are read within it"
+        figures = f"{figures}; {stage_name(found.read_inside)} includes reading files"
     return Reason(label, words.sentence(figures), only_verbose=of_wall_time or line.about == "limits")
 
 
@@ -257,5 +267,5 @@ def ceiling(found: Ceiling) -> str:
     level = numbers.interval(measured).text if measured else numbers.quantity(found.samples_per_s).text
     return (
         f"{level} samples/s if loading were free ({found.basis}). "
-        f"Headroom: {numbers.share(found.headspace).text} of the time per batch."
+        f"Headroom: up to {numbers.share(found.headspace).text} less time per batch."
     )
