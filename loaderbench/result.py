@@ -44,8 +44,9 @@ _WIDTH = 100  # columns of what `print` shows
 class Run:
     """A measured run, read with `load` or returned by `run` and `Profiler.result`.
 
-    Every field of `run.json` is an attribute: `verdict`, `best`, `trials`, `recommendations` and so on. `print(run)`
-    shows the verdict, the fixes and the table; in a notebook the run shows itself.
+    Every field of `run.json` is an attribute. Those used most: `verdict`, `best`, `baseline`, `configurations`,
+    `trials`, `recommendations` (the fixes), `warnings`, `not_measured`, `environment` and `plan`. Units are in their
+    names. `print(run)` shows the verdict, the fixes and the table; in a notebook the run shows itself.
     """
 
     def __init__(self, record: RunRecord, readings: Readings | None = None, folder: Path | None = None) -> None:
@@ -55,7 +56,12 @@ class Run:
         """What the monitors read, and the batches that were kept, by trial."""
 
     def batches_to_dataframe(self) -> pd.DataFrame:
-        """Return one row per batch that was kept: `trial`, its number, when it was made and taken, by which worker."""
+        """Return one row per recorded batch, as a `pandas.DataFrame`.
+
+        Columns: `trial`, `epoch`, `batch` (its number in the epoch, from 0), `samples`, `steady`, `asked_s`, `got_s`,
+        `wait_s`, `ended_s`, `worker`, `began_s`, `collate_began_s`, `made_s` and `stages_s`. Moments are in seconds
+        since the trial began. `wait_s` is the data wait in seconds; `stages_s` has the seconds of each timed stage.
+        """
         return batches_frame(self.readings.batches)
 
     def __getattr__(self, name: str) -> Any:
@@ -85,22 +91,32 @@ class Run:
         return found
 
     def to_dataframe(self) -> pd.DataFrame:
-        """Return one row per trial of the sweep, with a column per axis and per metric; a profile has one row."""
+        """Return one row per trial of the sweep, as a `pandas.DataFrame`; a profile has one row.
+
+        Columns: one per axis, then the metrics under their names in `run.json`, with the unit in the name. For each GPU
+        they are followed by `gpu0_utilization_percent`, `gpu0_power_w` and so on.
+        """
         return trials_frame(self.record.sweep)
 
     def timeline_to_dataframe(self) -> pd.DataFrame:
-        """Return one row per monitor reading: `trial`, `t_s` (seconds), `metric`, `value`."""
+        """Return one row per monitor reading: `trial`, `t_s`, `metric`, `value`.
+
+        `t_s` is in seconds since the trial began. `value` is in the unit that the metric is named after.
+        """
         return timeline_frame(self.readings)
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """Return the HTML report; with `path`, also write it there."""
+        """Return the HTML report; with `path`, also write it there, in UTF-8. Raises `OSError`."""
         html = render_html(self.document)
         if path is not None:
             Path(path).write_text(html, encoding="utf-8")
         return html
 
     def to_markdown(self, path: str | Path | None = None) -> str:
-        """Return verdict, fixes and table as Markdown for a pull request; with `path`, also write it there."""
+        """Return verdict, fixes and table as Markdown for a pull request; with `path`, also write it there, in UTF-8.
+
+        Raises `OSError`.
+        """
         text = render_markdown(self.document)
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
@@ -131,7 +147,12 @@ class Run:
         Path(path).write_text(text, encoding="utf-8")
 
     def compare(self, after: Run) -> Comparison:
-        """Compare `after` with this run; intervals need several rounds in both."""
+        """Compare `after` with this run; intervals need several rounds in both.
+
+        The result has an `outcome` (`improved`, `regressed`, `within noise`, `inconclusive` or `incomparable`), a
+        `headline`, the `reasons` for doubt, and `metrics`: one change per config and metric. The `change` of
+        `samples_per_s` is the ratio after ÷ before; that of `data_wait_share` is the difference.
+        """
         return compare_runs(self.record, after.record)
 
     @cached_property
@@ -141,7 +162,10 @@ class Run:
 
 
 def load(path: str | Path) -> Run:
-    """Read a run folder or its `run.json`; a run that was killed has the trials measured until then.
+    """Read a run folder or its `run.json`, with the conclusions that were saved.
+
+    The commands `show` and `report` apply the rules of the installed version instead, so their verdict may differ from
+    that of an older run. A run that was killed has the trials measured until then. Units are in the names of fields.
 
     Raises `RunFileError`, in one line.
     """

@@ -13,8 +13,9 @@ from loaderbench.script.in_process import LoaderRecording
 class LoaderBenchCallback(TrainerCallback):  # type: ignore[misc]
     """Records every `DataLoader` of a training, prints the verdict at its end and writes a run folder.
 
-    `out` is the folder, by default one under `reports/`; `steps` is how many batches of each loader are recorded.
-    `Trainer` calls no callback after an exception: what was recorded is then written when the next training begins.
+    `out` is the folder (default `reports/profile-<script>-<UTC time>`), written when the training ends. `steps` is how
+    many batches of each loader are recorded (default all). `Trainer` calls no callback after an exception: what was
+    recorded is then written when the next training begins.
     """
 
     _under_way: ClassVar[LoaderRecording | None] = None

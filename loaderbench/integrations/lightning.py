@@ -16,7 +16,8 @@ from loaderbench.script.in_process import LoaderRecording
 class LoaderBenchCallback(Callback):  # type: ignore[misc]
     """Records every `DataLoader` of a fit, prints the verdict at its end and writes a run folder.
 
-    `out` is the folder, by default one under `reports/`; `steps` is how many batches of each loader are recorded.
+    `out` is the folder (default `reports/profile-<script>-<UTC time>`), written when the fit ends or raises. `steps` is
+    how many batches of each loader are recorded (default all).
     """
 
     def __init__(self, out: str | Path | None = None, steps: int | None = None) -> None:

@@ -47,14 +47,16 @@ class LoaderGuard:
         seconds: float = SECONDS,
         inconclusive: WhenUndecided = "skip",
     ) -> Run:
-        """Measure a loader in `rounds` processes, each for `seconds` of steady state, and return the run.
+        """Measure a loader in `rounds` forked processes, each for `seconds` s of steady state, and return the run.
 
-        `loader` is a function that makes one, or a loader: any iterable of batches. `samples_per_s` is the rate that it
-        must reach. `fail_if` takes gates as `loaderbench run --fail-if` does. `reference` is the run that they compare
-        with, relative to the test's folder. `demand` is the rate at which training takes samples, in samples/s.
+        `loader` is a function that makes one, or a loader: any iterable of batches, which each process iterates over.
+        `samples_per_s` is the rate that it must reach. `fail_if` takes gates as `loaderbench run --fail-if` does.
+        `reference` is the run that they compare with, relative to the test's folder. `demand` is the samples/s that
+        training would take if loading were free.
 
-        The test fails if a whole 95% interval is beyond its limit, or if the loader fails. If the interval includes the
-        limit, or the runs cannot be compared, the test is skipped with the reason; `inconclusive="fail"` fails it.
+        The test fails if a whole 95% interval is beyond its threshold, or if the loader fails. If the interval
+        includes the threshold, or the runs cannot be compared, the test is skipped with the reason.
+        `inconclusive="fail"` fails it.
         """
         __tracebackhide__ = True
         place = None if reference is None else self._request.path.parent / reference
@@ -99,14 +101,14 @@ class LoaderGuard:
 
 
 def _gates(samples_per_s: float | None, fail_if: str | Sequence[str], reference: Path | None) -> list[Gate]:
-    """The limits of a call. Raises `UsageError` for an invalid one, and where there is none."""
+    """The thresholds of a call. Raises `UsageError` for an invalid one, and where there is none."""
     texts = [fail_if] if isinstance(fail_if, str) else [*fail_if]
     if samples_per_s is not None:
         texts.append(f"samples_per_s<{samples_per_s:f}".rstrip("0").rstrip("."))
     if not texts and reference is not None:
         texts.append(FALL)
     if not texts:
-        raise UsageError("loader_guard: no limit; add samples_per_s=500, fail_if=... or reference=...")
+        raise UsageError("loader_guard: no threshold; add samples_per_s=500, fail_if=... or reference=...")
     gates = [parse_gate(text, "fail_if") for text in texts]
     for gate in gates:
         if gate.kind == "change" and reference is None:

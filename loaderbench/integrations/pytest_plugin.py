@@ -23,7 +23,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def loader_guard(request: pytest.FixtureRequest) -> LoaderGuard:
-    """Hold a loader to a limit: `loader_guard(make_loader, samples_per_s=500)`. Measures in several processes."""
+    """Hold a loader to a threshold: `loader_guard(make_loader, samples_per_s=500)`. Measures in several processes."""
     from loaderbench.integrations.loader_guard import LoaderGuard
 
     return LoaderGuard(request, update=request.config.getoption(UPDATE))

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 class Profiler:
     """Measures how long each step of a training loop waits for its batch, and why.
 
-    The first `warmup` batches and the first of every epoch are excluded; after `steps` more batches recording stops and
-    the loop runs on. `trace=True` also times each stage of a sample inside the workers of a `DataLoader`. Raises
-    `UsageError` for invalid arguments, and for a profiler started twice or stopped before it was started.
+    The first `warmup` batches and the first batch of every epoch are excluded. After `steps` more batches recording
+    stops and the loop runs on; by default, all batches are recorded. `trace=True` also times each stage of a sample
+    inside the workers of a `DataLoader`. Raises `UsageError` for invalid arguments, and for a profiler started twice or
+    stopped before it was started.
 
     Use it in a `with` block, or between `start()` and `stop()`; `result` is available from the first batch on.
     """
@@ -80,8 +81,9 @@ class Profiler:
     def gather(self) -> Run:
         """Stop recording, and collect the results of all ranks of `torch.distributed` in rank 0.
 
-        Every rank must call it, before the process group is destroyed. In rank 0, the result is then that of the whole
-        training; in the others, and without a process group, it is their own. Raises `UsageError` as `stop` does.
+        Every rank must call it before the process group is destroyed, and waits there for the others. In rank 0, the
+        result then covers the whole training; in other ranks, and without a process group, it covers the rank alone.
+        Raises `UsageError` as `stop` does, and the error of `torch.distributed` if a collective fails.
         """
         self.stop()
         from loaderbench.profiler.result import make_job_run
@@ -104,8 +106,9 @@ class Profiler:
     def iter(self, source: Any) -> Any:
         """Wrap a `DataLoader`, a generator or any iterable of batches; iterating over it is recorded.
 
-        Length and attributes are those of `source`. Raises `UsageError` if it is not iterable, or if another profiler
-        is already recording it.
+        A batch may be a tensor, or a tuple, list, dict or dataclass of tensors; its first dimension counts its samples.
+        Length and attributes are those of `source`. A profiler records one loader; each iteration over it is an epoch.
+        Raises `UsageError` if `source` is not iterable, or if another profiler is already recording it.
         """
         check_free(source, self)
         if not hasattr(source, "__iter__") and not hasattr(source, "__getitem__"):
@@ -115,7 +118,8 @@ class Profiler:
     def stage(self, name: str) -> Stage:
         """Mark a part of the loop or of loading, with `with` or as a decorator; works in workers too.
 
-        Decorated functions are timed in workers even without `trace=True`. Raises `UsageError` for an invalid name.
+        Names must not contain `/`. `transfer` marks the host-to-device copy. Decorated functions are timed in workers
+        even without `trace=True`. Raises `UsageError` for an invalid name.
         """
         if not isinstance(name, str) or not name or "/" in name:
             raise UsageError(f"stage() expects a name without '/', got {name!r}")

@@ -99,7 +99,7 @@ def columns(run: RunRecord) -> list[str]:
 def headings(names: Sequence[str]) -> tuple[Column, ...]:
     """The columns that name a configuration: one for each of these axes, or one for all of it."""
     shown = [words.outside(axis, 30) for axis in names]
-    return tuple(Column(found.text, numeric=True, title=found.title) for found in shown) or (Column("Configuration"),)
+    return tuple(Column(found.text, numeric=True, title=found.title) for found in shown) or (Column("Config"),)
 
 
 def cells(run: RunRecord, config: Config, names: Sequence[str]) -> tuple[Text, ...]:

@@ -98,10 +98,10 @@ def _fixes(console: Console, found: Cards | None, most: int | None) -> None:
         _numbered(
             console, [(card.is_floor, _fit(card.title.text, console), _fit(card.outcome, console)) for card in shown]
         )
-    if most is not None and groups and (left := len(cards) - min(most, len(groups[0][1]))):
-        say(console, f" {left} more in the report", "dim")
-    if found and found.of_rates:
-        say(console, f" {found.of_rates}", "dim")
+        if most is not None and (left := len(cards) - len(shown)):
+            say(console, f" {left} more in the report", "dim")
+        if found and found.of_rates and title == _FIXES["measured"]:
+            say(console, f" {found.of_rates}", "dim")
 
 
 def _numbered(console: Console, fixes: Sequence[tuple[bool, str, str]]) -> None:

@@ -29,13 +29,13 @@ def tune(loader: Any, demand: float | None = None, budget: str | float = "20s") 
     """Measure faster arguments for a `DataLoader` and return them, as `DataLoader(dataset, ..., **tune(loader))`.
 
     Dataset, sampler and collate function stay as they are, and so does the batch size. Trials run in forked processes
-    for about `budget` (seconds, or a string such as `2m`). `demand` is the samples/s that training needs; anything
-    faster gains nothing. The answer is kept for this machine, data and versions, and the next call returns it at once,
+    for about `budget` (seconds, or a string such as `2m`). `demand` is the samples/s that training needs; `tune` does
+    not look for more. The answer is kept for this machine, data and versions, and the next call returns it at once,
     unless other programs used CPUs that the trials lacked. If none was faster, a call with a larger budget measures
     again.
 
-    Returns the current arguments, with a `RuntimeWarning`, where nothing can be tried. Raises `UsageError` for anything
-    but a `DataLoader`, and for an invalid demand or budget.
+    Returns the current arguments, with a `RuntimeWarning`, where nothing can be tried, such as on Windows. Raises
+    `UsageError` for anything but a `DataLoader`, and for an invalid demand or budget.
     """
     budget_s = checked_budget_s(budget)
     if not is_loader(loader):

@@ -117,7 +117,7 @@ def test_what_is_wrong_is_said_in_one_line_at_the_call(pytester: pytest.Pytester
     lines = [line for line in done.stdout.lines if line.startswith("E ")]
     for line, words in zip(
         lines,
-        ("no limit; add", "did you mean samples_per_s?", "add reference=PATH", "no reference run at"),
+        ("no threshold; add", "did you mean samples_per_s?", "add reference=PATH", "no reference run at"),
         strict=True,
     ):
         assert words in line

@@ -76,7 +76,7 @@ def _pairs(run: RunRecord) -> tuple[Block, ...]:
         figures=(noise_charts.rounds([label.text for label, _ in found], percent, "change of samples/s, %"),),
     )
     names = ("Pair", "Samples/s, before", "after", "Change")
-    columns = (Column("Configuration"), *(Column(name, numeric=True) for name in names))
+    columns = (Column("Config"), *(Column(name, numeric=True) for name in names))
     rows = tuple(Row((label, *_cells(pair))) for label, pairs in found for pair in pairs)
     return Heading(chart.label), chart, data_table(Table("Pairs", columns, rows))
 
@@ -109,7 +109,7 @@ def comparison_table(found: Comparison, both: str = "runs") -> Table:
     shares = [c for c in found.metrics if c.metric == "data_wait_share"]
     shares = shares if any(share.before or share.after for share in shares) else []
     columns = (
-        Column("Configuration"),
+        Column("Config"),
         *(Column(name, numeric=True) for name in ("Samples/s, before", "after", "change")),
         Column("Outcome"),
         *(Column(name, numeric=True) for name in ("Data wait, before", "after", "change, pp") if shares),

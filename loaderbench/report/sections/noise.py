@@ -139,7 +139,7 @@ def _rounds(shown: Own, some: str) -> Drawn:
     if not several:
         return None
     names = ("Min, samples/s", "Max, samples/s", "Rounds", "Max / min")
-    columns = (Column("Configuration"), *(Column(name, numeric=True) for name in names))
+    columns = (Column("Config"), *(Column(name, numeric=True) for name in names))
     chart = Chart(
         name="rounds",
         label="Spread over rounds",
@@ -174,7 +174,7 @@ def _waits(shown: Own, view: View, some: str) -> Drawn:
     if not boxes:
         return None
     names = ("Batches", "p25, ms", "Median, ms", "p75, ms")
-    columns = (Column("Configuration"), *(Column(name, numeric=True) for name in names))
+    columns = (Column("Config"), *(Column(name, numeric=True) for name in names))
     rows = (
         Row((label, numbers.whole(many), *(numbers.quantity(x) for x in (box.q1, box.median, box.q3))))
         for label, many, box in boxes

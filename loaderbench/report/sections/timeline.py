@@ -143,7 +143,7 @@ def _rows(trial: Trial, lines: Mapping[str, Line]) -> list[Row]:
 
 def _table(rows: tuple[Row, ...], trials: int) -> Table:
     columns = (
-        Column("Configuration"),
+        Column("Config"),
         Column("Metric"),
         Column("Readings", numeric=True),
         *(Column(name.capitalize(), numeric=True) for name in _SUMMARY),

@@ -117,7 +117,7 @@
     place.hidden = !option;
     if (!option) {
       byId("timeline-trial").selectedIndex = -1;
-      note.textContent = "The report has no monitor readings of the selected configuration.";
+      note.textContent = "The report has no monitor readings of the selected config.";
       return;
     }
     option.selected = true;
