@@ -54,9 +54,7 @@ GLOSSARY: tuple[Term, ...] = (
         ("remedy", "card", "recommendation"),
         used="docs",
     ),
-    Term(
-        "gate", "A limit for a run, by itself or compared with a reference run. Set it with `--fail-if`.", used="docs"
-    ),
+    Term("gate", "A pass/fail threshold for a run, alone or vs a reference run. Set it with `--fail-if`.", used="docs"),
     Term(
         "head-of-line blocking",
         "Finished batches wait for a slow one, because batches are returned in order.",

@@ -57,7 +57,7 @@ def test_the_loader_that_the_script_waits_for_comes_first(others: float, first: 
     found = write_run_folders([fast, of("slow", seconds=7.0, wait=0.75, others=0.01)], tmp_path / "out")
     assert found[0].place == first
     by_place = {one.place: one for one in found}
-    said = [note for note in by_place["fast"].run.record.notes if "wait for other loaders" in note]
+    said = [note for note in by_place["fast"].run.record.notes if "waiting for other loaders" in note]
     assert said == (["70% of its step time is waiting for other loaders"] if others > 0.5 else [])
 
 

@@ -1,4 +1,4 @@
-"""The sweep: the heat map, what can be chosen on it, and all configurations by rank."""
+"""The sweep: the heat map, what can be chosen on it, and all configurations, the fastest first."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def section(view: View) -> Section | None:
     if view.profile:
         return None
     ranking, heat_map = _ranking(view), _heat_map(view)
-    by_rank = Details("All configs by rank", (ranking,), len(ranking.rows)) if ranking else None
+    by_rank = Details("All configs, fastest first", (ranking,), len(ranking.rows)) if ranking else None
     glance = (ranking,) if ranking else ()
     if heat_map is None:
         hint = (Paragraph(Text(_ONE_CONFIGURATION)),) if len(view.run.configurations) == 1 else ()
