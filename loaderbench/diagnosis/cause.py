@@ -68,11 +68,11 @@ from loaderbench.diagnosis.wording import (
 from loaderbench.records import Evidence, Limit, Stage
 
 _STAGES: dict[str, Stage] = {stage: stage for stage in get_args(Stage)}
-_ONE_THREAD = "the main process works in one thread"
+_ONE_THREAD = "work in the main process is serialized"
 _HELD_IN_TRANSIT: dict[Limit, str] = {
     "cpu": "CPUs saturated",
     "lock": "the main process is busy",
-    "workers": "finished batches wait in transit",
+    "workers": "finished batches are delayed",
     "neighbors": NEIGHBORS,
     "quota": "CPU quota limits the loader",
 }
@@ -144,7 +144,7 @@ def finished_batches_wait(facts: Facts) -> Cause | None:
     share = part_of_wait(facts, "order_s")
     if share < MOST:
         return None
-    why = _why("Order", f"in {in_percent(share)} of the wait, a later batch was ready and a worker idle")
+    why = _why("Order", f"a later batch was ready and a worker idle in {in_percent(share)} of the data wait")
     return _cause("stragglers", "order", why, "head-of-line blocking by slow samples")
 
 
@@ -157,16 +157,16 @@ def quota_holds_back(facts: Facts) -> Cause | None:
     if mask is None:
         return None
     allowed, of_all = mask
-    who = "the workers" if facts.workers else "this process"
-    waited = f"{in_percent(facts.waited_for_cpu)} of the time waiting for a CPU"
-    why = _why("CPU affinity", f"{who} may use {allowed:.0f} of {of_all:.0f} CPUs; {waited}")
+    who = "workers" if facts.workers else "this process"
+    waited = f"waiting for a CPU {in_percent(facts.waited_for_cpu)} of the time"
+    why = _why("CPU affinity", f"{who} pinned to {allowed:.0f} of {of_all:.0f} CPUs; {waited}")
     return _cause(busiest(facts), "quota", why, f"CPU affinity limits the loader{where(busiest(facts), facts)}")
 
 
 def threads_outnumber_cpus(facts: Facts) -> Cause | None:
     """More threads want to run than there are CPUs, so they wait in the run queue; `NEEDED` has the facts."""
     threads = f"{facts.runnable_threads:.1f} runnable on {facts.cpus:g} CPUs"
-    waited = f"{in_percent(facts.waited_for_cpu)} of the time waiting for a CPU"
+    waited = f"waiting for a CPU {in_percent(facts.waited_for_cpu)} of the time"
     less = "fewer workers" if facts.fewer_are_faster else "one library thread in each"
     why = f"{threads}; {f'{less} measured as faster' if facts.less_is_faster else waited}"
     clause = f"{threads_compete(facts)}{where(busiest(facts), facts)}"
@@ -179,8 +179,8 @@ def main_process_works_alone(facts: Facts) -> Cause | None:
         return None
     share = own_part_of_main(facts)
     place, limit = code_around(facts), limit_of_one_thread(facts)
-    mostly = f"mostly in {place}" if place else "outside samples"
-    why = _why("Main process", f"{in_percent(share)} of the data wait is its own work, {mostly}")
+    mostly = f", mostly in {place}" if place else " other than loading samples"
+    why = _why("Main process", f"{in_percent(share)} of the data wait is work in the main process{mostly}")
     alone = f"{_ONE_THREAD}, mostly in {place}" if place else _ONE_THREAD
     full = f"{_HELD_IN_TRANSIT[limit]}{where('main_process', facts)}"
     return _cause("main_process", limit, why, alone if limit == "lock" else full)
@@ -203,18 +203,18 @@ def batches_are_long_on_the_way(facts: Facts) -> Cause | None:
     if facts.pinning_share >= ONE_THREAD:
         why = _why("Pinning thread", f"busy {in_percent(facts.pinning_share)} of the time; it pins one batch at a time")
         return _cause("transport", "lock", why, f"the pinning thread is saturated{where('transport', facts)}")
-    why = _why("Worker-to-main IPC", f"{in_percent(share)} of the wait is for finished batches in transit")
+    why = _why("Worker-to-main IPC", f"{in_percent(share)} of the data wait is for finished batches")
     limit = limit_of_transport(facts)
     held = limit_of_work(limit, facts) if limit == "cpu" else _HELD_IN_TRANSIT.get(limit)
     if limit == "lock" and not main_process_is_busy(facts):
-        held = "workers are idle while batches are handed over one at a time"
+        held = "workers are idle while batches pass one at a time"
     return _cause("transport", limit, why, f"{held}{where('transport', facts)}" if held else _in_pages("transport"))
 
 
 def one_worker_has_the_work(facts: Facts) -> Cause | None:
     """The batch is being made for most of the wait, while other workers have neither work nor a finished batch."""
     idle = in_percent(idle_in_wait(facts))
-    why = _why("Uneven work", f"workers idle in {idle} of the wait or more, while the batch is made")
+    why = _why("Uneven work", f"other workers are idle for at least {idle} of the data wait")
     return _cause(
         busiest(facts),
         "imbalance",
@@ -237,9 +237,9 @@ def workers_are_blocked_on_a_lock(facts: Facts) -> Cause | None:
 
 
 def _gil_serializes(cpus: float, facts: Facts) -> Cause:
-    why = _why("GIL", f"all threads together use {cpus:.2f} CPUs, as if only one could run at a time")
+    why = _why("GIL", f"all threads together use {cpus:.2f} CPUs: one runs at a time")
     if not facts.is_loader:
-        return _cause("main_process", "lock", why, f"{_ONE_THREAD} (the GIL)")
+        return _cause("main_process", "lock", why, f"{_ONE_THREAD} by the GIL")
     return _cause(busiest(facts), "lock", why, f"the GIL serializes {stage_name(busiest(facts))}")
 
 
@@ -257,7 +257,7 @@ def workers_are_blocked(facts: Facts) -> Cause | None:
     if facts.tail_share >= MOST:
         stage, inside, place = "stragglers", None, where("stragglers", facts)
     limit, size = _limit_of_storage(facts)
-    without_others = f" (an estimated {in_percent(alone)} without other programs)" if share < BLOCKED else ""
+    without_others = f" (est. {in_percent(alone)} without other programs)" if share < BLOCKED else ""
     why = f"{who} in the kernel for {in_percent(share)} of {whose} working time{without_others}{per_sample}{size}"
     found = _cause(stage, limit, _why("Blocked", why), f"{limit.replace('_', ' ')}{place}")
     return replace(found, read_inside=inside)
@@ -348,5 +348,5 @@ def _conflict(facts: Facts) -> tuple[str, ...]:
     tightest = operational_bounds(facts).tightest
     if tightest is None or facts.samples_per_s <= CONFLICT * tightest[1]:
         return ()
-    allowed = f"traced times allow {tightest[1]:,.0f} samples/s ({LIMIT_NAMES[tightest[0]]})"
-    return (f"{allowed}, but {facts.samples_per_s:,.0f} were measured",)
+    allowed = f"{tightest[1]:,.0f} that traced times allow ({LIMIT_NAMES[tightest[0]]})"
+    return (f"measured {facts.samples_per_s:,.0f} samples/s, above the {allowed}",)

@@ -8,9 +8,8 @@ from loaderbench.diagnosis.thresholds import SPARE_CPUS
 from loaderbench.diagnosis.wording import in_percent, stage_name
 from loaderbench.records import Limit
 
-NEIGHBORS = "other programs use the CPUs"
+NEIGHBORS = "other programs use CPUs that the loader needs"
 NOTABLY_IDLE = 0.2  # of the workers' time; with less they are simply busy
-_ALL_BUSY = {0: "one process loads everything", 1: "the only worker is busy", 2: "both workers are busy"}
 
 
 def limit_of_work(limit: Limit, facts: Facts) -> str:
@@ -22,18 +21,21 @@ def limit_of_work(limit: Limit, facts: Facts) -> str:
     if cpus_are_full(facts):
         return "CPUs saturated"
     tiny = facts.tiny_batches and not facts.workers
-    return "batches too small for workers" if tiny else "more workers would not help"
+    more = "more workers" if facts.workers else "workers"
+    return "batches too small for workers" if tiny else f"limited by CPU time; {more} do not help"
 
 
 def _workers(facts: Facts) -> str:
-    at_work = round(facts.workers * (1 - facts.ended_share))
-    some = f"{at_work} of {facts.workers} workers are busy"
-    all_of_them = _ALL_BUSY.get(facts.workers, f"all {facts.workers} workers are busy")
-    idle = min(facts.idle_share or 0.0, 1.0) if facts.workers else 0.0
-    of_the_time = f" {in_percent(1 - idle)} of the time" if idle >= NOTABLY_IDLE else ""
+    """`too few workers: 2 busy, 1.4 CPUs free`."""
     spinning = " (now spinning)" if facts.library_cpus >= SPARE_CPUS else ""
-    free = "" if facts.spare_cpus is None else f", {facts.spare_cpus:.1f} CPUs free for workers{spinning}"
-    return (all_of_them if at_work == facts.workers else some) + of_the_time + free
+    free = "" if facts.spare_cpus is None else f", {facts.spare_cpus:.1f} CPUs free{spinning}"
+    if not facts.workers:
+        return f"no workers{' (num_workers=0)' if facts.is_loader else ''}{free}"
+    at_work = round(facts.workers * (1 - facts.ended_share))
+    busy = f"{at_work} busy" if at_work == facts.workers else f"{at_work} of {facts.workers} busy"
+    idle = min(facts.idle_share or 0.0, 1.0)
+    of_the_time = f" {in_percent(1 - idle)} of the time" if idle >= NOTABLY_IDLE else ""
+    return f"too few workers: {busy}{of_the_time}{free}"
 
 
 def threads_compete(facts: Facts) -> str:

@@ -113,7 +113,7 @@ def of_job(verdict: Verdict, ranks: Sequence[Rank], rates: Mapping[int, float] |
     found = with_evidence(verdict, _range(ranks, shared))
     if verdict.bound in ("input", "unknown") or shared < NOTICED or not _wait_for_one_another(ranks):
         return found
-    headline = f"each step waits for the slowest of {len(ranks)} ranks, and none is always the slowest"
+    headline = f"each step waits for the slowest of {len(ranks)} ranks; the slowest rank varies"
     return replace(
         found,
         bound="input",
@@ -139,7 +139,8 @@ def _held_back(verdict: Verdict, slow: Sequence[Rank], ranks: Sequence[Rank]) ->
     waits += f", {rest} {in_percent(_typical(others))}"
     lost = [other.rank_wait_share for other in others if other.rank_wait_share is not None]
     if lost:
-        waits += f"; {rest} {'lose' if len(others) > 1 else 'loses'} {in_percent(median(lost))} to {_it(slow)}"
+        verb = "wait" if len(others) > 1 else "waits"
+        waits += f"; {rest} {verb} for {_it(slow)} {in_percent(median(lost))} of step time"
     headline = f"{named} {'holds' if one else 'hold'} back {rest}: {verdict.headline}"
     found = with_evidence(verdict, Evidence("ranks", "Ranks", waits))
     return replace(found, rank=slow[0].rank, headline=headline)
@@ -164,7 +165,7 @@ def _range(ranks: Sequence[Rank], shared: float) -> Evidence | None:
     span = f"{in_percent(waits[0])} to {in_percent(waits[-1])}"
     said = f"{len(waits)} ranks wait for data {span} of step time"
     if shared >= waits[-1] + NOTICED:
-        said += f"; with the wait for one another, {in_percent(shared)}"
+        said += f"; including waits for other ranks, {in_percent(shared)}"
     return Evidence("ranks", "Ranks", said)
 
 

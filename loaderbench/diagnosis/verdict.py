@@ -48,7 +48,7 @@ CLEARLY_BELOW, CLEARLY_ABOVE = 0.025, 0.10
 _ONE_LESS: dict[Confidence, Confidence] = {"high": "medium", "medium": "low", "low": "low"}
 _NO_STAGES = "nothing was measured inside the loader"
 _UNTRACED = "use Profiler(trace=True) to measure inside the loader"
-_ALONE = Evidence("consumer", "Consumer", "none; throughput is that of the loader alone")
+_ALONE = Evidence("consumer", "Consumer", "none; throughput is the loader's own")
 
 
 def decide(
@@ -135,7 +135,7 @@ def _with_cause(found: Verdict, facts: Facts | None, cause: Cause | None, consum
     """Name the cause of a wait, or say why none is named."""
     why = _UNTRACED if consumer_kind(consumer).of_loop else _NO_STAGES
     if facts is not None and cause is None and not have_work(facts) and facts.idle_share is not None:
-        why = f"workers are idle {in_percent(idle_time(facts))} of the time, and no part of the wait explains it"
+        why = f"workers are idle {in_percent(idle_time(facts))} of the time, and no measured wait explains it"
         found = replace(found, headline=f"cause unknown; {why}")
     if facts is None or cause is None:
         return replace(found, not_measured={"stage": why, "limit": why})
@@ -185,7 +185,7 @@ def _doubts_of_cause(cause: Cause, facts: Facts) -> tuple[str, ...]:
         "other programs use CPUs that the loader needs": disturbed(facts),
         "throughput exceeds what the traced times allow": conflicting(facts),
         "two stages cost almost the same": _is_near_tie(facts, cause),
-        "storage latency and bandwidth cannot be distinguished from outside the process": _looks_alike(cause, facts),
+        "storage latency and bandwidth look alike from outside the process": _looks_alike(cause, facts),
     }
     return tuple(reason for reason, holds in reasons.items() if holds)
 
@@ -250,7 +250,7 @@ def _doubts_of_numbers(subject: Subject, consumer: str, doubts: int) -> tuple[st
     if kind.of_loop:
         near = CLEARLY_BELOW <= wait.est <= CLEARLY_ABOVE
         clearly = f"data wait is between {CLEARLY_BELOW:.1%} and {CLEARLY_ABOVE:.0%}"
-        kernel = ("no stacks were read, so the main thread may be waiting for something other than data",)
+        kernel = ("no stack samples: the main thread may wait for something other than data",)
         seen = kernel if _without_stacks(subject) else ()
         return (*([clearly] if near else []), *seen, "a profile is one process, so it has no interval", *warned)
     known = wait if kind.consumes else subject.samples_per_s
@@ -277,7 +277,7 @@ def _nothing(trials: Sequence[Trial], consumer: str, shortage: Shortage | None) 
     if consumer_kind(consumer).of_loop and failure is not None:
         why = last_words(failure.message).rstrip(".")
     elif not trials:
-        why = "the run ended before its first trial was done"
+        why = "the run ended before the first trial completed"
     elif why_unseen := next(filter(None, map(_why_no_wait, trials)), ""):
         return _unknown(f"cause unknown; {why_unseen}", Evidence("failure", "", why_unseen))
     elif any(trial.status == "completed" for trial in trials):

@@ -97,10 +97,7 @@ def waiting(training: Training, tmp_path_factory: pytest.TempPathFactory) -> tup
 def test_a_loader_that_waits_is_named_with_its_line(waiting: tuple[Path, Seen]) -> None:
     place, (found, said) = waiting
     assert (found["verdict"]["bound"], found["verdict"]["limit"]) == ("input", "storage_latency")
-    assert (
-        "storage latency and bandwidth cannot be distinguished from outside the process"
-        in found["verdict"]["confidence_reasons"]
-    )
+    assert "storage latency and bandwidth look alike from outside the process" in found["verdict"]["confidence_reasons"]
     (trial,) = found["trials"]
     assert trial["config"] == {"num_workers": 2}
     assert trial["data_wait_share"] > 0.6

@@ -235,7 +235,7 @@ def test_time_in_a_run_queue_that_other_programs_cause_is_not_the_loaders_own() 
     assert cause_of(beside) == ("read", "storage_latency")
     found = find_cause(beside)
     assert found is not None
-    assert "40% of its working time (an estimated 62% without other programs)" in str(found.why)
+    assert "40% of its working time (est. 62% without other programs)" in str(found.why)
     assert blocked_by_itself(replace(beside, others_cpus=0.1)) == pytest.approx(0.4)
     many = replace(beside, main=states(0.25, 0.35, runnable_threads=8.0))
     assert blocked_by_itself(many) == pytest.approx(0.4), "eight threads of its own would wait for two CPUs"
@@ -320,7 +320,7 @@ def test_times_that_do_not_explain_the_rate_speak_against_any_cause() -> None:
     assert not conflicting(DECODING)
     faster = replace(DECODING, samples_per_s=4000, own_cpus=None)
     assert conflicting(faster)
-    assert "4,000 were measured" in speaks_against(faster, Cause("decode", "workers", NO_REASON))[-1]
+    assert "measured 4,000 samples/s" in speaks_against(faster, Cause("decode", "workers", NO_REASON))[-1]
 
 
 def test_threads_of_libraries_that_wait_awake_fill_no_cpu_that_a_worker_could_have() -> None:

@@ -45,14 +45,17 @@ def headline(facts: Facts) -> str:
         (replace(DECODING, startup_s=0.5, startup_share=0.6), ("500 ms", "60%")),
         (replace(DECODING, workers=2, parts=parts(order_s=0.8, making_s=0.2)), ("80%",)),
         (replace(DECODING, throttled_share=0.7, own_cpus=0.5), ("70%",)),
-        (masked(0.5, 0.5), ("the workers", "1 of 2 CPUs", "50%")),
-        (replace(masked(0.5, 0.5), workers=0, wait_share=1.0), ("this process", "1 of 2 CPUs", "50%")),
+        (masked(0.5, 0.5), ("workers pinned to 1 of 2 CPUs; waiting for a CPU 50% of the time",)),
+        (replace(masked(0.5, 0.5), workers=0, wait_share=1.0), ("this process pinned to 1 of 2 CPUs", "50%")),
         (crowd(0.7, 6.0), ("6.0 runnable", "2 CPUs", "70%")),
-        (sampler(), ("90% of the data wait is its own work, outside samples",)),
-        (sampler(around=AROUND), ("90% of the data wait is its own work, mostly in prepared (train.py:8)",)),
+        (sampler(), ("90% of the data wait is work in the main process other than loading samples",)),
+        (
+            sampler(around=AROUND),
+            ("90% of the data wait is work in the main process, mostly in prepared (train.py:8)",),
+        ),
         (replace(DECODING, parts=parts(transport_s=0.9, making_s=0.1)), ("90%",)),
         (transported(main=states(0.2, pinning_share=0.97)), ("97% of the time",)),
-        (taking_turns(0.05, 0.95), ("1.00 CPUs",)),
+        (taking_turns(0.05, 0.95), ("1.00 CPUs: one runs at a time",)),
         (replace(BLOCKED, loads=states(0.09)), ("workers wait", "91%", "9.99 ms/sample")),
         (replace(BLOCKED, workers=0, loads=states(0.1)), ("the main process waits", "91%")),
         (replace(BLOCKED, loads=states(0.09), wall_s={}, cpu_s={}), ("91% of their working time",)),
@@ -80,25 +83,26 @@ TINY = {"decode": 1e-5}
 
 
 def test_who_is_kept_busy_is_counted() -> None:
-    assert headline(DECODING).startswith("the only worker is busy")
-    assert headline(replace(DECODING, workers=2)).startswith("both workers are busy")
+    assert headline(DECODING).startswith("too few workers: 1 busy, ")
+    assert headline(replace(DECODING, workers=2)).startswith("too few workers: 2 busy, ")
     assert headline(replace(DECODING, workers=4, cpus=8, main=states(0.05, allowed_cpus=2))).startswith(
-        "all 4 workers are busy"
+        "too few workers: 4 busy, "
     )
-    assert headline(replace(DECODING, workers=4, ended_share=0.25)).startswith("3 of 4 workers are busy")
-    assert headline(ALONE).startswith("one process loads everything")
+    assert headline(replace(DECODING, workers=4, ended_share=0.25)).startswith("too few workers: 3 of 4 busy, ")
+    assert headline(ALONE).startswith("no workers (num_workers=0), ")
+    assert headline(replace(ALONE, is_loader=False)).startswith("no workers, ")
 
 
 def test_the_cpus_that_workers_could_use_are_said_where_they_are_known() -> None:
-    assert ", 0.9 CPUs free for workers;" in headline(replace(DECODING, own_cpus=1.1))
+    assert ", 0.9 CPUs free;" in headline(replace(DECODING, own_cpus=1.1))
     assert "free" not in headline(replace(DECODING, own_cpus=None))
 
 
 def test_cpus_that_library_threads_wait_on_are_free_for_workers_and_not_called_idle() -> None:
     spinning = states(0.99, other_threads_cpu_share=0.97)
     busy = replace(ALONE, loads=spinning, main=spinning, own_cpus=1.96, idle_cpus=0.0)
-    free = "1.0 CPUs free for workers (now spinning)"
-    assert headline(busy) == f"one process loads everything, {free}{IN_DECODE}"
+    free = "1.0 CPUs free (now spinning)"
+    assert headline(busy) == f"no workers (num_workers=0), {free}{IN_DECODE}"
     assert "2.0 of 2 CPUs busy" in why(busy)
     assert "idle" not in headline(busy)
 
@@ -106,14 +110,16 @@ def test_cpus_that_library_threads_wait_on_are_free_for_workers_and_not_called_i
 def test_cpus_are_saturated_only_where_a_worker_would_find_none() -> None:
     full = replace(DECODING, workers=2, idle_cpus=0.0)
     assert headline(replace(full, own_cpus=1.61)) == f"CPUs saturated{IN_DECODE}"
-    assert headline(replace(full, own_cpus=1.59)).startswith("both workers are busy, 0.4 CPUs free")
+    assert headline(replace(full, own_cpus=1.59)).startswith("too few workers: 2 busy, 0.4 CPUs free;")
 
 
 def test_without_workers_a_cpu_limit_is_told_from_small_batches_and_from_workers_that_were_slower() -> None:
     slower = replace(ALONE, workers_are_slower=True)
     tiny = replace(ALONE, wall_s=TINY, cpu_s=TINY)
-    assert headline(slower) == f"more workers would not help{IN_DECODE}"
-    assert headline(replace(slower, own_cpus=None)) == f"more workers would not help{IN_DECODE}"
+    assert headline(slower) == f"limited by CPU time; workers do not help{IN_DECODE}"
+    assert headline(replace(slower, own_cpus=None)) == f"limited by CPU time; workers do not help{IN_DECODE}"
+    none_faster = replace(DECODING, more_are_no_faster=True)
+    assert headline(none_faster) == f"limited by CPU time; more workers do not help{IN_DECODE}"
     assert headline(tiny) == "batches too small for workers; decode is the largest stage (100% of CPU time)"
     assert headline(replace(slower, own_cpus=1.95)) == f"CPUs saturated{IN_DECODE}"
 
@@ -131,14 +137,14 @@ def test_without_workers_a_cpu_limit_is_told_from_small_batches_and_from_workers
         (at_a_lock(0.5), "a lock serializes other __getitem__ code"),
         (taking_turns(), "the GIL serializes decode"),
         (of_threads(lock=0.5, running=0.5), "the GIL serializes decode"),
-        (replace(taking_turns(), is_loader=False), "the main process works in one thread (the GIL)"),
+        (replace(taking_turns(), is_loader=False), "work in the main process is serialized by the GIL"),
         (alone_and_blocked_on(lock=0.9, running=0.1), "the GIL serializes decode"),
         (alone_and_blocked_on(lock=0.1, device=0.3, running=0.6), "the GIL serializes decode"),
         (alone_and_blocked_on(device=0.95, running=0.05), "storage latency; the main process waits in read"),
         (alone_and_blocked_on(lock=0.1, storage=0.9), "storage latency; the main process waits in read"),
-        (sampler(), "the main process works in one thread"),
-        (sampler(around=AROUND), "the main process works in one thread, mostly in prepared (train.py:8)"),
-        (sampler(around=replace(AROUND, wall_s=0.022)), "the main process works in one thread"),
+        (sampler(), "work in the main process is serialized"),
+        (sampler(around=AROUND), "work in the main process is serialized, mostly in prepared (train.py:8)"),
+        (sampler(around=replace(AROUND, wall_s=0.022)), "work in the main process is serialized"),
         (sampler(own_cpus=1.9, sampler_s=0.1, next_cpu_s=0.1), "CPUs saturated; the main process is the bottleneck"),
         (replace(DECODING, cpu_s={"decode": 9e-3}, loads=PAGES), "page-fault overhead in decode"),
         (replace(DECODING, cpu_s={"collate": 9e-3}, loads=PAGES), "page-fault overhead in worker-to-main IPC"),
@@ -157,10 +163,10 @@ def test_each_rule_has_a_clause_of_its_own(facts: Facts, clause: str) -> None:
 @pytest.mark.parametrize(
     ("facts", "held"),
     [
-        (transported(), "finished batches wait in transit"),
+        (transported(), "finished batches are delayed"),
         (transported(main=states(0.5)), "the main process is busy"),
         (transported(main=states(0.2, pinning_share=0.97)), "the pinning thread is saturated"),
-        (transported(main=states(0.2, pinning_share=0.8)), "finished batches wait in transit"),
+        (transported(main=states(0.2, pinning_share=0.8)), "finished batches are delayed"),
         (transported(own_cpus=1.9, samples_per_s=200), "CPUs saturated"),
     ],
 )
@@ -192,7 +198,7 @@ def test_of_what_needs_a_cpu_the_headline_says_that_others_hold_them() -> None:
         (transported(**held), "worker-to-main IPC is the bottleneck"),
         (sampler(sampler_s=1.0, next_cpu_s=0.9, **held), "the main process is the bottleneck"),
     ):
-        assert headline(facts) == f"other programs use the CPUs; {stage}"
+        assert headline(facts) == f"other programs use CPUs that the loader needs; {stage}"
 
 
 def test_slow_samples_are_shown_by_their_share_of_loading_time() -> None:

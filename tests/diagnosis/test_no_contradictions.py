@@ -36,7 +36,7 @@ def figure(pattern: str, text: str) -> float | None:
 
 def check_that_no_more_cpus_are_free_and_busy_than_there_are(facts: Facts) -> None:
     found = verdict_of(facts)
-    free = figure(r"([\d.]+) CPUs free for workers", found.headline)
+    free = figure(r"([\d.]+) CPUs free", found.headline)
     for line in found.evidence:
         busy, of = figure(r"([\d.]+) of [\d.]+ CPUs busy", line), figure(r"[\d.]+ of ([\d.]+) CPUs busy", line)
         spinning = figure(r"([\d.]+) of them spinning", line) or 0.0

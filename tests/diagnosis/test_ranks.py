@@ -44,7 +44,7 @@ def test_one_slow_rank_is_named_with_what_the_others_lose() -> None:
     assert (found.rank, found.bound, found.stage, found.limit) == (1, "input", "read", "storage_latency")
     assert found.headline == "rank 1 holds back the other 2 ranks: storage latency; workers wait in read"
     assert found.evidence[-1] == (
-        "Ranks: rank 1 waits for data 55% of step time, the other 2 ranks 2%; the other 2 ranks lose 49% to it"
+        "Ranks: rank 1 waits for data 55% of step time, the other 2 ranks 2%; the other 2 ranks wait for it 49% of step time"
     )
 
 
@@ -80,9 +80,9 @@ def test_a_healthy_job_has_no_slow_rank() -> None:
 def test_ranks_that_take_turns_at_being_late_hold_back_the_job_together() -> None:
     found = job(*(rank(number, 0.03, lost=0.18) for number in range(8)))
     assert (found.rank, found.bound, found.stage, found.limit) == (None, "input", None, "imbalance")
-    assert found.headline == "each step waits for the slowest of 8 ranks, and none is always the slowest"
+    assert found.headline == "each step waits for the slowest of 8 ranks; the slowest rank varies"
     assert found.evidence[-1].endswith(
-        "8 ranks wait for data 3% to 3% of step time; with the wait for one another, 21%"
+        "8 ranks wait for data 3% to 3% of step time; including waits for other ranks, 21%"
     )
 
 

@@ -77,7 +77,7 @@ def test_without_a_consumer_doubts_lower_the_confidence_and_no_threshold_is_name
     assert found.confidence == "high"
     assert found.evidence == (
         "Best config num_workers=2: 500 samples/s (490\N{EN DASH}510)",
-        "Consumer: none; throughput is that of the loader alone",
+        "Consumer: none; throughput is the loader's own",
     )
     assert decide(subject(1.0, 0.99, 1.0), "none", None, doubts=1).confidence == "medium"
 
@@ -87,7 +87,7 @@ def test_every_trial_failed_is_said_only_where_trials_were_run_and_all_failed() 
     empty = Trial(role="sweep", id="b", config={}, round=1, status="completed", samples_per_s=0.0)
     for trials, headline in (
         ([failed], "nothing was measured: every trial failed"),
-        ([], "nothing was measured: the run ended before its first trial was done"),
+        ([], "nothing was measured: the run ended before the first trial completed"),
         ([failed, empty], "nothing was measured: no trial delivered a sample"),
     ):
         assert decide(None, "emulated", 1, doubts=0, trials=trials).headline == headline
@@ -247,8 +247,8 @@ def test_a_cause_is_named_with_its_reason_first() -> None:
     found = decide(caused(0.6, 0.55, 0.65, DECODING), "emulated", 1000.0, doubts=0)
     assert (found.bound, found.stage, found.limit, found.confidence) == ("input", "decode", "workers", "high")
     assert found.evidence[0] == "Decode: 77% of CPU time per sample; 1.1 of 2 CPUs busy"
-    free = "0.9 CPUs free for workers"
-    assert found.headline == f"the only worker is busy, {free}; decode is the largest stage (77% of CPU time)"
+    few = "too few workers: 1 busy, 0.9 CPUs free"
+    assert found.headline == f"{few}; decode is the largest stage (77% of CPU time)"
     assert found.not_measured == {}
     assert "target 1,000" in found.evidence[-1]
     assert "target" not in decide(caused(0.6, 0.5, 0.7, DECODING), "model", None, doubts=0).evidence[-1]
@@ -283,7 +283,7 @@ def test_a_start_of_the_epochs_that_is_the_cause_is_said_once() -> None:
 def test_where_others_hold_the_cpus_bound_and_stage_are_told_and_how_much_they_use() -> None:
     found = decide(caused(0.6, 0.5, 0.7, replace(DECODING, idle_cpus=0.0, others_cpus=0.95)), "emulated", 1, doubts=0)
     assert (found.bound, found.stage, found.limit, found.confidence) == ("input", "decode", "neighbors", "low")
-    assert found.headline.startswith("other programs use the CPUs; decode is the largest stage")
+    assert found.headline.startswith("other programs use CPUs that the loader needs; decode is the largest stage")
     assert found.evidence[0] in ("Other programs: 0.9 of 2 CPUs busy", "Other programs: 1.0 of 2 CPUs busy")
     assert any("60% of step time (50\N{EN DASH}70%)" in line for line in found.evidence[1:])
 

@@ -157,7 +157,7 @@ def drawn_in_notebook(run: RunRecord) -> str:
 def test_a_notebook_gets_the_verdict_the_proof_and_the_tables() -> None:
     html = drawn_in_notebook(profiles.traced())
 
-    assert "all 4 workers are busy; decode is the largest stage (63% of CPU time)" in html
+    assert "too few workers: 4 busy; decode is the largest stage (63% of CPU time)" in html
     assert html.count("<table") == 4
     for said in ("RandomResizedCrop", "compute and other", "photo_0001.jpg", "Profiling overhead", "71% on a CPU"):
         assert said in html

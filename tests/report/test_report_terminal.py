@@ -240,7 +240,7 @@ def test_a_run_in_which_only_trials_failed_counts_them_once() -> None:
 
 
 PROFILE = """\
-INPUT-BOUND (medium confidence): all 4 workers are busy; decode is the largest stage (63% of CPU time)
+INPUT-BOUND (medium confidence): too few workers: 4 busy; decode is the largest stage (63% of CPU time)
 Loader: DataLoader over ImageFolder
 Throughput: 512 samples/s
 Medium confidence: a profile is one process, so it has no interval
