@@ -20,7 +20,9 @@ from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
 from loaderbench.remedies.room import UNTRIED, RoomRemedy
 from loaderbench.remedies.verified import COMBINATION
 
-_EFFORTS = ("one argument", "code change", "code change; samples or their order differ", "a copy of the data")
+_OTHER_SAMPLES = 2
+_EFFORTS = ("one argument", "code change", "code change; pixels differ", "a copy of the data")
+_OTHER_ORDER = "one argument; batch order changes"
 
 
 _COMBINATION = f"""# Apply all accepted fixes
@@ -28,8 +30,8 @@ _COMBINATION = f"""# Apply all accepted fixes
 `{COMBINATION}`: Gains do not add up, so all accepted fixes together are measured against the baseline. It is the
 first fix of a report.
 
-**Triggers when** at least one fix was accepted and the gain of all of them is measured. If one change alone
-says the same, there is no combination.
+**Triggers when** at least one fix was accepted and the gain of all of them is measured. There is none if a single
+change is equivalent.
 
 **What it does:** it sets all arguments of the accepted fixes, and those of the configuration that they were tried on.
 
@@ -89,7 +91,8 @@ def _of_the_cause(cause: CauseRemedy, *, costs_are_known: bool) -> Iterator[str]
         yield f"**{_COSTS}** {'. '.join(known) or unnamed}."
     if cause.caveat:
         yield f"**Caveat:** {cause.caveat}."
-    yield f"**Effort:** {_EFFORTS[cause.effort]}."
+    differs_in_order = cause.effort == _OTHER_SAMPLES and not cause.changes_pixels
+    yield f"**Effort:** {_OTHER_ORDER if differs_in_order else _EFFORTS[cause.effort]}."
 
 
 _COSTS, _CONFIRM = "Costs:", "How to confirm:"

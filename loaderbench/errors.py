@@ -31,7 +31,7 @@ class NoMeasurementError(LoaderbenchError):
 
 
 class GateFailedError(LoaderbenchError):
-    """A gate of `--fail-if` failed, its whole interval beyond the limit; or a check of `doctor --gpu` did."""
+    """A gate of `--fail-if` failed, its whole interval beyond the threshold; or a check of `doctor --gpu` did."""
 
     exit_code = 1
 
@@ -49,7 +49,10 @@ class MissingError(LoaderbenchError):
 
 
 class BadImageError(Exception):
-    """An image that cannot be decoded; the message begins with its path."""
+    """An image that cannot be decoded, raised while a dataset loads; the message begins with its path.
+
+    It has no exit code: a run records it as a failed trial.
+    """
 
 
 class Terminated(BaseException):
@@ -57,7 +60,10 @@ class Terminated(BaseException):
 
 
 class Interrupted(LoaderbenchError):  # noqa: N818 - an interruption is not an error
-    """A signal stopped the run; results so far are kept. `exit_code` is 128 + the signal's number."""
+    """A signal stopped a command; results so far are kept. `exit_code` is 128 + the signal's number.
+
+    `loaderbench.run` raises `KeyboardInterrupt` instead.
+    """
 
     def __init__(self, message: str, signal_number: int) -> None:
         super().__init__(message)

@@ -321,7 +321,7 @@ def _collapsing(backends: Mapping[str, LoaderBackend]) -> Reasons:
     for axis in {axis for backend in backends.values() for axis in backend.axes}:
         without = [name for name, backend in backends.items() if axis not in backend.axes]
         if without:
-            why = f"no effect with {AXIS}={' or '.join(without)}: one configuration for all values"
+            why = f"no effect with {AXIS}={' or '.join(without)}: measured once"
             reasons.setdefault(axis, []).append(why)
     return {axis: "; ".join(why) for axis, why in reasons.items()}
 

@@ -31,7 +31,7 @@ class TargetConsumer:
         """Run the step."""
         self._step(batch)
         if not self.note and (kind := other_kind_in_use()) is not None:
-            self.note = f"Data waits are those of the host's clock: no events time a step on {kind.upper()}"
+            self.note = f"Data wait uses the host clock: {kind.upper()} steps have no timing events"
         if self._run_ahead is None and uses_cuda():
             from loaderbench.consumers.cuda import RunAhead
 

@@ -60,9 +60,9 @@ def folder_code(options: Mapping[str, Any], ranks: int = 1) -> Iterator[str]:
     decoder = _DECODERS.get(str(options.get("decoder")), "")
     yield "from torchvision.datasets import ImageFolder"
     if options.get("format") not in (None, "files"):
-        yield f"# Measured with a copy of the files as {options['format']}: the page on formats has code that reads it."
+        yield f"# Measured with format: {options['format']}; docs/reference/formats.md has code that reads it."
     if options.get("storage"):
-        yield f"# Measured with the files in {options['storage']}: the decoder below gets the bytes of an object there."
+        yield f"# Measured with the files in {options['storage']}: pass the bytes of an object to the decoder below."
     if options.get("presize"):
         yield _presize(int(options["presize"]))
     if options.get("decoder") in _DECODE:

@@ -115,9 +115,10 @@ class ImageFolder(DatasetOfOptions):
         if root is None:
             from loaderbench.datasets.photos import cached_photos
 
-            listener.doing(f"looking for {made.images:,} photo-like JPEGs in the cache")
+            listener.doing(f"looking for {made.images:,} synthetic JPEGs in the cache")
             root = cached_photos(images=made.images, seed=made.seed, like=made.like, on_progress=listener.generating)
-            description = f"{made.images:,} photo-like JPEGs, generated (like {made.like}, seed {made.seed})"
+            like = {"imagenet": "ImageNet"}[made.like]
+            description = f"{made.images:,} synthetic JPEGs (statistics of {like}, seed {made.seed})"
         else:
             listener.doing(f"looking for images in {root}")
         files = scan_image_folder(root, self.sample)

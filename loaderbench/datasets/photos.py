@@ -1,4 +1,4 @@
-"""Writes folders of photo-like JPEGs that cost what photographs cost to store, read and decode.
+"""Writes folders of synthetic JPEGs that cost as much to store, read and decode as photographs.
 
 Noise or flat colours would measure another decoder than the one that meets photographs: its time goes by the pixel and
 by the coded byte, and both are taken from a real collection here. `benchmarks/photos.py` holds the result against
@@ -156,7 +156,7 @@ def photo_jpeg(seed: int, index: int, size: tuple[int, int] | None = None) -> by
 
 
 def reference_jpeg() -> bytes:
-    """A photo-like JPEG of 500x375 pixels, quality 95, 4:4:4, always the same: decoding it is a known piece of work."""
+    """A synthetic JPEG of 500x375 pixels, quality 95, 4:4:4, always the same: decoding it is a known piece of work."""
     scene = paint(np.random.default_rng(0), height=375, width=500, busy=0.5)
     return _encode(scene.render(gain=20.0), 95, "4:4:4")
 

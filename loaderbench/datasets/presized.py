@@ -40,7 +40,7 @@ def presized_copies(
                     on_progress(len(made), len(samples))
     except OSError as error:
         said = f"presize={side}: cannot write to {folder}: {error.strerror or error}"
-        raise MissingError(f"{said}; let LOADERBENCH_CACHE name another folder") from error
+        raise MissingError(f"{said}; set LOADERBENCH_CACHE to another folder") from error
     return tuple(made)
 
 

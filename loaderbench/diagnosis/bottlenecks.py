@@ -29,7 +29,7 @@ BLOCKED_READS = 0.05
 
 _IN_SAMPLE: tuple[Stage, ...] = ("read", "decode", "transform")
 _STAGES: dict[str, Stage] = {stage: stage for stage in get_args(Stage)}
-_OWN_CODE = "code of __getitem__ itself; only functions that it calls can be replayed"
+_OWN_CODE = "only functions that __getitem__ calls can be replayed"
 _UNSEEN = "no call of this stage was seen"
 Shares = dict[str, float]
 
@@ -128,7 +128,7 @@ def _ids(name: str, trials: Iterable[Trial]) -> tuple[str, ...]:
 def _why_not(name: str, trials: Sequence[Trial]) -> str:
     failure = next((trial.failure for trial in trials if trial.freed == name and trial.failure), None)
     if failure is None:
-        return "no round has both the freed stage and the unchanged loader"
+        return "never measured in the same round as the unmodified loader"
     return failure_in_words(failure)
 
 

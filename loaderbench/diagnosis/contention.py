@@ -19,7 +19,7 @@ LOADER_LIMITS = 0.2
 
 _NOT_THE_LIMIT = f"data wait below {LOADER_LIMITS:.0%}: the consumer limits the rate"
 _NO_STAGES = "stages in the workers not timed"
-_NO_ROUND = "no round has both"
+_NO_ROUND = "never measured in the same round"
 
 ByRound = dict[int, float]
 

@@ -60,8 +60,8 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     (
         "device_assert",
         r"device-side assert triggered",
-        "an index is out of range on the GPU, often a label beyond the model's classes: "
-        "CUDA_LAUNCH_BLOCKING=1 shows where",
+        "index out of range on the GPU, often a label as large as the number of classes; "
+        "set CUDA_LAUNCH_BLOCKING=1 to find it",
     ),
     (
         "device_unsupported",
@@ -76,7 +76,7 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     (
         "device_missing",
         r"invalid device ordinal|No CUDA GPUs are available|no CUDA-capable device is detected",
-        "there is no such GPU: compare CUDA_VISIBLE_DEVICES with the list of nvidia-smi -L",
+        "no such GPU: compare CUDA_VISIBLE_DEVICES with `nvidia-smi -L`",
     ),
     (
         "device_missing",
@@ -197,7 +197,7 @@ def classify_exit(exit_code: int, log_end: str) -> Failure:
 
 def fork_server_killed() -> Failure:
     """Name the death of the process that all trials are forked from: it takes those under way with it."""
-    said = "the process that starts the trials was killed, and this trial with it"
+    said = "the fork server, which starts the trials, was killed; this ended the trial"
     return Failure(FORK_SERVER_KILLED, said, "probably out of memory; check the kernel log (dmesg)")
 
 
@@ -214,8 +214,8 @@ def no_progress(
     idle_s: float, phase: str, blocked_at: str = "", log_end: str = "", *, than: str = "in other trials"
 ) -> Failure:
     """Name a trial that was ended after ten times the longest time without progress `than` it is compared with."""
-    what = f"no progress for {idle_s:.0f} s, at least ten times as long as {than}"
-    return _hang(what, "measure it in a run of its own", phase, blocked_at, log_end)
+    what = f"no progress for {idle_s:.0f} s, at least 10\N{MULTIPLICATION SIGN} the longest wait {than}"
+    return _hang(what, "measure it in a separate run", phase, blocked_at, log_end)
 
 
 def _hang(what: str, if_slow: str, phase: str, blocked_at: str, log_end: str) -> Failure:
@@ -224,8 +224,8 @@ def _hang(what: str, if_slow: str, phase: str, blocked_at: str, log_end: str) ->
     message = f"{what}; phase: {phase}{where}" + (f"; before that: {raised}" if raised else "")
     if known is not None:
         return Failure(TOO_MANY_FILES if known.kind == TOO_MANY_FILES else "hang", message, known.hint)
-    hint = f"slow loader: {if_slow}; deadlock, often a lock held across fork: set multiprocessing_context: spawn"
-    return Failure("hang", message, hint)
+    deadlock = "if it deadlocks, often at a lock held across fork, set multiprocessing_context: spawn"
+    return Failure("hang", message, f"if the loader is slow, {if_slow}; {deadlock}")
 
 
 def _last_with_a_name(log_end: str) -> tuple[str, Failure | None]:

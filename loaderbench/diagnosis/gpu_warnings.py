@@ -55,7 +55,7 @@ def _slow_link(gpu: Gpu, uses: Sequence[GpuUse]) -> Iterator[str]:
     if slower or narrower:
         found, most = PcieLink(generation, width), PcieLink(gpu.pcie_max_generation, gpu.pcie_max_width)
         yield (
-            f"GPU {gpu.index}: {found} under load, where {most} is possible; copies to the GPU take longer. "
+            f"GPU {gpu.index}: {found} under load (maximum: {most}), which slows copies to the GPU. "
             "Check slot, riser and BIOS settings"
         )
 
@@ -71,6 +71,6 @@ def _far_cpus(gpu: Gpu, environment: Environment) -> Iterator[str]:
     node = "" if gpu.numa_node is None else f" (NUMA node {gpu.numa_node})"
     count = f"{len(far)} of {len(allowed)}"
     yield (
-        f"GPU {gpu.index} is near CPUs {gpu.near_cpus}{node}, but {count} CPUs that workers may use are not. "
+        f"GPU {gpu.index} is local to CPUs {gpu.near_cpus}{node}, but {count} available CPUs are remote. "
         f"Start with taskset -c {gpu.near_cpus}, or numactl"
     )

@@ -126,7 +126,7 @@ def _reasons(
     reasons: Reasons = {}
     for name in (name for name, value in differences.items() if value is None):
         missing = (runs[run].not_measured.get("time_s") for run in needs[name])
-        reasons[name] = next((why for why in missing if why), "no round has both of its runs")
+        reasons[name] = next((why for why in missing if why), "its runs were never measured in the same round")
     if no_interference:
         reasons["interference_s"] = no_interference
     return reasons
@@ -152,7 +152,7 @@ def _drift(own: Mapping[RunName, Sequence[Trial]]) -> list[str]:
     if 1 / DRIFT <= ratio <= DRIFT:
         return []
     changed = f"reference decode time changed by {ratio:.2f}\N{MULTIPLICATION SIGN} after the sweep"
-    return [f"{changed}; the interference includes that change of the machine"]
+    return [f"{changed}, which also affects the interference"]
 
 
 Times = dict[int, float]
@@ -286,8 +286,8 @@ def find_ceiling(
 
 def _given_ceiling(subject: Subject, who: str, demand: float | None) -> tuple[Ceiling | None, str]:
     if demand is None:
-        return None, f"the run did not record the demand of the {who}"
-    headspace, basis, reasons = _headspace(subject, demand), f"demand of the {who}", {_INTERVAL: "given, not measured"}
+        return None, f"the run did not record the target of the {who}"
+    headspace, basis, reasons = _headspace(subject, demand), f"target of the {who}", {_INTERVAL: "given, not measured"}
     return Ceiling(samples_per_s=demand, headspace=headspace, basis=basis, not_measured=reasons), ""
 
 

@@ -51,7 +51,7 @@ def rank(measured: Measured) -> Ranking:
         dropped=measured.dropped,
     )
     if best is not None and len(comparable) < len(configurations):
-        best = replace(best, why_this_one=f"{best.why_this_one}, among configs with {RANKS}={best.config[RANKS]}")
+        best = replace(best, why_this_one=f"{best.why_this_one} (of configs with {RANKS}={best.config[RANKS]})")
     return Ranking(configurations=configurations, best=best, why_no_best=why)
 
 

@@ -136,7 +136,7 @@ def _few_batches(trials: Sequence[Trial]) -> Iterator[str]:
 def _few_rounds(trials: Sequence[Trial]) -> Iterator[str]:
     rounds = len({trial.round for trial in trials if trial.status == "completed"})
     if 0 < rounds < FEWEST_ROUNDS:
-        yield f"n = {rounds}: no best config is named on fewer than {FEWEST_ROUNDS} rounds"
+        yield f"Only {rounds} round{'s' * (rounds > 1)}: a best config needs {FEWEST_ROUNDS} or more"
 
 
 def _uneven_change(
@@ -154,8 +154,8 @@ def _uneven_change(
         return
     slow, fast = min(moved, key=lambda name: moved[name]), max(moved, key=lambda name: moved[name])
     if moved[fast] >= UNEVEN * moved[slow]:
-        rates = f"{slow} ran at {moved[slow]:.0%} of its rate in the sweep, {fast} at {moved[fast]:.0%}"
-        yield f"While fixes were tried, {rates}: gains between them may not hold on a quiet machine"
+        rates = f"{slow} at {moved[slow]:.0%} of its sweep rate, {fast} at {moved[fast]:.0%}"
+        yield f"Uneven speed while trying fixes: {rates}. Gains between them may not hold on an idle machine"
 
 
 def _later_over_before(config: Config, before: Sequence[Trial], later: Sequence[Trial]) -> float | None:
@@ -207,14 +207,14 @@ def _short_supply(trials: Sequence[Trial]) -> Iterator[str]:
         yield f"{_trials(early)} ended early: the loader ran out of data before the steady state was long enough"
     crossing = sum((trial.epoch_ends or 0) > 0 for trial in trials)
     if crossing:
-        yield f"Samples/s of {_trials(crossing)} include stalls between epochs"
+        yield f"{_trials(crossing)}: samples/s includes stalls between epochs"
 
 
 def _repeated_samples(trials: Sequence[Trial], loader: Mapping[str, Any]) -> Iterator[str]:
     for batch, samples in sorted({pair for trial in trials for pair in _larger_than_dataset(trial, loader)}):
         yield (
-            f"batch_size={batch} exceeds the dataset ({samples} samples): samples repeat here; "
-            "with drop_last=True torch yields no batch"
+            f"batch_size={batch} exceeds the dataset ({samples} samples). Trials repeat samples; "
+            "in training, drop_last=True would yield no batch"
         )
 
 

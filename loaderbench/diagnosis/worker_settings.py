@@ -108,7 +108,7 @@ def change_of(other: Config, config: Config) -> Config:
 
 def _why_not(trials: Sequence[Trial]) -> str:
     failure = next((trial.failure for trial in trials if trial.failure), None)
-    return failure_in_words(failure) if failure else "no round has both this setting and the unchanged loader"
+    return failure_in_words(failure) if failure else "never measured in the same round as the unmodified loader"
 
 
 def _name(change: Config, config: Config, loader: Mapping[str, Any]) -> WorkerSettingName:

@@ -111,7 +111,7 @@ def _why(error: OSError, folder: Path, source: _Source) -> str:
         return f"cannot write to {folder}: {error.strerror or error}"
     return (
         f"no room in {folder} for a copy of {in_bytes(sum(source.sizes))}; "
-        "free some, or let LOADERBENCH_CACHE name a folder on a larger disk"
+        "free some, or set LOADERBENCH_CACHE to a folder on a larger disk"
     )
 
 

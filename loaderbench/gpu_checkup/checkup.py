@@ -48,7 +48,7 @@ def _check_timed(device: CheckedDevice, rate_hz: float, read_nvml: ReadNvml) -> 
 
 def _check_kernel(device: CheckedDevice) -> GpuCheck:
     device.launch_kernel()
-    return GpuCheck(id="kernel", title="Kernel", state="passed", said="runs, and its result is right")
+    return GpuCheck(id="kernel", title="Kernel", state="passed", said="runs, with the correct result")
 
 
 def _attempt(id_: str, title: str, check: Callable[[], list[GpuCheck]]) -> list[GpuCheck]:

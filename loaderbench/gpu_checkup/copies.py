@@ -64,9 +64,9 @@ def _judge(pinned: Interval, now: PcieLink, best: PcieLink) -> tuple[CheckState,
         return "passed", "PCIe link: unknown"
     said = f"{now}, at most {now.gb_per_s:.1f} GB/s"
     if best.gb_per_s is not None and now.gb_per_s < best.gb_per_s:
-        return "warning", f"{said}; the link could be {best}: check slot, riser and BIOS settings"
+        return "warning", f"{said}; below its maximum {best}: check slot, riser and BIOS settings"
     if (pinned.hi or pinned.est) < LEAST_SHARE_OF_LINK * now.gb_per_s:
-        return "warning", f"{said}; less than half of that arrives"
+        return "warning", f"{said}; pinned copies reach less than half of it"
     return "passed", said
 
 

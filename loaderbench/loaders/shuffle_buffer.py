@@ -16,7 +16,7 @@ SHUFFLE_BUFFER = 1_000
 ARGUMENT: Mapping[str, Check] = {AXIS: integer(1, 10_000_000, or_null=True)}
 
 COLLAPSING: Mapping[str, str] = {
-    AXIS: "nothing is drawn from it without shuffle: one configuration for all values",
+    AXIS: "no effect without shuffle: measured once",
 }
 
 

@@ -89,7 +89,7 @@ class TarSamples(ChunkSamples):
         most = there // self._ranks
         if unit == "shard" and count > most:
             each = said if self._ranks == 1 else f"{said} in {self._ranks} ranks"
-            raise ValueError(f"{count} workers for {each}: each worker reads shards of its own; use at most {most}")
+            raise ValueError(f"{count} workers, but {each}: each worker needs its own shard; use at most {most}")
 
     def __iter__(self) -> Iterator[tuple[Any, int]]:
         info = get_worker_info()

@@ -37,7 +37,7 @@ SETTABLE = ("num_workers", "prefetch_factor", "pin_memory", "timeout", "in_order
 """What may still be set on a `DataLoader` that is made already; torch refuses the rest."""
 
 _NO_ACCELERATOR = "no effect without a GPU; only false is measured"
-_NO_WORKERS = "torch takes it only with workers: one configuration for all values at num_workers=0"
+_NO_WORKERS = "no effect with num_workers=0: measured once"
 
 
 def worker_ladder(cpus_allotted: float) -> list[Scalar]:

@@ -35,7 +35,7 @@ def _described(gpu: Gpu, nvml: Nvml, is_over: Callable[[], bool]) -> Gpu:
         except (nvml.library.NVMLError, AttributeError) as error:
             found[name], reasons[name] = None, f"NVML: {error}"
         if found[name] is None:
-            reasons.setdefault(name, "NVML does not say")
+            reasons.setdefault(name, "not reported by NVML")
     return replace(gpu, **found, not_measured=reasons)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from loaderbench.records import Gpu
 
-ONLY_NVIDIA = "NVML knows NVIDIA's GPUs alone"
+ONLY_NVIDIA = "NVML supports NVIDIA GPUs only"
 _PREFIXES = ("GPU-", "MIG-")
 
 

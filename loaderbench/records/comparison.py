@@ -88,9 +88,9 @@ class Version:
 
 @dataclass(frozen=True, kw_only=True)
 class SideBySide:
-    """Two versions that were measured in turns, and when they were compared.
+    """Two versions that were measured in interleaved pairs, and when they were compared.
 
-    `looks` are the numbers of pairs at which they were, by a plan that measured rates do not influence. The last one
+    `looks` are the numbers of pairs at which they were, planned without regard to measured rates. The last one
     may come sooner or later, when the budget ends. `configs` were measured of both, in pairs of one round.
     `ended` says why no further pair was measured.
     """

@@ -46,7 +46,7 @@ class Configuration:
 
 @dataclass(frozen=True, kw_only=True)
 class Best:
-    """The cheapest of the configurations tied with the fastest. `gain` is a ratio over the baseline."""
+    """The cheapest of the configurations tied with the fastest. `gain` is a ratio of samples/s over the baseline."""
 
     config: Config
     samples_per_s: Interval
@@ -59,7 +59,7 @@ class Best:
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
-    """The configuration the user has today."""
+    """The starting configuration of the sweep, which gains are compared with."""
 
     config: Config
     samples_per_s: Interval | None
@@ -70,9 +70,9 @@ class Baseline:
 
 @dataclass(frozen=True, kw_only=True)
 class Ceiling:
-    """Samples/s with loading made free. `headspace` is the share of time per batch that could be won (0 to 1).
+    """Samples/s with free loading. `headspace` is the share of the time per batch that it would save (0 to 1).
 
-    `samples_per_s_interval` is there where it was measured in several rounds, and not given or of one process.
+    `samples_per_s_interval` is there if it was measured in several rounds.
     """
 
     samples_per_s: float
@@ -84,9 +84,10 @@ class Ceiling:
 
 @dataclass(frozen=True)
 class Gain:
-    """A ratio of `metric`, changed over unchanged: 1.25 is a quarter more.
+    """A ratio of a metric with its 95% interval, changed over unchanged: 1.25 is 25% more.
 
-    `is_floor`: the demand of the consumer capped the changed rate, so the gain is at least this.
+    `metric` is `samples_per_s`. `lo` and `hi` are `None` if one round alone was measured. `is_floor`: the target of the
+    consumer capped the changed rate, so the gain is at least this.
     """
 
     metric: str
@@ -98,12 +99,23 @@ class Gain:
 
 @dataclass(frozen=True, kw_only=True)
 class Recommendation:
-    """One change, what it gave, what it costs. `reason` says why it is not `open`.
+    """A fix: a change of the loader, the code or the data, with its gain and its costs.
 
-    `against` is the configuration that a tried remedy was measured on; `None` for all others, whose gain is over the
-    baseline. `before` and `after` are the two rates of a measured gain, in samples/s. `meets_target`: whether all of
-    the interval of `after` meets the demand of the consumer; `None` if it has none. `pixels` says how much the change
-    alters the samples' pixels; `None` if it is not known to alter any.
+    `id` is the name of its page in docs/reference/fixes, and `title` the action. `change` holds the axes that it sets,
+    empty for a change of your own code.
+
+    `status` is `open` (do it), `already_ok` (in place, not needed or no faster) or `not_checked` (undecided or not
+    tried). `reason` says why it is not `open`, or why it was not measured. `basis` is `measured`, `heuristic` (advice
+    for this cause, without a gain) or `None`. `gain` is `None` if it was not measured.
+
+    `against` is the configuration that a fix was tried on; if it is `None`, the gain is over the baseline. `before` and
+    `after` are the two rates of a measured gain, in samples/s. `meets_target`: whether all of the interval of `after`
+    is at the target or above; `None` without a target. `evidence` has these rates in words, and `trials` the ids of the
+    trials.
+
+    `costs` are what the fix takes, such as memory, and `caveat` is what the gain does not show. `pixels` says how much
+    the change alters the pixels of samples; `None` if it is not known to alter any. `snippet` is a program with the
+    change, and `snippet_yaml` is the change of a suite; `None` if there is none.
     """
 
     id: str
@@ -135,14 +147,14 @@ class Recommendation:
 class Conclusions:
     """All that this version's rules say of a run. They can be drawn again from what was measured, at any time.
 
-    `warnings` are reasons to distrust the run, `remarks` what is good to know of its figures. `hotspots` are lines of
-    code of the verdict's configuration, those with the largest share of loading time first. `ranks` are those of a
+    `warnings` are reasons to distrust the run, and `remarks` are notes about its results. `hotspots` are lines of code
+    of the verdict's configuration, those with the largest share of loading time first. `ranks` are those of a
     distributed training, whose `verdict` is that of the whole. `hosts` are its machines and `all_hosts` their sums,
-    where there are several. `comparison` is that of two versions that were measured in turns, and `gates` are what it
-    was held to. `prediction` would be that of configurations that were not measured; this version predicts none.
+    where there are several. `comparison` is that of two versions, measured in interleaved pairs, and `gates` are the
+    results of `--fail-if` and `--warn-if`. `prediction` is reserved: this version predicts nothing.
     `bottlenecks` are stages of the verdict's configuration, the largest gain first; why others are not among them,
     `not_measured` says under `bottlenecks.decode`. `worker_settings` are other workers for that configuration which
-    were measured next to its free stages; the sweep may have all that matter. Others have their reason under
+    were measured in the same rounds; the sweep may have all that matter. Others have their reason under
     `worker_settings.num_workers=1`.
     """
 

@@ -136,7 +136,7 @@ class Bottleneck:
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerSetting:
-    """What the verdict's configuration would gain with other workers, measured in turns with it.
+    """What the verdict's configuration would gain with other workers, measured in the same rounds.
 
     `change` holds the arguments that differ. `samples_per_s` and `gain` are those of `Bottleneck`, with no stage free.
     """

@@ -8,9 +8,9 @@ from typing import Literal
 
 @dataclass(frozen=True, kw_only=True)
 class AssumedDemand:
-    """Samples/s that an emulated GPU takes. The verdict depends on it, so a reader must know where it is from.
+    """The target: samples/s that an emulated GPU takes, and where that number is from. The verdict depends on it.
 
-    `origin`: `default` where a suite says nothing, `suite` for `consumer.demand`, `accelerator` for a published rate of
+    `origin`: `default` if the suite says nothing, `suite` for `consumer.demand`, `accelerator` for a published rate of
     one GPU, `calibration` for a measured one. The last two have a GPU, a model and a precision. Their source is a
     publication with its web address, or the name of a run. A calibration also has its step time: a batch takes
     `fixed_s + s_per_sample * samples`, and the rate is that of the largest batch.

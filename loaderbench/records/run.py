@@ -70,7 +70,7 @@ class Measured:
 
     @property
     def ab_trials(self) -> tuple[Trial, ...]:
-        """Those of two versions that were measured in turns."""
+        """Those of two versions, measured in interleaved pairs."""
         return self._of("ab")
 
     @property

@@ -21,13 +21,21 @@ class Evidence:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The one finding that explains the run; as text, its line: `INPUT-BOUND (high confidence): CPUs saturated; ...`.
+    """What bounds a run, at which stage, and what limits that stage.
 
-    `headline` is the cause in a clause, `evidence` lines of text, the cause's first. `evidence_parts` are the same
-    lines, each with its label and what it is about; runs of earlier versions have none. `against` is the evidence for
-    another cause. `work` is the stage by the user's own name where they have one. `read_inside` is the stage that files
-    are read in, where reading is blocked and is not timed apart from it. `confidence_reasons` say why the confidence is
-    not high. `rank` is the one of a distributed training that holds back the others; `None` where none does.
+    As text, its line: `INPUT-BOUND (high confidence): CPUs saturated; ...`.
+
+    `bound` is `input` (training waits for data), `compute` (the loader keeps up), `transfer` (host-to-device copies) or
+    `unknown`. `stage` is the stage to fix, and `limit` is what limits it: docs/reference/verdicts has a page for each
+    value. Both are `None` if no cause was found. For `compute`, `limit` is `none`.
+
+    `headline` is the cause in a clause. `evidence` holds lines of text, those of the cause first. `evidence_parts` are
+    the same lines with their labels, empty in runs of earlier versions. `against` is the evidence for another cause.
+    `confidence` is `high`, `medium` or `low`; `confidence_reasons` say why it is not `high`.
+
+    `work` is your own name of the stage, or its usual one. `read_inside` is the stage in which files are read, if
+    reading is blocked and not timed separately. `rank` is the rank of a distributed training that holds back the
+    others, if one does. `not_measured` has the reason for each field that is `None`, under its name.
     """
 
     bound: Bound

@@ -1,4 +1,4 @@
-"""Remedies that were tried: what was changed, on top of what, and the trials that show what it gave."""
+"""Fixes that were tried: what was changed, on top of what, and the trials that show what it gave."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from loaderbench.records.words import Answer, Config, Interval, Reasons
 
 @dataclass(frozen=True)
 class Candidate:
-    """A remedy as a changed trial. `estimate` is the ratio of samples/s that is expected, changed over unchanged.
+    """A fix as a changed trial. `estimate` is the ratio of samples/s that is expected, changed over unchanged.
 
     `effort` for the user: 0 is an argument, 1 code, 2 other samples or another order, 3 a copy of the data.
     Those with `first` are tried before all others, and an estimate does not matter then.
@@ -54,7 +54,7 @@ IDENTICAL = PixelChange(None, "identical")
 
 @dataclass(frozen=True, kw_only=True)
 class Tried:
-    """One remedy on top of one configuration. `accepted`: later remedies were tried on top of it.
+    """One fix on top of one configuration. `accepted`: later fixes were tried on top of it.
 
     `judgement` is what its pairs of trials show; `None` only while the run is under way. `psnr_db` compares the
     samples with those of `against`; `None` where they are identical, or where `not_measured` says why it is unknown.

@@ -74,7 +74,10 @@ def out_of_range(number: float) -> bool:
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate with its 95% interval; `lo` and `hi` are `None` when one round alone was measured."""
+    """An estimate with its 95% interval, in the unit of the field that holds it.
+
+    `lo` and `hi` are `None` if one round alone was measured.
+    """
 
     est: float
     lo: float | None

@@ -18,7 +18,7 @@ from loaderbench.statistics.configurations import ratio_of, ties
 from loaderbench.statistics.intervals import excludes_one
 from loaderbench.statistics.judging import WORTH_IT
 
-AS_FAST = "Same speed within the noise; recommended because it costs less"
+AS_FAST = "No significant difference; recommended because it costs less"
 
 
 class Remedy(Protocol):
@@ -54,7 +54,7 @@ class MeasuredChange:
         ratio = ratio_of(self.changed, findings.baseline, findings.trials)
         if after is None or before is None or ratio is None:
             return not_checked(
-                self.id, self.title, "Not checked: no round holds both this config and the baseline", change
+                self.id, self.title, "Not checked: never measured in the same round as the baseline", change
             )
         gained = excludes_one(ratio) and ratio.est >= WORTH_IT
         as_fast = self.cheaper and ties(self.changed, findings.baseline, findings.trials)

@@ -13,7 +13,7 @@ REMEDY = CauseRemedy(
     id="cold_cache",
     title="Copy the files to local disk or memory before training",
     applies=lambda found: found.named(stages={"read"}, limits={"storage_bandwidth", "storage_latency"}),
-    untried="Not measured: the faster disk is unknown",
+    untried="Not measured: a trial cannot know your faster disk",
     code="""import shutil, tempfile
 from pathlib import Path
 

@@ -1,10 +1,10 @@
 """Some workers have most of the data, and others are idle.
 
-Triggers when the work of workers is uneven, as where an iterable dataset has one large shard.
+Triggers when the work of workers is uneven, for example if an iterable dataset has one large shard.
 
 What it does: gives each worker an equal part of the data.
 
-How to confirm: profile again; no worker is idle while a batch is made.
+How to confirm: profile again; no worker is idle while another loads a batch.
 """
 
 from loaderbench.remedies.by_cause import CauseRemedy

@@ -4,8 +4,8 @@ Triggers when workers outnumber the CPUs and wait for them, or when fewer were m
 it triggers when the workers of all ranks outnumber saturated CPUs. In a sweep it also triggers when fewer workers tie
 with the baseline, because fewer cost less.
 
-What it does: runs fewer workers, one for each CPU of a rank, or one fewer than now. With more ranks than CPUs, each
-rank loads in its main process.
+What it does: lowers num_workers to one per available CPU of a rank, or by one. With more ranks than CPUs, each rank
+loads in its main process.
 
 How to confirm: throughput holds or rises, and workers wait for a CPU less often.
 """

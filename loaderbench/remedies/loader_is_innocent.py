@@ -1,8 +1,8 @@
 """The loader keeps up with training, so a faster loader would change nothing.
 
-Triggers when the verdict is compute-bound, at any GPU utilization.
+Triggers when the verdict is compute-bound, whatever the GPU utilization.
 
-What it does: nothing; it says that the loader needs no change.
+What it does: nothing, because the loader needs no change.
 
 Costs: nothing.
 
@@ -30,7 +30,7 @@ class _LoaderIsInnocent:
         best = findings.best.config if findings.best else findings.baseline
         whose = "" if findings.profile or best == findings.baseline else " of the best config"
         wait = f"{found.facts.wait_share * 100:.1f}%"
-        reason = f"A faster loader{whose} saves at most {wait} of the step time, its data wait"
+        reason = f"A faster loader{whose} saves at most the data wait: {wait} of step time"
         return already_ok(self.id, _TITLE.format(whose=whose), reason)
 
 

@@ -3,8 +3,8 @@
 Triggers when decoding saturates the CPUs or reading waits for storage, and the decoded images should fit in a third of
 the memory.
 
-What it does: decodes all images once into shared memory that all workers read. In a run with the axis `ranks`, its
-program shares it among all ranks of a machine under torchrun.
+What it does: decodes all images once into shared memory that all workers read. In a run with the axis `ranks`, the
+program of the report shares one cache per machine under torchrun.
 
 How to confirm: measure again; read and decode time per sample fall.
 """

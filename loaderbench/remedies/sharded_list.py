@@ -4,7 +4,7 @@ Triggers when the dataset holds a long Python list, and several ranks of a train
 
 What it does: divides the list among the ranks once, in place of a `DistributedSampler`.
 
-How to confirm: host memory (PSS) of each rank falls by the part of the list that others load.
+How to confirm: host memory (PSS) of each rank falls by the share of the list that other ranks hold.
 """
 
 from loaderbench.remedies.by_cause import CauseRemedy
@@ -13,7 +13,7 @@ REMEDY = CauseRemedy(
     id="sharded_list",
     title="Keep in each rank only its part of the list of samples",
     applies=lambda found: "object_list" in found.traits and found.facts.ranks > 1,
-    untried="Not measured: it saves memory, and no time",
+    untried="Not measured: it saves memory, not time",
     code="""import random
 
 import torch.distributed as dist
@@ -25,5 +25,5 @@ end = len(dataset.samples) // ranks * ranks  # as many samples in each rank
 dataset.samples = dataset.samples[dist.get_rank() : end : ranks]  # keep no other reference, such as ImageFolder.imgs
 loader = DataLoader(dataset, batch_size=batch_size, shuffle=True)  # without a DistributedSampler
 """,
-    caveat="Each rank loads the same samples in every epoch",
+    caveat="Each rank sees the same part of the samples in every epoch",
 )

@@ -18,7 +18,7 @@ def longer_step(before: Config, after: Config, trials: Iterable[Trial]) -> Itera
     found = list(trials)
     ratio = ratio_interval(_steps_s(after, found), _steps_s(before, found))
     if ratio is not None and ratio.est > 1 and excludes_one(ratio):
-        yield f"Training step takes {times(ratio)} as long"
+        yield f"Training step is {times(ratio)} as long"
 
 
 def _steps_s(config: Config, trials: Iterable[Trial]) -> dict[int, float]:

@@ -3,8 +3,8 @@
 Triggers when worker-to-main IPC is the bottleneck, unless making a batch costs less than sending it. It needs a
 map-style dataset.
 
-What it does: loads in as many threads of the training process. Code that holds the GIL runs in one thread at a time:
-a dataset that is mostly Python gets slower.
+What it does: replaces the worker processes by as many threads of the training process. Code that holds the GIL runs in
+one thread at a time, so a dataset that is mostly Python gets slower.
 
 How to confirm: measure again with `-P loader=torch,threads -P threads=auto`; throughput rises, and memory (PSS) falls.
 """

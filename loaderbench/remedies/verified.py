@@ -29,7 +29,7 @@ from loaderbench.remedies.step_cost import longer_step
 from loaderbench.remedies.wording import NO_GAIN, applied, argument, costs, evidence, phrase, retitled
 from loaderbench.statistics.configurations import summarise
 from loaderbench.statistics.intervals import excludes_one
-from loaderbench.statistics.judging import ENOUGH_PAIRS
+from loaderbench.statistics.judging import ENOUGH_PAIRS, WORTH_IT
 from loaderbench.statistics.ratios import times
 
 COMBINATION = "combination"
@@ -131,7 +131,11 @@ def _no_gain(advice: Recommendation, found: Judgement) -> Recommendation:
     if found.answer == "no gain":
         return replace(advice, status="already_ok", reason=f"Tried, {NO_GAIN[0].lower()}{NO_GAIN[1:]}: {times(ratio)}")
     certain = found.pairs >= ENOUGH_PAIRS and excludes_one(ratio)
-    why = "not significant, given how many fixes were tried" if certain else "too few pairs"
+    why = "too few pairs"
+    if certain and 1 < ratio.est < WORTH_IT:
+        why = "too small to decide"
+    elif certain:
+        why = "significant at 95%, not at the 99% that several fixes need"
     return replace(
         advice, status="not_checked", reason=f"Tried, undecided after {found.pairs} pairs: {times(ratio)}; {why}"
     )
@@ -227,8 +231,8 @@ def with_start_caveat(advice: Recommendation, findings: Findings) -> Recommendat
     if start is None or start.share is None or start.share < LARGE_SHARE:
         return advice
     without = "use an endless sampler" if advice.change.get("num_workers") == 0 else _WITHOUT_START
-    lost = f"{in_seconds(start.s_per_epoch)}, {in_percent(start.share)} of the epoch"
-    caveat = f"Excludes per-epoch startup: {lost}. To keep most of the gain, {without}"
+    lost = f"{in_seconds(start.s_per_epoch)} per epoch ({in_percent(start.share)})"
+    caveat = f"Gain excludes startup: {lost}. To keep most of it, {without}"
     return replace(advice, caveat=". ".join(filter(None, (advice.caveat, caveat))))
 
 

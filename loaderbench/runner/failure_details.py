@@ -32,7 +32,7 @@ from loaderbench.suite.batch_bytes import prefetched_bytes
 _EXITED = ("worker_exited", "process_exited", "hang", "error")
 _KILLED = ("worker_killed", "process_killed", FORK_SERVER_KILLED)
 _BY_KERNEL = "out of memory: use fewer workers, a smaller batch or a larger memory limit"
-_BY_ANOTHER = "check what else killed it: a user, a job scheduler or a memory guard"
+_BY_ANOTHER = "a user, a job scheduler or a memory guard may have killed it"
 
 
 def explained(

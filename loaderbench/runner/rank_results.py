@@ -12,7 +12,7 @@ from loaderbench.runner.protocol import Result
 ALIKE = 0.03
 """Ranks whose rates differ by no more take the same steps, or are as fast: the one that waits most is the slowest."""
 
-SAME_SAMPLES = "Every rank loads the same samples: what the target returned does not divide them by rank"
+SAME_SAMPLES = "Every rank loads the same samples: the target does not shard by rank"
 NOT_TIMED = "steps are timed by the clock of the host, which runs ahead of a device"
 ONE_RANK = "one rank"
 

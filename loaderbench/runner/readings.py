@@ -123,7 +123,7 @@ def resource_use(result: Result, sampling: Sampling, environment: Environment, g
             "rss_bytes": _HIDDEN if hidden else "the steady state was shorter than one monitor reading",
             "pss_bytes": "this system does not report proportional memory (PSS)",
             "shm_peak_bytes": "no /dev/shm, or the steady state was shorter than one monitor reading",
-            "disk_read_bytes_per_s": "the trial was shorter than two looks at the disk, or disk reads are hidden",
+            "disk_read_bytes_per_s": "the trial was shorter than two disk readings, or disk reads are hidden",
         },
     )
 

@@ -33,7 +33,7 @@ from loaderbench.runner.readings import inside_with_blocked, loop_times, rank_re
 from loaderbench.runner.server import ForkServerKilledError, TrialServer
 from loaderbench.runner.trial_process import TrialProcess
 
-NO_LOOP = "endless sampler; training step not split"
+_NOT_OF_A_TRIAL = {"epochs": "trials do not time epochs", "step_stages": "trials do not split the training step"}
 
 
 @dataclass(frozen=True)
@@ -115,6 +115,7 @@ class TrialRunner:
     def _completed(self, trial: Trial, result: Result, sampling: Sampling, slices: TimeSlices | None) -> Trial:
         """Fill in what was measured."""
         times = loop_times(result)
+        times = replace(times, not_measured={**_NOT_OF_A_TRIAL, **times.not_measured})
         if slices is not None:
             trial, times = replace(trial, time_slices=slices), replace(times, samples_per_s=slices.samples_per_s)
         use = resource_use(result, sampling, self._environment, self._gpu_monitor)
@@ -123,7 +124,7 @@ class TrialRunner:
             trial = replace(trial, ranks=found, slowest_rank=result.slowest_rank)
             rate = result.ranks[result.slowest_rank].measurement.samples_per_s
             use = replace(use, metrics={**use.metrics, "slowest_rank_samples_per_s": rate})
-        return completed_trial(trial, times, use, inside_with_blocked(result, sampling), default=NO_LOOP)
+        return completed_trial(trial, times, use, inside_with_blocked(result, sampling), default="not recorded")
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ Propose = Callable[[Config], "Sequence[Candidate] | None"]
 """The remedies that the cause of a configuration calls for by the trials so far; `None` where the cause is unknown."""
 
 NO_MORE = "no remaining fix gains more"
-NOTHING_LEFT = "no fix is left for the remaining cause"
-NO_TIME = "the time for trying fixes was used up"
+NOTHING_LEFT = "no more fixes for the remaining cause"
+NO_TIME = "time for fixes used up"
 
 
 class ForwardSelection:

@@ -69,10 +69,10 @@ class RunSoFar:
 
 
 _AFTER_SWEEP: dict[Step, str] = {
-    "final": "after the sweep, during its final",
-    "isolation": "after the sweep, during the isolation runs",
-    "freed": "after the sweep, during the free-stage trials",
-    "remedies": "while trying fixes, after the sweep",
+    "final": "during the final; the sweep is complete",
+    "isolation": "during the isolation runs; the sweep is complete",
+    "freed": "during the free-stage trials; the sweep is complete",
+    "remedies": "while trying fixes; the sweep is complete",
 }
 
 

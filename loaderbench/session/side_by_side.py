@@ -160,7 +160,7 @@ def _configs(conditions: Mapping[Side, Conditions], listener: Listener) -> tuple
         return shared
     chosen = after.baseline if after.baseline in shared else shared[0]
     listener.warned(
-        f"comparing 1 of {len(shared)} configurations, the baseline ({config_label(chosen)}); choose with -P AXIS=V"
+        f"comparing only the baseline ({config_label(chosen)}), 1 of {len(shared)} configs; choose others with -P"
     )
     return (chosen,)
 

@@ -90,12 +90,13 @@ def _no_winner(configurations: Sequence[Configuration], trials: Sequence[Trial],
     if not rounds:
         return "no config was measured"
     if planned_rounds < FEWEST_ROUNDS:
-        return f"n = {rounds}: a best config needs {FEWEST_ROUNDS} rounds or more; set --rounds {FEWEST_ROUNDS}"
-    return f"n = {rounds}: no config completed {FEWEST_ROUNDS} rounds"
+        few = f"only {rounds} round{'s' * (rounds > 1)}"
+        return f"{few}: a best config needs {FEWEST_ROUNDS} or more (--rounds {FEWEST_ROUNDS})"
+    return f"no config completed {FEWEST_ROUNDS} rounds; the most was {rounds}"
 
 
 def _no_gain(config: Config, baseline: Config) -> str:
-    return "this is the baseline" if config == baseline else "no round has both this config and the baseline"
+    return "this is the baseline" if config == baseline else "never measured in the same round as the baseline"
 
 
 def _not_looked_at(dropped: Sequence[Dropped], of: int) -> list[str]:
@@ -116,7 +117,7 @@ def why_chosen(
     `of` how many there were, of which `configurations` are left: a sweep has excluded the others.
     """
     if len(configurations) == 1:
-        return "The only config" if of == 1 else "Fastest; every other is significantly slower"
+        return "The only config" if of == 1 else "Fastest; all others are significantly slower"
     others = [found for found in configurations if found.samples_per_s is not None and found is not chosen]
     if not others:
         return "The only config that was measured"
@@ -173,14 +174,14 @@ def _alone(
     top: Configuration, others: Sequence[Configuration], faster: Sequence[Configuration], trials: Sequence[Trial]
 ) -> str:
     if faster:  # in fewer rounds: then it is the fastest of those with enough rounds, and is compared with these
-        fastest, of_them = f"Fastest of those with {FEWEST_ROUNDS} rounds or more", " of them"
+        fastest, rest = f"Fastest of those with {FEWEST_ROUNDS} rounds or more", "the rest of them"
         others = [found for found in others if len(rates_by_round(found.config, trials)) >= FEWEST_ROUNDS]
     else:
-        fastest, of_them = "Fastest", ""
+        fastest, rest = "Fastest", "all others"
     if not others:
         return fastest
     undecided = _not_excluded(top, others, trials)
-    return ". ".join([fastest, *undecided]) if undecided else f"{fastest}; every other{of_them} is significantly slower"
+    return ". ".join([fastest, *undecided]) if undecided else f"{fastest}; {rest} are significantly slower"
 
 
 def _not_excluded(top: Configuration, others: Sequence[Configuration], trials: Sequence[Trial]) -> list[str]:
@@ -189,10 +190,9 @@ def _not_excluded(top: Configuration, others: Sequence[Configuration], trials: S
     slower = sum(ratio is not None and ratio.est < 1 - PRACTICAL_TIE for ratio in undecided)
     unknown = len(undecided) - slower
     said = []
-    if slower == 1:
-        said.append(f"1 other is more than {_LIMIT} slower, difference not significant")
-    elif slower:
-        said.append(f"{slower} others are more than {_LIMIT} slower, differences not significant")
+    if slower:
+        count = "1 other is" if slower == 1 else f"{slower} others are"
+        said.append(f"{count} over {_LIMIT} slower (not significant)")
     if unknown:
         said.append(f"{unknown} other{'s' * (unknown > 1)} not compared: too few rounds in common")
     return said

@@ -76,18 +76,18 @@ def compare_runs(before: RunRecord, after: RunRecord, level: float = LEVEL) -> C
 
 def _nothing_shared(before: RunRecord, after: RunRecord) -> str:
     then, now = (_few(_configs(run)) for run in (before, after))
-    return f"No configuration was measured in both: {then} before, {now} after."
+    return f"no config was measured in both runs: {then} before, {now} after"
 
 
 def _few(configs: Sequence[Config]) -> str:
     if len(configs) != 1:
-        return f"{len(configs)} configurations"
+        return f"{len(configs)} configs"
     return config_name(configs[0])
 
 
 def _cannot(different: Sequence[str]) -> str:
-    more = f" (and {len(different) - 1} more)" if len(different) > 1 else ""
-    return f"The runs cannot be compared{more}: {different[0][0].lower()}{different[0][1:]}"
+    count = f" ({len(different)} differences)" if len(different) > 1 else ""
+    return f"Runs are not comparable{count}. {different[0][0].upper()}{different[0][1:]}"
 
 
 def _configs(run: RunRecord) -> list[Config]:
@@ -205,5 +205,5 @@ def headline_of(change: MetricChange, config: Config) -> str:
     """What changed, in a sentence; `config` is what distinguishes it from others, empty where there are none."""
     where = f" with {config_label(config)}" if config else ""
     if change.change is None:
-        return f"Change of samples/s{where} unknown: {change.not_measured['change']}."
-    return f"samples/s changed by {times(change.change)}{where}: {change.outcome}."
+        return f"Samples/s: change{where} unknown, {change.not_measured['change']}"
+    return f"Samples/s: {change.outcome}, {times(change.change)}{where}"

@@ -19,13 +19,13 @@ _NOT_SET = "not set"
 
 
 def differences(before: RunRecord, after: RunRecord) -> Iterator[str]:
-    """Yield what makes the runs incomparable, each in one sentence with both values."""
+    """Yield what makes the runs incomparable, each with both values: `CPU: one -> another`."""
     for name, then, now in (
         ("CPU", before.environment.cpu_model, after.environment.cpu_model),
-        ("number of available CPUs", f"{before.environment.cpus_allotted:g}", f"{after.environment.cpus_allotted:g}"),
-        ("set of GPUs", _gpus(before), _gpus(after)),
-        *((f"version of {name}", _version(name, before), _version(name, after)) for name in _PACKAGES),
-        ("version of Python", before.environment.python, after.environment.python),
+        ("available CPUs", f"{before.environment.cpus_allotted:g}", f"{after.environment.cpus_allotted:g}"),
+        ("GPUs", _gpus(before), _gpus(after)),
+        *((f"{name} version", _version(name, before), _version(name, after)) for name in _PACKAGES),
+        ("Python version", before.environment.python, after.environment.python),
         *_data(before, after),
         ("consumer", before.consumer, after.consumer),
     ):
@@ -36,8 +36,8 @@ def differences(before: RunRecord, after: RunRecord) -> Iterator[str]:
 def doubts(before: RunRecord, after: RunRecord) -> Iterator[str]:
     """Yield the fixed settings that differ and change samples/s, whatever changed in the user's code."""
     for said, then, now in (
-        ("state of the page cache", _cache(before), _cache(after)),
-        (f"demand of the {consumer_kind(before.consumer).who} (samples/s)", demand_rate(before), demand_rate(after)),
+        ("page cache", _cache(before), _cache(after)),
+        (f"target of the {consumer_kind(before.consumer).who} (samples/s)", demand_rate(before), demand_rate(after)),
         *_fixed("dataset option dataset.{}", _options(before, after), _options(after, before), _axes(before, after)),
         *_fixed("loader argument {}", before.loader, after.loader, _axes(before, after)),
     ):
@@ -47,7 +47,7 @@ def doubts(before: RunRecord, after: RunRecord) -> Iterator[str]:
 
 def _differs(name: str, then: Scalar, now: Scalar) -> str:
     was, became = ("unknown" if value is None else value for value in (then, now))
-    return f"The {name} was {was} before and is {became} after."
+    return f"{name}: {was} \N{RIGHTWARDS ARROW} {became}"
 
 
 def _data(before: RunRecord, after: RunRecord) -> Iterator[tuple[str, Scalar, Scalar]]:

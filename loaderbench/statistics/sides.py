@@ -37,7 +37,7 @@ from loaderbench.statistics.sequential import level_at_looks
 FAILED = "every trial failed"
 NO_WAIT = "not measured without a gate on data_wait_share"
 _WIDE = "the interval includes both no change and one that matters; a longer --budget narrows it"
-_FEW = f"fewer than {FEWEST_ROUNDS} pairs; give it more time with --budget"
+_FEW = f"fewer than {FEWEST_ROUNDS} pairs; set a longer --budget"
 
 
 def compare_sides(measured: Measured) -> tuple[Comparison | None, tuple[GateResult, ...]]:

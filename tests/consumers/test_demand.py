@@ -86,7 +86,7 @@ def test_a_saved_run_that_kept_only_the_number_says_whether_it_is_the_default(tm
 def test_a_saved_run_that_kept_no_usable_number_has_no_demand(section: Any, tmp_path: Path) -> None:
     run = replace(of_schema_1(tmp_path), suite={"consumer": section})
     assert (demand_of(run), demand_rate(run)) == (None, None)
-    assert conclude(run).not_measured["ceiling"] == "the run did not record the demand of the emulated GPU"
+    assert conclude(run).not_measured["ceiling"] == "the run did not record the target of the emulated GPU"
 
 
 def test_a_run_says_what_it_recorded_though_the_table_may_have_changed(tmp_path: Path) -> None:

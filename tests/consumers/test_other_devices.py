@@ -80,7 +80,7 @@ def test_rocm_is_named_and_read_by_nobody(monkeypatch: pytest.MonkeyPatch) -> No
     assert (gpu.device, gpu.platform, gpu.of_nvidia) == ("cuda:0", "ROCm 6.4.43483", False)
     monitor = GpuMonitor([gpu])
     assert monitor.read() == []
-    assert monitor.why_not(0)[""] == "no readings of ROCm 6.4.43483: NVML knows NVIDIA's GPUs alone"
+    assert monitor.why_not(0)[""] == "no readings of ROCm 6.4.43483: NVML supports NVIDIA GPUs only"
     (described,) = monitor.described()
     assert described.pcie_max_width is None
     assert described.not_measured["pcie_max_width"] == monitor.why_not(0)[""]
@@ -131,7 +131,7 @@ def test_a_trial_says_which_of_them_it_used(monkeypatch: pytest.MonkeyPatch) -> 
     assert peak_memory() == (PeakMemory(1, 5, 6),)
     own = TargetConsumer(lambda _: None)
     own.consume(BATCH, 2)
-    assert own.note == "Data waits are those of the host's clock: no events time a step on XPU"
+    assert own.note == "Data wait uses the host clock: XPU steps have no timing events"
 
 
 def test_mps_keeps_no_peaks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -146,4 +146,4 @@ def test_configurations_that_share_no_round_say_so() -> None:
     later = [replace(one, round=one.round + 10) for one in sweep(2, 0.004, 0.002)]
     _, two = describe_contention(CONFIG, [*sweep(1, 0.002, 0.002), *later], 2)
     assert set(two.not_measured) == {"wall_ratio", "cpu_ratio", "beyond_cores"}
-    assert set(two.not_measured.values()) == {"no round has both"}
+    assert set(two.not_measured.values()) == {"never measured in the same round"}

@@ -46,8 +46,14 @@ def test_a_gpu_at_its_power_limit_is_a_note_and_no_reason_for_doubt() -> None:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"pcie_generation": 3, "pcie_width": 16}, "PCIe 3 x16 under load, where PCIe 5 x16 is possible"),
-        ({"pcie_generation": 5, "pcie_width": 8}, "PCIe 5 x8 under load, where PCIe 5 x16 is possible"),
+        (
+            {"pcie_generation": 3, "pcie_width": 16},
+            "PCIe 3 x16 under load (maximum: PCIe 5 x16), which slows copies to the GPU",
+        ),
+        (
+            {"pcie_generation": 5, "pcie_width": 8},
+            "PCIe 5 x8 under load (maximum: PCIe 5 x16), which slows copies to the GPU",
+        ),
         ({"pcie_generation": 5, "pcie_width": 16}, None),
         ({"pcie_generation": 1, "pcie_width": 16, "utilization_percent": 2.0}, None),
         ({}, None),
@@ -55,7 +61,7 @@ def test_a_gpu_at_its_power_limit_is_a_note_and_no_reason_for_doubt() -> None:
 )
 def test_a_link_below_its_maximum_under_load_is_a_warning(fields: dict[str, Any], words: str | None) -> None:
     found = said(trial(**fields))
-    assert [warning.startswith(f"GPU 0: {words};") for warning in found] == ([True] if words else [])
+    assert [warning.startswith(f"GPU 0: {words}.") for warning in found] == ([True] if words else [])
 
 
 def test_the_fastest_link_of_all_trials_counts() -> None:
@@ -76,7 +82,7 @@ def test_far_cpus_are_a_warning_where_near_ones_cost_nothing(
     allowed: str | None, allotted: float, warned: bool
 ) -> None:
     found = said(trial(), of=environment(cpus_allowed=allowed, cpus_allotted=allotted))
-    assert [warning.startswith("GPU 0 is near CPUs 0-7 (NUMA node 0), but 8 of ") for warning in found] == [
+    assert [warning.startswith("GPU 0 is local to CPUs 0-7 (NUMA node 0), but 8 of ") for warning in found] == [
         True
     ] * warned
     assert all("taskset -c 0-7" in warning for warning in found)

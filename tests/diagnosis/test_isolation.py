@@ -173,12 +173,12 @@ def test_without_a_replay_there_is_no_ceiling_but_that_of_a_known_demand() -> No
         None, "cached batches were not replayed: interrupted",
     )  # fmt: skip
     assert find_ceiling(None, "interrupted", subject, "emulated", None) == (
-        None, "the run did not record the demand of the emulated GPU",
+        None, "the run did not record the target of the emulated GPU",
     )  # fmt: skip
     emulated, _ = find_ceiling(None, "interrupted", subject, "emulated", 400.0)
     assert emulated is not None
     assert (emulated.headspace, emulated.samples_per_s_interval) == (0.5, None)
-    assert emulated.basis == "demand of the emulated GPU"
+    assert emulated.basis == "target of the emulated GPU"
 
 
 def test_samples_are_compared_with_the_time_that_the_demand_leaves_for_one() -> None:

@@ -44,7 +44,8 @@ def test_one_slow_rank_is_named_with_what_the_others_lose() -> None:
     assert (found.rank, found.bound, found.stage, found.limit) == (1, "input", "read", "storage_latency")
     assert found.headline == "rank 1 holds back the other 2 ranks: storage latency; workers wait in read"
     assert found.evidence[-1] == (
-        "Ranks: rank 1 waits for data 55% of step time, the other 2 ranks 2%; the other 2 ranks wait for it 49% of step time"
+        "Ranks: rank 1 waits for data 55% of step time, the other 2 ranks 2%; "
+        "the other 2 ranks wait for it 49% of step time"
     )
 
 

@@ -61,7 +61,7 @@ def test_each_kind_of_doubt_is_raised() -> None:
     drifted = [*rounds(100, 100, 100), replace(rounds(100)[0], reference_decode_after_s=0.002)]
     for found, word in (
         (doubts([*rounds(100, 100, 100), failed]), "bad_image (1)"),
-        (doubts(rounds(100, 100)), "n = 2"),
+        (doubts(rounds(100, 100)), "Only 2 rounds"),
         (doubts(rounds(100, 100, 100), busy=55.0), "55%"),
         (doubts(drifted), "varied by 2.0\u00d7"),
         (doubts(rounds(100, 101, 99), rounds(150, 151, 149)), "two runs of the same config differed by 50%"),
@@ -98,7 +98,7 @@ def test_epoch_ends_within_the_steady_state_are_told_with_their_trials() -> None
     found = doubts(
         [replace(trial, epoch_ends=ends) for trial, ends in zip(rounds(100, 101, 99), (0, 2, 1), strict=True)]
     )
-    assert found == ["Samples/s of 2 trials include stalls between epochs"]
+    assert found == ["2 trials: samples/s includes stalls between epochs"]
 
 
 @pytest.mark.parametrize(
@@ -130,8 +130,8 @@ def test_a_config_that_ran_out_of_memory_when_a_fix_was_tried_is_named() -> None
 
 def test_a_batch_larger_than_the_dataset_is_told_once_swept_or_fixed() -> None:
     warnings = [
-        "batch_size=512 exceeds the dataset (10 samples): samples repeat here; "
-        "with drop_last=True torch yields no batch"
+        "batch_size=512 exceeds the dataset (10 samples). Trials repeat samples; "
+        "in training, drop_last=True would yield no batch"
     ]
     short = [replace(trial, samples_per_epoch=10) for trial in rounds(100, 101, 99)]
     swept = [replace(trial, config={"batch_size": 512}) for trial in short]
@@ -227,9 +227,9 @@ def test_rounds_that_vary_by_more_than_a_quarter_are_counted() -> None:
 
 @pytest.mark.parametrize(("count", "warned"), [(0, False), (1, True), (2, True), (3, False)])
 def test_one_or_two_completed_rounds_raise_a_warning(count: int, warned: bool) -> None:
-    assert at_edge(f"n = {count}", doubts(rounds(*[100.0] * count))) == [warned]
+    assert at_edge(f"Only {count} round", doubts(rounds(*[100.0] * count))) == [warned]
     failed = [replace(one, status="failed") for one in rounds(100, 100, 100)]
-    assert at_edge("n = 1", doubts([*failed[1:], *rounds(100)])) == [True]
+    assert at_edge("Only 1 round", doubts([*failed[1:], *rounds(100)])) == [True]
 
 
 def test_failures_are_counted_by_kind_the_most_frequent_first() -> None:
@@ -244,8 +244,8 @@ def test_failures_are_counted_by_kind_the_most_frequent_first() -> None:
 def test_one_trial_with_epoch_ends_is_told_as_one() -> None:
     first, *others = rounds(100, 101, 99)
     (said,) = doubts([replace(first, epoch_ends=1), *others])
-    assert "of 1 trial include" in said
-    assert said == "Samples/s of 1 trial include stalls between epochs"
+    assert "1 trial: " in said
+    assert said == "1 trial: samples/s includes stalls between epochs"
 
 
 def test_a_batch_as_large_as_the_dataset_repeats_nothing() -> None:
@@ -355,10 +355,10 @@ def test_a_baseline_that_lost_more_speed_than_the_best_while_fixes_were_tried_is
     others = [replace(t, role="remedy") for t in (*rounds(later, later, later), *_with(fast, rounds(120, 120, 120)))]
     swept = [*baseline, *best]
     found = list(find_warnings(swept, summarise([CONFIG, fast], swept), describe_noise(swept, []), {}, others=others))
-    said = [line for line in found if line.startswith("While fixes were tried")]
+    said = [line for line in found if line.startswith("Uneven speed while trying fixes: ")]
     assert bool(said) == told
     if told:
-        assert f"num_workers=0 ran at {later:.0f}% of its rate in the sweep, num_workers=2 at 120%" in said[0]
+        assert f"num_workers=0 at {later:.0f}% of its sweep rate, num_workers=2 at 120%" in said[0]
     assert not list(
         find_warnings(swept, summarise([CONFIG, fast], swept), describe_noise(swept, []), {}, others=others[:2])
     )

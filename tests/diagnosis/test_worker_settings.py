@@ -129,7 +129,7 @@ def test_what_failed_or_had_no_time_has_its_reason() -> None:
     assert found == ()
     assert reasons == {
         "worker_settings.num_workers=1": "no time",
-        "worker_settings.num_workers=3": "no round has both this setting and the unchanged loader",
+        "worker_settings.num_workers=3": "never measured in the same round as the unmodified loader",
     }
 
 

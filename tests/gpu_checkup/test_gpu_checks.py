@@ -175,8 +175,8 @@ def test_a_gpu_that_others_use_is_a_warning(device: SimulatedDevice) -> None:
 @pytest.mark.parametrize(
     ("link", "said"),
     [
-        ({"pcie_width": 8}, "the link could be PCIe 4 x16"),
-        ({"pcie_generation": 6, "pcie_max_generation": 6}, "less than half of that arrives"),
+        ({"pcie_width": 8}, "below its maximum PCIe 4 x16"),
+        ({"pcie_generation": 6, "pcie_max_generation": 6}, "pinned copies reach less than half of it"),
     ],
 )
 def test_a_link_below_its_best_is_a_warning(device: SimulatedDevice, link: dict[str, int], said: str) -> None:

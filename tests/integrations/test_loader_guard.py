@@ -156,4 +156,4 @@ def test_a_reference_is_written_and_compared_with_and_one_of_another_machine_is_
     place.write_text(json.dumps(record))
     elsewhere = run(pytester, REFERENCE)
     elsewhere.assert_outcomes(skipped=1)
-    assert "The runs cannot be compared: the CPU was Another CPU before" in elsewhere.stdout.str()
+    assert "Runs are not comparable. CPU: Another CPU \N{RIGHTWARDS ARROW} " in elsewhere.stdout.str()

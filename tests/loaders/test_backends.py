@@ -79,7 +79,7 @@ def test_what_a_backend_does_not_take_is_one_configuration_of_it(tmp_path: Path)
 def test_the_plan_says_which_backend_takes_no_values_of_an_axis(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text("sweep: {loader: [torch, pool], threads: [1, 2]}")
     plan = make_plan(load_suite(tmp_path / "s.yaml").suite, cpus_allotted=2, accelerator=False)
-    assert plan.collapsed == {"threads": "no effect with loader=torch: one configuration for all values"}
+    assert plan.collapsed == {"threads": "no effect with loader=torch: measured once"}
     assert plan.baseline == {"loader": "torch", "threads": None}
 
 

@@ -62,7 +62,7 @@ def test_fewer_workers_that_are_as_fast_are_recommended_for_what_they_save() -> 
     assert found.gain is not None
     assert found.gain.est == pytest.approx(1.0, abs=0.01)
     assert found.costs == ("6 fewer worker processes", "1,200 MiB less RAM")
-    assert found.caveat == "Same speed within the noise; recommended because it costs less"
+    assert found.caveat == "No significant difference; recommended because it costs less"
     assert found.snippet is not None
 
 

@@ -93,7 +93,7 @@ def test_what_is_open_never_contradicts_itself() -> None:
 def test_fewer_than_three_rounds_recommend_nothing() -> None:
     found = recommend(findings(AXES, TODAY, {("num_workers", 2): 9.0}, rounds=2))
     assert all(rec.status != "open" for rec in found)
-    assert any("n = 2" in (rec.reason or "") for rec in found)
+    assert any("only 2 rounds" in (rec.reason or "") for rec in found)
 
 
 def test_cards_stand_before_what_is_fine_and_what_was_not_checked() -> None:

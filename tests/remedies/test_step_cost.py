@@ -28,7 +28,7 @@ def pairs(after_wait: float, consumer: str = "model") -> list[Trial]:
 
 def test_a_step_that_decodes_is_longer_and_by_how_much_is_known() -> None:
     (said,) = longer_step(BEFORE, AFTER, pairs(0.28))
-    assert said.startswith("Training step takes 1.20\N{MULTIPLICATION SIGN} ("), "0.6 ms and 0.5 ms"
+    assert said.startswith("Training step is 1.20\N{MULTIPLICATION SIGN} ("), "0.6 ms and 0.5 ms"
 
 
 @pytest.mark.parametrize("wait", [0.4, 0.5])

@@ -195,7 +195,7 @@ def test_where_epochs_are_short_the_card_says_what_each_loses_at_its_start(
     ]
     card = told([tried("more_workers", change)], trials, cause="more_workers")["more_workers"]
     assert card.status == "open"
-    assert ("Excludes per-epoch startup: 400 ms, 57% of the epoch" in (card.caveat or "")) is warned
+    assert ("Gain excludes startup: 400 ms per epoch (57%)" in (card.caveat or "")) is warned
 
 
 def test_no_card_of_the_sweep_contradicts_what_was_kept_since() -> None:

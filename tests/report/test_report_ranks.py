@@ -119,7 +119,7 @@ def test_a_sweep_over_ranks_is_judged_by_the_most_ranks_though_fewer_be_faster()
     run = in_ranks((300.0, -80.0))
     assert run.best
     assert run.best.config["ranks"] == 2
-    assert run.best.why_this_one.endswith(", among configs with ranks=2")
+    assert run.best.why_this_one.endswith(" (of configs with ranks=2)")
     assert [(found.rank, found.tied_with_best) for found in run.configurations] == [(None, False), (1, True)]
 
 

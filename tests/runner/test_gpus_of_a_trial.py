@@ -83,7 +83,7 @@ def test_a_run_tells_power_and_warns_of_a_gpu_that_is_held_back(two_gpus: Path) 
     assert (gpu.pcie_max_generation, gpu.numa_node) == (4, 1)
     for said in (
         "GPU 1 was throttled: temperature (HW thermal slowdown) in 100% of the readings",
-        "GPU 1: PCIe 3 x16 under load, where PCIe 4 x16 is possible; copies to the GPU take longer.",
+        "GPU 1: PCIe 3 x16 under load (maximum: PCIe 4 x16), which slows copies to the GPU.",
     ):
         assert any(warning.startswith(said) for warning in run.warnings), run.warnings
     assert not any(warning.startswith("GPU 0") for warning in run.warnings)

@@ -138,7 +138,7 @@ def test_one_that_only_the_final_puts_first_is_not_called_the_fastest() -> None:
 def test_a_costlier_one_that_the_final_separates_wins() -> None:
     config, why = chosen({(64, 2): (500.0, 510.0, 505.0, 500.0), (64, 4): (700.0, 705.0, 715.0, 700.0)})
     assert config == {"batch_size": 64, "num_workers": 4}
-    assert why == "Fastest; every other is significantly slower"
+    assert why == "Fastest; all others are significantly slower"
 
 
 def test_time_left_of_the_final_only_shrinks(unsliced_clock: Clock) -> None:

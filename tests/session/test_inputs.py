@@ -117,7 +117,7 @@ def test_photos_are_generated_where_no_folder_is_named(
     text = "dataset: {generate: {images: 1500, seed: 9}}\n"
     found = prepare_inputs(suite(tmp_path, text), hears)  # type: ignore[arg-type]
     assert (asked[0]["images"], asked[0]["seed"]) == (1500, 9)
-    assert "1,500 photo-like JPEGs" in found.summary.description
+    assert "1,500 synthetic JPEGs" in found.summary.description
     assert "seed 9" in found.summary.description
     assert "1/3" in hears.said
     assert "1,500" in described(suite(tmp_path, text))

@@ -236,7 +236,7 @@ def test_a_signal_while_parts_are_taken_away_keeps_the_sweep(tmp_path: Path) -> 
     roles = Counter(trial["role"] for trial in found["trials"])
     assert roles["sweep"] == 2
     assert 1 <= roles["isolation"] < 4
-    assert "interrupted after the sweep" in found["notes"][0]
+    assert "the sweep is complete" in found["notes"][0]
 
 
 def test_the_loader_alone_reads_warm_and_cold_from_as_many_files() -> None:

@@ -211,7 +211,7 @@ def test_a_signal_during_isolation_runs_says_what_was_not_done() -> None:
     session.measure(planned("r1-c00"))
     session.step = "isolation"
     session.stopped(KeyboardInterrupt())
-    assert "after the sweep, during the isolation runs" in str(session.found.why_partial)
+    assert "during the isolation runs; the sweep is complete" in str(session.found.why_partial)
 
 
 def test_a_signal_while_remedies_are_tried_keeps_what_was_said_before() -> None:

@@ -102,7 +102,7 @@ def test_fewer_than_three_rounds_name_no_winner() -> None:
     found = summarise(configs, trials)
     best, why = choose_best(found, {"num_workers": 0}, trials, planned_rounds=2)
     assert best is None
-    assert why == "n = 2: a best config needs 3 rounds or more; set --rounds 3"
+    assert why == "only 2 rounds: a best config needs 3 or more (--rounds 3)"
     assert [configuration.tied_with_best for configuration in found] == [False, False]
 
 
@@ -110,7 +110,7 @@ def test_more_rounds_are_not_advised_where_enough_were_planned_but_none_complete
     configs, trials = trials_of({0: [100, None, 100], 2: [None, None, 200]})
     assert choose_best(summarise(configs, trials), {"num_workers": 0}, trials, planned_rounds=3) == (
         None,
-        "n = 2: no config completed 3 rounds",
+        "no config completed 3 rounds; the most was 2",
     )
 
 
@@ -122,7 +122,7 @@ def test_one_failed_round_of_the_fastest_leaves_the_next_as_winner_and_is_told()
     assert best.config == {"num_workers": 2}
     assert [configuration.tied_with_best for configuration in found] == [False, True, False]
     assert best.why_this_one == (
-        "Fastest of those with 3 rounds or more; every other of them is significantly slower. "
+        "Fastest of those with 3 rounds or more; the rest of them are significantly slower. "
         "num_workers=4 was faster, in 2 rounds only"
     )
 
@@ -135,12 +135,10 @@ def why(rates: dict[int, Sequence[float | None]]) -> str:
 
 
 def test_slower_beyond_the_noise_is_said_only_where_every_interval_excludes_one() -> None:
-    assert why({0: [100, 101, 99], 2: [200, 202, 198]}) == ("Fastest; every other is significantly slower")
-    assert why({0: [90, 160, 60], 2: [150, 140, 160]}) == (
-        "Fastest. 1 other is more than 5% slower, difference not significant"
-    )
+    assert why({0: [100, 101, 99], 2: [200, 202, 198]}) == ("Fastest; all others are significantly slower")
+    assert why({0: [90, 160, 60], 2: [150, 140, 160]}) == ("Fastest. 1 other is over 5% slower (not significant)")
     assert why({0: [90, 160, 60], 1: [60, 90, 160], 2: [150, 140, 160]}) == (
-        "Fastest. 2 others are more than 5% slower, differences not significant"
+        "Fastest. 2 others are over 5% slower (not significant)"
     )
 
 
@@ -261,9 +259,9 @@ def test_what_a_budget_left_out_is_not_called_slower() -> None:
     best, _ = choose_best(summarise(configs, trials), configs[0], trials, dropped=unseen)
     assert best is not None
     assert "significantly slower" not in best.why_this_one
-    assert "1 other is more than 5% slower, difference not significant" in best.why_this_one
+    assert "1 other is over 5% slower (not significant)" in best.why_this_one
     ratio = Interval(0.5, 0.4, 0.6)
     slower = [Dropped(config=one, rounds=1, why="slower", than=configs[0], ratio=ratio) for one in configs[1:]]
     best, _ = choose_best(summarise(configs, trials), configs[0], trials, dropped=slower)
     assert best is not None
-    assert best.why_this_one.startswith("Fastest; every other is significantly slower")
+    assert best.why_this_one.startswith("Fastest; all others are significantly slower")

@@ -89,7 +89,7 @@ def compare_waits(before: list[float], after: list[float]) -> MetricChange:
 def test_faster_beyond_the_noise_is_improved() -> None:
     found = compare([100, 101, 102], [124, 125, 126])
     assert found.outcome == "improved"
-    assert found.headline == "samples/s changed by 1.24\u00d7 (1.21\u20131.26\u00d7): improved."
+    assert found.headline == "Samples/s: improved, 1.24\u00d7 (1.21\u20131.26\u00d7)"
     assert found.reasons == ()
 
 
@@ -132,7 +132,7 @@ def test_one_process_on_a_side_has_an_estimate_without_an_interval(sides: tuple[
     assert (change.est, change.lo, change.hi) == (pytest.approx(1.5, rel=0.02), None, None)
     assert (found.outcome, found.reasons) == ("inconclusive", (ONE_PROCESS,))
     assert found.metrics[0].not_measured == {"change": ONE_PROCESS}
-    assert found.headline.endswith("\u00d7: inconclusive.")
+    assert found.headline.startswith("Samples/s: inconclusive, ")
 
 
 def test_less_waiting_is_better_and_is_told_as_a_difference() -> None:
@@ -157,7 +157,7 @@ def test_a_configuration_that_gave_nothing_on_a_side_is_inconclusive_with_a_reas
     failed = Trial(role="sweep", id="a", config=workers(0), round=1, status="failed")
     found = compare_runs(run({}, trials=(failed,)), run({0: [100, 101, 102]}))
     assert found.outcome == "inconclusive"
-    assert found.headline == "Change of samples/s unknown: not measured before."
+    assert found.headline == "Samples/s: change unknown, not measured before"
     assert (found.metrics[0].before, found.metrics[0].change) == (None, None)
     assert found.metrics[0].not_measured.keys() == {"before", "change"}
     assert found.metrics[0].after is not None
@@ -218,7 +218,7 @@ H200 = Gpu(0, "GPU-1", "NVIDIA H200", 1)
         ({"environment": replace(MACHINE, python="3.12.1")}, ("Python", "3.11.7", "3.12.1")),
         (
             {"environment": replace(MACHINE, versions={**MACHINE.versions, "torch": "2.5"})},
-            ("of torch was", "2.4.0", "2.5"),
+            ("torch version", "2.4.0", "2.5"),
         ),
         (
             {"environment": replace(MACHINE, versions={"torch": "2.4.0"})},
@@ -226,7 +226,10 @@ H200 = Gpu(0, "GPU-1", "NVIDIA H200", 1)
         ),
         ({"dataset": DatasetSummary("other images")}, ("dataset", "some images", "other images")),
         ({"consumer": "model"}, ("consumer", "emulated", "model")),
-        ({"trials": trials(workers(9), [1.0, 2.0])}, ("No configuration", "num_workers=0", "num_workers=9")),
+        (
+            {"trials": trials(workers(9), [1.0, 2.0])},
+            ("no config was measured in both runs", "num_workers=0", "num_workers=9"),
+        ),
     ],
 )
 def test_runs_that_differ_cannot_be_compared_and_both_values_are_said(
@@ -236,14 +239,14 @@ def test_runs_that_differ_cannot_be_compared_and_both_values_are_said(
     found = compare_runs(before, replace(before, **changed))
     assert (found.outcome, found.metrics, len(found.reasons)) == ("incomparable", (), 1)
     assert all(value in found.reasons[0] for value in values)
-    assert found.headline.startswith("The runs cannot be compared: ")
+    assert found.headline.startswith("Runs are not comparable. ")
 
 
-def test_the_headline_begins_a_sentence_with_the_first_difference_in_small_letters() -> None:
+def test_the_headline_counts_the_differences_and_names_the_first() -> None:
     before = run({0: [1.0]})
     found = compare_runs(before, replace(before, consumer="model", dataset=DatasetSummary("others")))
     first = found.reasons[0]
-    assert found.headline == f"The runs cannot be compared (and 1 more): t{first[1:]}"
+    assert found.headline == f"Runs are not comparable (2 differences). D{first[1:]}"
 
 
 def test_the_same_devices_in_another_order_are_the_same() -> None:
@@ -284,7 +287,7 @@ def test_every_difference_is_a_reason() -> None:
     before = run({0: [1.0]})
     found = compare_runs(before, replace(before, consumer="model", dataset=DatasetSummary("others")))
     assert len(found.reasons) == 2
-    assert "(and 1 more)" in found.headline
+    assert "(2 differences)" in found.headline
 
 
 def test_another_demand_or_cache_regime_casts_doubt_on_the_outcome() -> None:
@@ -293,7 +296,7 @@ def test_another_demand_or_cache_regime_casts_doubt_on_the_outcome() -> None:
     found = compare_runs(before, run({0: [124, 125, 126]}, suite=suite))
     assert found.outcome == "improved"
     assert "warm" in found.reasons[0]
-    assert found.reasons[1] == ("The demand of the emulated GPU (samples/s) was 1000.0 before and is 2000.0 after.")
+    assert found.reasons[1] == ("target of the emulated GPU (samples/s): 1000.0 \N{RIGHTWARDS ARROW} 2000.0")
 
 
 def test_two_published_rates_are_two_demands_though_both_suites_name_one_gpu() -> None:
@@ -304,7 +307,7 @@ def test_two_published_rates_are_two_demands_though_both_suites_name_one_gpu() -
     assert same.reasons == ()
     corrected = replace(demand, samples_per_s=2500.0)
     found = compare_runs(replace(before, assumed_demand=demand), replace(after, assumed_demand=corrected))
-    assert found.reasons == ("The demand of the emulated GPU (samples/s) was 2470.0 before and is 2500.0 after.",)
+    assert found.reasons == ("target of the emulated GPU (samples/s): 2470.0 \N{RIGHTWARDS ARROW} 2500.0",)
 
 
 def test_a_bound_never_reads_as_no_change_beside_a_clear_outcome() -> None:
