@@ -11,7 +11,7 @@ Used = Literal["any", "sweep", "profile", "docs"]
 
 @dataclass(frozen=True)
 class Term:
-    """A word with its one meaning. `not_called`: other words for the same thing, which reports do not use."""
+    """A word with its one meaning. `not_called`: other words for the same thing, such as those of `run.json`."""
 
     name: str
     meaning: str
@@ -27,20 +27,20 @@ GLOSSARY: tuple[Term, ...] = (
         ("allotted CPUs",),
         used="docs",
     ),
-    Term("axis", "One swept parameter with its values, such as `num_workers` or `decoder`.", used="docs"),
+    Term("axis", "A parameter that the sweep varies, with its values, such as `num_workers`.", used="docs"),
     Term("baseline", "The starting configuration of the sweep.", used="sweep"),
     Term("best configuration", "The cheapest of the configurations that are tied with the fastest.", used="docs"),
     Term("bound", "What sets the pace of training: input, compute or transfer.", used="docs"),
-    Term("ceiling", "Samples/s with free loading: cached batches replayed, or the emulated demand.", used="sweep"),
+    Term("ceiling", "Samples/s with free loading: cached batches replayed, or the emulated target.", used="sweep"),
     Term("ceiling", "Samples/s of your loop without any data wait.", used="profile"),
-    Term("configuration", "One point of the sweep: a value for every axis.", used="sweep"),
+    Term("confidence", "How far to trust a verdict: high, medium or low, with the reasons.", used="docs"),
+    Term("configuration", "One point of the sweep: a value for every axis.", ("config",), used="sweep"),
     Term("consumer", "What takes the batches: a real training step, an emulated GPU, or nothing.", used="sweep"),
     Term("contention", "Extra time per sample because workers share caches, memory, CPUs or a lock.", used="sweep"),
     Term("CPU time", "Time a thread spends on a CPU. Waiting for storage or a lock is not CPU time.", used="docs"),
     Term(
         "data wait", "Time blocked in next() with no work left (a data stall), as % of step time.", ("data wait share",)
     ),
-    Term("demand", "Samples/s the consumer would take if loading were free.", ("target",), used="sweep"),
     Term(
         "emulated GPU",
         "A substitute that takes batches at the target rate. It uses CPU time only if the suite says so.",
@@ -48,10 +48,17 @@ GLOSSARY: tuple[Term, ...] = (
         used="docs",
     ),
     Term("epoch boundary", "Time from the last request of an epoch to the first batch of the next.", used="profile"),
+    Term("final", "Further rounds of the configurations that the sweep did not exclude as best.", used="docs"),
     Term(
         "fix",
         "A change of the loader, the code or the data, with its gain.",
         ("remedy", "card", "recommendation"),
+        used="docs",
+    ),
+    Term(
+        "free-stage trial",
+        "A trial in which one stage replays kept results, which costs almost nothing. Its gain is that of the stage.",
+        ("freed",),
         used="docs",
     ),
     Term("gate", "A pass/fail threshold for a run, alone or vs a reference run. Set it with `--fail-if`.", used="docs"),
@@ -80,22 +87,44 @@ GLOSSARY: tuple[Term, ...] = (
         used="docs",
     ),
     Term("main process", "The process that runs the training loop and takes the batches.", used="docs"),
+    Term(
+        "not measured",
+        "Of a fix: it is known to help against this cause, and this run did not try it.",
+        ("heuristic",),
+        used="docs",
+    ),
     Term("page-fault overhead", "CPU time the kernel spends on mapping new memory.", ("memory",)),
+    Term("pair", "Two trials of one round that are compared with each other. Pairs are interleaved.", used="docs"),
     Term(
         "Pareto frontier",
         "Configurations with more samples/s than all that use the same resource or less.",
         used="sweep",
     ),
     Term("Passed", "A fix that the run already uses or does not need.", ("already fine",), used="docs"),
-    Term("reference run", "An earlier run to compare with.", used="docs"),
+    Term("PSS", "Memory of all processes, in which a shared page counts once.", used="docs"),
+    Term("rank", "One process of a distributed training.", used="docs"),
+    Term(
+        "reference run",
+        "An earlier run to compare with: `--baseline RUN`. The baseline is a configuration.",
+        used="docs",
+    ),
     Term("report", "`report.html`, the HTML file of a run.", ("page",), used="docs"),
     Term("round", "One pass that measures each configuration once, in shuffled order.", used="sweep"),
     Term("run", "One execution of a suite, or one profile. `run.json` holds all of it.", used="docs"),
     Term("sample", "One item of the dataset, such as an image with its label.", used="docs"),
     Term("stage", "A part of the pipeline: read, decode, transform, collate, worker-to-main IPC, host-to-device copy."),
+    Term("startup", "Time before the first batch of an epoch, such as the start of workers.", used="docs"),
     Term("steady state", "The measured batches, after the warm-up. The first batch is timed separately."),
     Term("step", "From one call of next() to the next: the data wait plus the work on the batch."),
     Term("suite", "One YAML file: dataset, loader, axes, consumer and measuring rules.", used="docs"),
+    Term(
+        "target",
+        "Samples/s that training would take if loading were free. `consumer.demand` sets it.",
+        ("demand",),
+        used="sweep",
+    ),
+    Term("threshold", "The value that a gate compares with.", used="docs"),
+    Term("throughput limit", "Samples/s that one resource allows: workers, CPUs or the main process.", used="docs"),
     Term(
         "tie",
         "A configuration within 5% of the fastest, with no significant difference. The cheapest tie is best.",

@@ -103,7 +103,7 @@ def test_a_run_has_a_page_where_there_is_a_file_of_that_name(tmp_path: Path) -> 
             {"not_measured": {"best": "n = 2"}, "configurations": [configuration(), configuration(None, why="hung")]},
             "n = 2",
         ),
-        ({}, "no best configuration with a measured rate"),
+        ({}, "no best config with a measured rate"),
     ],
 )
 def test_a_run_without_a_best_says_why(tmp_path: Path, changed: dict[str, Any], reason: str) -> None:

@@ -1,6 +1,6 @@
 """The loader keeps up with training, so a faster loader would change nothing.
 
-Triggers when the verdict is compute-bound, whatever the GPU utilization.
+Triggers when the verdict is compute-bound. GPU utilization does not matter.
 
 What it does: nothing, because the loader needs no change.
 

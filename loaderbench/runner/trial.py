@@ -47,7 +47,7 @@ class TrialOutcome:
 
 def not_tried(planned: PlannedTrial, why: str, consumer: str) -> Trial:
     """The record of a trial that was pruned: nothing of it was run. `consumer` is the kind it would have had."""
-    failure = Failure("pruned", f"not tried: {why}", "fix the failed trial, or remove this configuration")
+    failure = Failure("pruned", f"not tried: {why}", "fix the failed trial, or remove this config")
     return with_reasons(Trial(**vars(planned), status="unavailable", consumer=consumer, failure=failure), "not tried")
 
 

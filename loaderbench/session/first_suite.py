@@ -134,7 +134,7 @@ def _megapixels(path: str) -> float | None:
 
 def _described(folder: Folder) -> str:
     if folder.root is None:
-        return "generated photos; use `loaderbench init DIR` for your own folder"
+        return "synthetic JPEGs; use `loaderbench init DIR` for your own folder"
     many = f"{folder.files:,} files" if folder.complete else f"more than {folder.files:,} files"
     size = f", {folder.megapixels:.2g} megapixels" if folder.megapixels else ""
     kinds = " ".join(folder.suffixes)

@@ -111,13 +111,13 @@ def _suites(before: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
 def _demands(before: float | None, now: float | None) -> Iterator[str]:
     """The rate of an emulated GPU: the same suite asks for another where the published rate was corrected."""
     if before != now:
-        yield _differs("demand in samples/s", before, now)
+        yield _differs("target in samples/s", before, now)
 
 
 def _plans(before: Sequence[Config], now: Sequence[Config]) -> Iterator[str]:
     """The values of `auto` depend on what is installed and on the version of loaderbench."""
     if [*before] != [*now]:
-        yield f"configurations differ ({len(before)} then, {len(now)} now): auto resolved to other values"
+        yield f"configs differ ({len(before)} then, {len(now)} now): auto resolved to other values"
 
 
 def _machines(before: Environment, now: Environment) -> Iterator[str]:

@@ -168,11 +168,15 @@ def run(
 ) -> Run:
     """Measure a suite file, write the run folder and return the run; keyword arguments override the suite.
 
-    `axes` sets or adds axes of the sweep, `seconds` is the minimum steady state of a trial, and `verify=False` tries no
-    fixes. `resume` is the folder of an interrupted run to continue; a `listener` receives progress.
+    `axes` sets or adds axes of the sweep, a list of values each: `{"num_workers": [0, 2]}`. `data` is the folder of
+    images. `rounds` is how often each configuration is measured, and `seconds` the minimum steady state of a trial, in
+    seconds. `verify=False` tries no fixes. All other options are set in the suite, whose paths are relative to it.
 
-    Raises `SuiteError`, `UsageError` and `MissingError`, each with one line, and `KeyboardInterrupt` after writing the
-    results so far.
+    `out` is the run folder; by default, a new one in `reports`. `resume` is the folder of an interrupted run to
+    continue; a `listener` receives progress.
+
+    If every trial fails, nothing is raised: `run.verdict.bound` is `unknown`. Raises `SuiteError`, `UsageError` and
+    `MissingError`, each with one line, and `KeyboardInterrupt` after writing the results so far.
     """
     if resume is not None and out is not None:
         raise UsageError("resume cannot be combined with out: a resumed run stays in its folder")

@@ -153,8 +153,7 @@ def _configs(conditions: Mapping[Side, Conditions], listener: Listener) -> tuple
     if not shared:
         first, second = (config_label(plan.baseline) or "none" for plan in (before, after))
         raise UsageError(
-            f"no configuration is in both suites (before: {first}; after: {second}); "
-            "set one with -P, e.g. -P num_workers=2"
+            f"no config is in both suites (before: {first}; after: {second}); set one with -P, e.g. -P num_workers=2"
         )
     if len(shared) <= MOST_CONFIGS:
         return shared

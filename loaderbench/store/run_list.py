@@ -168,7 +168,7 @@ def _reason(found: _Fields) -> str:
         return "no trial ran"
     if not any(one.samples_per_s for one in found.configurations):
         return next(filter(None, reasons), "every trial failed")
-    return found.not_measured.get("best") or "no best configuration with a measured rate"
+    return found.not_measured.get("best") or "no best config with a measured rate"
 
 
 def _usable(rate: Interval | None) -> Interval | None:

@@ -137,7 +137,7 @@ def _size_problems(sweep: Mapping[str, Any], automatic: Collection[str]) -> Iter
         AUTO_VALUES if axis in automatic and values == "auto" else _distinct(values) for axis, values in sweep.items()
     )
     if count > MAX_CONFIGURATIONS:
-        what = f"{count:,} configurations; the limit is {MAX_CONFIGURATIONS:,}"
+        what = f"{count:,} configs; the limit is {MAX_CONFIGURATIONS:,}"
         yield Problem(("sweep",), what)
 
 

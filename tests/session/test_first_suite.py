@@ -66,7 +66,7 @@ def test_the_folder_is_described_by_what_was_found() -> None:
     assert "4,000 files of 10 classes (.jpg .png), 110 kB, 0.18 megapixels each" in text(PHOTOS)
     assert "more than 4,000 files" in text(replace(PHOTOS, complete=False))
     assert "megapixels" not in text(replace(PHOTOS, megapixels=None))
-    assert "generated photos" in text(GENERATED)
+    assert "synthetic JPEGs" in text(GENERATED)
     assert "4,000 files" in text(replace(PHOTOS, root=Path("photos")))
 
 

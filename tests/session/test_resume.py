@@ -153,7 +153,7 @@ def test_what_a_killed_run_had_measured_is_shown_and_drawn(cli: Cli, killed: Pat
     run = loaderbench.load(killed / "r")
     assert {trial.id for trial in run.trials} == left
     assert not run.complete
-    assert "no configuration was measured in both" not in cli("compare", "r", "r").stdout
+    assert "no config was measured in both" not in cli("compare", "r", "r").stdout
     assert f"{len(left)} of {TRIALS} trials measured" in cli("show", "r").stdout
     assert cli("report", "r").returncode == 0
     assert all(name in (killed / "r" / "report.html").read_text() for name in left)

@@ -110,11 +110,11 @@ def test_a_published_rate_that_was_corrected_is_another_demand() -> None:
     then = run_of(**named, demand=DEMAND)
     assert refusal(**named, demand=DEMAND, then=then) == ""
     found = refusal(**named, demand=replace(DEMAND, samples_per_s=2500.0), then=then)
-    assert found == "--resume r: demand in samples/s changed from 2470.0 to 2500.0; start a new run"
+    assert found == "--resume r: target in samples/s changed from 2470.0 to 2500.0; start a new run"
 
 
 @pytest.mark.parametrize(
-    ("demand", "said"), [(1000.0, ""), (900.0, "demand in samples/s changed from 1000.0 to 900.0")]
+    ("demand", "said"), [(1000.0, ""), (900.0, "target in samples/s changed from 1000.0 to 900.0")]
 )
 def test_a_run_of_an_earlier_version_kept_the_resolved_demand_in_its_suite(demand: float, said: str) -> None:
     then = run_of({**SUITE, "consumer": {"demand": 1000.0}}, consumer="emulated")
@@ -126,7 +126,7 @@ def test_a_run_of_an_earlier_version_kept_the_resolved_demand_in_its_suite(deman
 def test_other_configurations_are_another_run() -> None:
     """`auto` resolves to what is installed and supported by this version."""
     said = refusal(configs=({"num_workers": 0}, {"num_workers": 3}))
-    assert said == "--resume r: configurations differ (1 then, 2 now): auto resolved to other values; start a new run"
+    assert said == "--resume r: configs differ (1 then, 2 now): auto resolved to other values; start a new run"
 
 
 def test_what_changes_no_measurement_may_differ() -> None:

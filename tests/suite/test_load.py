@@ -196,7 +196,7 @@ BIG = "sweep: {{batch_size: {0}, num_workers: {0}, prefetch_factor: {0}, timeout
 
 def test_a_sweep_of_more_configurations_than_can_be_measured_is_refused_at_once(tmp_path: Path) -> None:
     line = refusal(tmp_path, BIG.format(list(range(1, 101))))
-    assert line == "1:8: sweep: 100,000,000 configurations; the limit is 10,000"
+    assert line == "1:8: sweep: 100,000,000 configs; the limit is 10,000"
 
 
 def test_auto_counts_as_the_six_values_that_it_may_become(tmp_path: Path) -> None:
