@@ -60,7 +60,7 @@ class Gate:
 
 @dataclass(frozen=True)
 class GateResult:
-    """Whether the run passed; `said` is what was measured, with its interval, or why nothing can be said."""
+    """Whether the run passed; `said` is what was measured, with its interval, or why it is inconclusive."""
 
     gate: Gate
     outcome: GateOutcome

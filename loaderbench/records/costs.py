@@ -19,7 +19,7 @@ from loaderbench.records.words import (
 
 @dataclass(frozen=True)
 class Overhead:
-    """What measuring cost: the recorder per batch, tracing per sample, and the monitors as a share of one core."""
+    """Overhead of measuring: the recorder per batch, tracing per sample, and the monitors as a share of one core."""
 
     per_batch_s: float | None
     share_of_wall: float | None
@@ -56,9 +56,9 @@ class EpochCost:
 
 @dataclass(frozen=True, kw_only=True)
 class IsolationRun:
-    """One configuration with parts of it taken away. `time_s` is per batch or per sample, as `Isolation.per` says.
+    """One configuration with parts of it removed. `time_s` is per batch or per sample, as `Isolation.per` says.
 
-    `trials` are the ids of its trials; `end_to_end`, with nothing taken away, has those of the sweep.
+    `trials` are the ids of its trials; `end_to_end`, with nothing removed, has those of the sweep.
     """
 
     name: IsolationName | Literal["end_to_end"]

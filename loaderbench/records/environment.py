@@ -70,7 +70,7 @@ class Environment:
 
 @dataclass(frozen=True)
 class DatasetSummary:
-    """What the trials read. `total_files` is `None` where the folder was not listed to its end."""
+    """What the trials read. `total_files` is `None` if the folder was not listed completely."""
 
     description: str
     files: int | None = None

@@ -207,9 +207,9 @@ class StackFrame:
 
 @dataclass(frozen=True)
 class CountedStack:
-    """A stack and the seconds it stands for: the numbers of its frames in `CodeLooks.frames`, the outermost first.
+    """A stack and the seconds it represents: the numbers of its frames in `CodeLooks.frames`, the outermost first.
 
-    The seconds are those of all threads that load, and a multiple of the interval between two looks.
+    The seconds are those of all threads that load, and a multiple of the interval between two stack samples.
     """
 
     stage: str
@@ -219,7 +219,7 @@ class CountedStack:
 
 @dataclass(frozen=True)
 class CodeLooks:
-    """How often threads that were loading were looked at, and their stacks, the most frequent first.
+    """How often threads that were loading were sampled, and their stacks, the most frequent first.
 
     Stacks begin below torch's fetcher of samples. Rare ones are counted with their caller's.
     """

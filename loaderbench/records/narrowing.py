@@ -11,7 +11,7 @@ from loaderbench.records.words import Config, Interval, Reasons
 class Dropped:
     """A configuration that an adaptive sweep measured in no further round, and why, in a clause.
 
-    `rounds` is how many rounds hold it, 0 for one that was not looked at. `ratio` is its samples/s over those of
+    `rounds` is how many rounds hold it, 0 for one that was not measured. `ratio` is its samples/s over those of
     `than`, the fastest at that time, with the interval that excludes 1. It is wider than 95%, because each look
     and each competitor takes its share of the error. Both are `None` where another reason decided.
     """

@@ -23,9 +23,9 @@ from loaderbench.records.words import Config, Interval, IsolationName, Reasons, 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a trial gave no measurement: a kind of the catalogue, the message as it came, and what to do.
+    """Why a trial failed: its kind (docs/reference/failures.md), the original message, and what to do.
 
-    `by_oom_killer`: of what was killed, whether the kernel did it for want of memory; `None` where nobody counts.
+    `by_oom_killer`: of what was killed, whether the kernel's OOM killer did it; `None` where nobody counts.
     `limit_bytes` is how much this machine has of the memory that ran out; `needed_bytes` is the size of the batches
     under way. Both are `None` if unknown, or if nothing ran out. `rank` is the one of several that failed.
     """
@@ -57,9 +57,9 @@ SW_POWER_CAP = "power cap (SW power cap)"
 class GpuPerformance:
     """How busy the parts of a GPU were, over a steady state, by NVML's performance metrics (GPM).
 
-    `sm_active_percent`: of its multiprocessors, those that worked; `tensor_active_percent`: of the time, that in which
-    tensor cores did; `dram_active_percent`: of the bandwidth of its memory. PCIe is received by the GPU (`rx`) or sent
-    (`tx`). `nvjpg_percent` is the mean over its JPEG engines. What NVML does not give is `None`.
+    `sm_active_percent` is the share of SMs that were active, `tensor_active_percent` the share of time with tensor
+    cores active, and `dram_active_percent` the share of the memory bandwidth in use. PCIe is received by the GPU
+    (`rx`) or sent (`tx`). `nvjpg_percent` is the mean over its JPEG engines. What NVML does not report is `None`.
     """
 
     sm_active_percent: float | None = None

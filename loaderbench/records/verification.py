@@ -24,7 +24,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Judgement:
-    """`ratio`: samples/s, changed over unchanged, with its interval of 95%; `None` where no round holds both."""
+    """`ratio`: samples/s, changed over unchanged, with its 95% interval; `None` if never measured in one round."""
 
     answer: Answer
     ratio: Interval | None

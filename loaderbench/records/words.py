@@ -45,7 +45,7 @@ Side = Literal["before", "after"]
 """Which of two versions a trial of `ab` measured."""
 
 IsolationName = Literal["replay_device", "replay_host", "loader_warm", "loader_cold"]
-"""What is left of a configuration when parts are taken away, from the least to the most."""
+"""What is left of a configuration when parts are removed, from the least to the most."""
 
 WorkerSettingName = Literal["more_workers", "fewer_workers", "one_library_thread"]
 """A change of how many load at the same time, or of the threads in each."""
