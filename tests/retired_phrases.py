@@ -30,7 +30,7 @@ RETIRED: Mapping[str, str] = MappingProxyType(
         "measured as if it were two": "A/A test",
         "where a step goes": "Step time breakdown",
         "takes its batches without end": "trials do not time epochs",
-        "dataset itself": "other `__getitem__` time",
+        "dataset itself": "other `__getitem__` code",
         "so much would be won": "maximum gain from fixing outliers",
         "quantiles are right within": "Percentiles accurate to ±5%",
         "those that nothing beats": "Pareto frontier",

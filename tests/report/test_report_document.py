@@ -296,7 +296,7 @@ def test_the_ceiling_is_explained_for_a_real_and_for_an_emulated_consumer() -> N
     )
 
     assert "batches replayed" in meaning
-    assert "demand" in meaning
+    assert "target" in meaning
 
 
 def test_a_loader_without_axes_has_a_name_in_every_table() -> None:
