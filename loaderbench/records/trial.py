@@ -57,9 +57,9 @@ SW_POWER_CAP = "power cap (SW power cap)"
 class GpuPerformance:
     """How busy the parts of a GPU were, over a steady state, by NVML's performance metrics (GPM).
 
-    `sm_active_percent` is the share of SMs that were active, `tensor_active_percent` the share of time with tensor
-    cores active, and `dram_active_percent` the share of the memory bandwidth in use. PCIe is received by the GPU
-    (`rx`) or sent (`tx`). `nvjpg_percent` is the mean over its JPEG engines. What NVML does not report is `None`.
+    `sm_active_percent` is the share of SMs that were active. `tensor_active_percent` is the share of time with tensor
+    cores active. `dram_active_percent` is the share of the memory bandwidth in use. PCIe is received by the GPU (`rx`)
+    or sent (`tx`). `nvjpg_percent` is the mean over its JPEG engines. What NVML does not report is `None`.
     """
 
     sm_active_percent: float | None = None

@@ -202,7 +202,7 @@ def test_a_sweep_of_more_configurations_than_can_be_measured_is_refused_at_once(
 def test_auto_counts_as_the_six_values_that_it_may_become(tmp_path: Path) -> None:
     text = "sweep: {num_workers: auto, batch_size: %s}"
     assert load_suite(write(tmp_path, text % list(range(1, 1667)))).suite.sweep["num_workers"] == "auto"
-    assert "10,002 configurations" in refusal(tmp_path, text % list(range(1, 1668)))
+    assert "10,002 configs" in refusal(tmp_path, text % list(range(1, 1668)))
 
 
 def test_a_value_that_stands_twice_is_counted_once(tmp_path: Path) -> None:
