@@ -142,6 +142,6 @@ def test_few_configurations_are_all_compared_and_of_many_the_baseline() -> None:
     assert not listener.said
     many = [{"num_workers": n} for n in range(MOST_CONFIGS + 1)]
     assert _configs(plans(many, many), listener) == (many[-1],)
-    assert "1 of 5 configurations" in listener.said[0]
+    assert "1 of 5 configs" in listener.said[0]
     with pytest.raises(UsageError, match=r"no config is in both suites .* -P num_workers=2"):
         _configs(plans(few, [{"num_workers": 99}]), listener)
