@@ -23,7 +23,7 @@ ENVIRONMENTS = {
     "3.12": ("torch==2.8.0", "torchvision==0.23.0", "numpy==2.1.3", "plotly==5.24.1"),
     "3.13": ("torch==2.11.0", "torchvision==0.26.0", "rich==13.9.4", "transformers"),
 }
-MOST_BYTES = 1_000_000
+MOST_BYTES = 1_100_000
 HEAVY = ("pandas", "plotly", "scipy", "pyarrow")
 SCRIPT = f"""\
 import json, sys, torch

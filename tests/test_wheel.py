@@ -9,11 +9,11 @@ from pathlib import Path
 
 import loaderbench
 
-MOST_BYTES = 1_000_000
+MOST_BYTES = 1_100_000
 HEAVY = ("pandas", "plotly", "pyarrow", "scipy")
 
 
-def test_the_package_is_below_a_megabyte(tmp_path: Path) -> None:
+def test_the_package_is_small(tmp_path: Path) -> None:
     package = Path(loaderbench.__file__).parent
     with zipfile.ZipFile(tmp_path / "wheel.zip", "w", zipfile.ZIP_DEFLATED) as wheel:
         for file in package.rglob("*"):

@@ -84,7 +84,7 @@ def test_whoever_cannot_see_it_hears_the_parts_in_order_with_their_numbers(visit
         "2 CPUs",
         "bottleneck",
         "844",
-        "Training step",
+        "Emulated GPU",
         "1,000",
     ]
     places = [heard.index(one) for one in said]

@@ -192,7 +192,7 @@ def test_files_that_are_read_in_the_dataset_s_own_code_are_said_to_be() -> None:
     assert (run.verdict.stage, run.verdict.read_inside, pipeline(run).reads_inside) == ("read", "sample", "sample")
     assert set(shares(pipeline(run), "workers")) == {"read", "sample", "collate"}
     notes = [note.text for note in the(run, Picture).notes]
-    assert "Files are read within other __getitem__ code. Its blocked time counts as reading." in notes
+    assert "Other __getitem__ code also reads files. Its blocked time counts as reading." in notes
 
 
 def test_the_copy_of_a_profile_is_a_share_of_the_loops_own_time() -> None:

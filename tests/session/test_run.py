@@ -168,7 +168,7 @@ def test_json_on_stdout_is_json_and_nothing_else(cli: Cli, photos: Path) -> None
     assert result.returncode == 0
     assert len(sweep(run)) == 1
     assert run["best"] is None
-    assert "n = 1" in run["not_measured"]["best"]
+    assert "only 1 round" in run["not_measured"]["best"]
     assert run["suite"]["measure"]["rounds"] == 1
 
 

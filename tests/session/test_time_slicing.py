@@ -143,6 +143,7 @@ def test_trials_that_share_the_lock_of_a_file_are_measured_one_after_the_other(
     """One that is stopped keeps the lock, if it has it then."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("loaderbench.runner.patience.LEAST_PATIENCE_S", 1.0)
+    monkeypatch.setattr(TrialMeasurer, "sliced_seconds", 1.0)  # of so many slices, some end while the lock is held
     locked: Config = {"kind": "locked", "unlocked": unlocked}
     trials = run(locked, locked, locked)
     assert statuses(trials) == ["completed"] * 3
