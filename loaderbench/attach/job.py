@@ -13,6 +13,9 @@ from loaderbench.errors import MissingError, UsageError
 from loaderbench.monitors import proc
 from loaderbench.ranks import rank_in
 
+STOPPED = ("T", "t")
+"""States of a process that a signal or a debugger has stopped. Source: proc(5)."""
+
 WORKER_THREAD = "pt_data_worker"  # torch's name for a worker, from 2.6 on
 _STARTED_BY = ("multiprocessing.spawn", "multiprocessing.forkserver", "--multiprocessing-fork")
 _HELPERS = ("resource_tracker", "semaphore_tracker", "loaderbench.fork_server")
@@ -43,7 +46,9 @@ class Training:
         """The workers that are alive."""
         below = proc.process_tree(self.pid)[1:]
         named = [pid for pid in below if _comm(pid) == WORKER_THREAD]
-        return named or [pid for pid in below if self._may_be_worker(pid)]
+        if named:  # some may be of another rank, which this one has started
+            return [pid for pid in named if _loop_of(pid) == self.pid]
+        return [pid for pid in below if self._may_be_worker(pid)]
 
     def _may_be_worker(self, pid: int) -> bool:
         """Where torch names no worker: forked with the same command, or started by `multiprocessing`."""
@@ -57,10 +62,19 @@ def find_trainings(pid: int) -> list[Training]:
 
     Processes that a script has started by itself, as by `torch.multiprocessing.spawn`, count as a training each.
 
-    Raises `UsageError` for a process that is not there, is another user's or has no Python below it, and
+    Raises `UsageError` for a process that is not there, is stopped, is another user's or has no Python below it, and
     `MissingError` where the system has no `/proc`.
     """
     _check(pid)
+    found = _trainings_of(pid)
+    for one in found:
+        if _state(one.pid) in STOPPED:
+            how = "by Ctrl-Z or a debugger"
+            raise UsageError(f"process {one.pid} is stopped, {how}; continue it: kill -CONT {one.pid}")
+    return found
+
+
+def _trainings_of(pid: int) -> list[Training]:
     main = _main_of(pid)
     launcher = _above_ranks(main)
     ranks = sorted(_ranks_below(launcher), key=lambda one: one.rank or 0)

@@ -52,6 +52,9 @@ def attach(
     if not quiet:
         print(f"loaderbench: watching {_named(trainings)} for {seconds:g} s", file=sys.stderr)
     seen = look_at(trainings, seconds)
+    for one in seen:
+        if one.stopped and one.stopped_by is None:
+            print(f"loaderbench: {one.training}: {one.stopped}", file=sys.stderr)
     found = write_run_folders([_recording(one, len(trainings)) for one in seen], folder)
     if found:
         write_copies(found[0].run, json_file, md_file, junit, speedscope)

@@ -314,9 +314,23 @@ def most_blocked(facts: Facts) -> str:
 
 def stage_blocked_s(facts: Facts, stage: str) -> float:
     """Seconds per sample; the wait for a CPU that other programs cause is shared out by CPU time."""
-    queued = facts.loads.run_queue_share / facts.loads.on_cpu_share if facts.loads and facts.loads.on_cpu_share else 0.0
-    wait_s = facts.cpu_s.get(stage, 0.0) * queued if disturbed(facts) else 0.0
+    whole_s = sum(facts.cpu_s.values())
+    share = facts.cpu_s.get(stage, 0.0) / whole_s if whole_s else 0.0
+    wait_s = share * _queued_s(facts) if disturbed(facts) else 0.0
     return max(0.0, facts.blocked_s(stage) - wait_s)
+
+
+def _queued_s(facts: Facts) -> float:
+    """Seconds per sample in the run queue: as long per CPU time as the kernel says, and for no more of its time.
+
+    Stacks that are sampled from outside find more CPU time than the kernel does.
+    """
+    loads = facts.loads
+    if loads is None or not loads.on_cpu_share:
+        return 0.0
+    by_cpu_time_s = sum(facts.cpu_s.values()) * loads.run_queue_share / loads.on_cpu_share
+    working = max(1 - MOST_IDLE, 1 - (facts.idle_share or 0.0))
+    return min(by_cpu_time_s, sum(facts.wall_s.values()) * min(1.0, loads.run_queue_share / working))
 
 
 def share_of_cpu(facts: Facts) -> float:

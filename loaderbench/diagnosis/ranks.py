@@ -162,7 +162,8 @@ def _range(ranks: Sequence[Rank], shared: float) -> Evidence | None:
     waits = sorted(_wait(one) for one in ranks if one.data_wait_share is not None)
     if len(waits) < 2:
         return None
-    span = f"{in_percent(waits[0])} to {in_percent(waits[-1])}"
+    least, most = in_percent(waits[0]), in_percent(waits[-1])
+    span = most if least == most else f"{least} to {most}"
     said = f"{len(waits)} ranks wait for data {span} of step time"
     if shared >= waits[-1] + NOTICED:
         said += f"; including waits for other ranks, {in_percent(shared)}"

@@ -55,6 +55,13 @@ def no_program_disturbs(facts: Facts) -> bool:
     return not disturbed(facts)
 
 
+def a_cpu_is_wanted(facts: Facts) -> bool:
+    """The process that loads runs, or is ready to, for most of the data wait. Timed stages know more than this."""
+    if facts.workers or facts.wall_s or facts.loads is None:
+        return True
+    return facts.loads.on_cpu_share + facts.loads.run_queue_share >= MOST * facts.wait_share
+
+
 def cpus_are_full_or_workers_useless(facts: Facts) -> bool:
     """No CPU is left for another worker, or a worker would cost more than it takes over."""
     return not another_worker_fits(facts) or no_worker_would_help(facts)
@@ -178,7 +185,7 @@ def epochs_cost(facts: Facts) -> bool:
 
 NEEDED: Mapping[Limit, tuple[Condition, ...]] = {
     "workers": (have_work, another_worker_fits, no_program_disturbs),
-    "cpu": (cpus_are_full_or_workers_useless, no_program_disturbs),
+    "cpu": (cpus_are_full_or_workers_useless, no_program_disturbs, a_cpu_is_wanted),
     "oversubscription": (
         threads_wait_for_a_cpu, more_threads_than_cpus, most_cpus_are_used, fewer_are_not_slower
     ),
@@ -189,7 +196,7 @@ NEEDED: Mapping[Limit, tuple[Condition, ...]] = {
     "order": (several_workers, ready_batches_wait),
     "startup": (epochs_cost,),
     "memory": (kernel_works,),
-    "neighbors": (disturbed,),
+    "neighbors": (disturbed, a_cpu_is_wanted),
     "imbalance": (several_workers, a_batch_is_made, others_are_idle),
 }  # fmt: skip
 """By limit. `none` belongs to a loader that keeps up, where no rule runs."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -124,6 +125,16 @@ def test_a_zombie_has_ended() -> None:
         assert not job.is_alive(process.pid)
 
 
+def test_a_training_that_is_stopped_has_to_continue_first(start: Start) -> None:
+    pid = start(sys.executable, "-c", WAITS)
+    os.kill(pid, signal.SIGSTOP)
+    os.waitpid(pid, os.WUNTRACED)
+    with pytest.raises(UsageError, match=rf"process {pid} is stopped, .*; continue it: kill -CONT {pid}"):
+        find_trainings(pid)
+    os.kill(pid, signal.SIGCONT)
+    assert [one.pid for one in find_trainings(pid)] == [pid]
+
+
 def test_a_process_that_is_gone_has_nothing() -> None:
     gone = 2**22 + 1
     assert (job.parent_of(gone), job.rank_of(gone), job.command_of(gone)) == (0, None, "")
@@ -181,6 +192,21 @@ def test_a_script_that_starts_its_trainings_by_itself_is_none(start: Start) -> N
     found = find_trainings(parent)
     assert len(found) == 2
     assert parent not in [one.pid for one in found]
+    assert [len(one.workers()) for one in found] == [2, 2]
+
+
+STARTS_ANOTHER_RANK = f"""
+import subprocess, sys
+subprocess.Popen([sys.executable, "-c", {WITH_WORKERS!r}, "named"], stdout=subprocess.PIPE).stdout.readline()
+{WITH_WORKERS}
+"""
+
+
+def test_workers_of_a_rank_that_another_has_started_are_its_own(start: Start) -> None:
+    """As Lightning's launcher does."""
+    first = start(sys.executable, "-c", STARTS_ANOTHER_RANK, "named")
+    found = find_trainings(first)
+    assert [one.pid == first for one in found] == [True, False]
     assert [len(one.workers()) for one in found] == [2, 2]
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 from test_cause import DECODING, parts, states
 from test_operational import FACTS
+from test_thresholds import DISTURBED
 
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.isolation import find_ceiling
@@ -20,6 +21,7 @@ from loaderbench.diagnosis.limits import (
     own_part_of_main,
     part_of_wait,
     share_of_cpu,
+    stage_blocked_s,
 )
 from loaderbench.diagnosis.operational import bounds_in_words, operational_bounds
 from loaderbench.diagnosis.subject import Subject
@@ -40,6 +42,22 @@ def test_beside_processes_that_load_the_main_one_has_for_itself_what_it_computes
     assert own_part_of_main(foreign) == 0.5
     assert own_part_of_main(replace(foreign, processes=0)) == 0.0
     assert own_part_of_main(replace(foreign, next_cpu_s=None)) == 0.0
+
+
+def test_a_stage_waits_for_a_cpu_no_longer_than_the_kernel_says() -> None:
+    """Stacks, sampled from outside, say 8% on a CPU; the kernel says 1%, and 15% in the run queue."""
+    by_stacks = replace(
+        DISTURBED,
+        wall_s={"sample": 0.94, "collate": 0.06},
+        cpu_s={"sample": 0.08},
+        loads=states(0.012, 0.155),
+    )
+    assert stage_blocked_s(by_stacks, "sample") == pytest.approx(0.86 - 0.155)
+    assert most_blocked(by_stacks) == "sample"
+    idle_half = replace(by_stacks, idle_share=0.5)
+    assert stage_blocked_s(idle_half, "sample") == pytest.approx(0.86 - 0.31)
+    agrees = replace(by_stacks, loads=states(0.08, 0.16))
+    assert stage_blocked_s(agrees, "sample") == pytest.approx(0.86 - 0.16)
 
 
 def test_code_around_the_loader_is_named_from_half_of_what_the_main_process_adds_on() -> None:

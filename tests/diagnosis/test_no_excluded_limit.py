@@ -188,6 +188,8 @@ def check_memory(facts: Facts, cause: Cause) -> None:
 
 def check_neighbors(facts: Facts, cause: Cause) -> None:
     assert others_hold(facts)
+    if facts.loads and not facts.workers and not facts.wall_s:
+        assert facts.loads.on_cpu_share + facts.loads.run_queue_share >= MOST * facts.wait_share
     assert cause.stage not in OF_SAMPLES or idle(facts) < IDLE
 
 
