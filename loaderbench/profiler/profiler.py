@@ -167,13 +167,15 @@ class Profiler:
         if self._state == "done" or not self._is_mine(source):
             in_a_step = self._claimed is not None and thread() == self._thread
             return self._observer.other_loaders.timed(iter(source)) if in_a_step else iter(source)
+        from loaderbench.recorder.samples import given_batch_size
+
         if self._recorder.events is None and uses_cuda():
             self._time_on_device()
         if self._trace:
             self._recorder.keep_waits()
         self._claimed, self._thread = claim(source, self), thread()
         try:
-            epoch = self._recorder.epoch(lambda: self._begin(source), getattr(source, "batch_size", None))
+            epoch = self._recorder.epoch(lambda: self._begin(source), given_batch_size(source))
         except BaseException:
             self._release()
             raise

@@ -154,8 +154,10 @@ def _resource_use(recorder: LoopRecorder, observer: Observer, environment: Envir
 def _no_batches(recorder: LoopRecorder, log: BatchLog) -> Failure:
     if log.batches:
         message = "empty batches: their first dimension is 0"
-    elif recorder.seen or recorder.begun:
+    elif recorder.first_batch_s is not None:
         message = "no batch could be counted: each was the first or last of its epoch"
+    elif recorder.begun:
+        message = "the loader gave no batch"
     else:
         message = "no batch was taken through Profiler.iter()"
     return Failure(kind="no_batches", message=message, hint=_HINT)

@@ -73,7 +73,14 @@ class UserStages:
         return (clock if on_device is None else HostAndDevice(clock, on_device)), place
 
     def end_body(self, kind: int, took_s: float | None = None) -> None:
-        """Add what was charged since the last batch to its kind; `took_s` where only some bodies are divided."""
+        """Add what was charged since the last batch to its kind; `took_s` where only some bodies are divided.
+
+        The loop asks for the next batch now. A stage that is open around that, as in `with stage("fetch"): next(...)`,
+        ends here: the wait that follows is data wait.
+        """
+        own = self._clocks.get(thread())
+        if own is not None and own.ident and own.stack:
+            own.turn(0)
         if took_s is not None:
             self._divided[kind] += 1
             self._divided_s[kind] += took_s

@@ -8,6 +8,25 @@ from dataclasses import fields, is_dataclass
 from itertools import islice
 from typing import Any
 
+UNBATCHED = 0
+"""In place of a batch size: the loader hands out what its dataset returns, which is a sample or a batch."""
+
+_CHANNELS = (1, 3, 4)
+
+
+def given_batch_size(loader: Any) -> int | None:
+    """The batch size that a loader was given; `UNBATCHED` without one, where each index is asked for by itself.
+
+    `None` where it is not known, as of a generator, and where a sampler asks for several indices at once.
+    """
+    found = getattr(loader, "batch_size", None)
+    if found is not None or not hasattr(loader, "batch_sampler"):
+        return found
+    try:
+        return UNBATCHED if len(loader.sampler) == len(loader.dataset) else None
+    except Exception:  # lengths of the user's own, and iterable datasets have none
+        return None
+
 
 def count_samples(batch: Any, batch_size: int | None = None) -> int:
     """Samples of a batch.
@@ -15,7 +34,10 @@ def count_samples(batch: Any, batch_size: int | None = None) -> int:
     The batch size that the loader was given, where the batch has such a length anywhere near its surface (a default
     collate, a list of samples, `tuple(zip(*samples))`, a dict, a dataclass); else the likeliest of its lengths. A batch
     without any, such as an object of the user's own class, has the loader's batch size, or 1 if that is unknown.
+    Of a loader that makes no batches, an image or a vector is one sample.
     """
+    if batch_size == UNBATCHED:
+        return 1 if _is_single(batch) else count_samples(batch)
     try:
         found = list(_lengths(batch))
     except Exception:  # a batch of the user's own making, whose parts may raise anything
@@ -23,6 +45,27 @@ def count_samples(batch: Any, batch_size: int | None = None) -> int:
     if batch_size is not None and (batch_size in found or not found):
         return batch_size
     return found[0] if found else 1
+
+
+def _is_single(item: Any) -> bool:
+    """Whether what holds no batch dimension comes first: an image, a vector, or nothing that has a shape."""
+    first = _first_tensor(item)
+    if first is None:
+        return True
+    shape = tuple(first.shape)
+    return len(shape) == 1 or (len(shape) == 3 and (shape[0] in _CHANNELS or shape[2] in _CHANNELS))
+
+
+def _first_tensor(item: Any) -> Any:
+    if _is_tensor(item):
+        return item
+    if isinstance(item, Mapping):
+        parts = list(item.values())
+    elif is_dataclass(item) and not isinstance(item, type):
+        parts = [getattr(item, own.name, None) for own in fields(item)]
+    else:
+        parts = list(item) if isinstance(item, list | tuple) else []
+    return next((found for part in parts if (found := _first_tensor(part)) is not None), None)
 
 
 def sample_counter(batch: Any, batch_size: int | None = None) -> Callable[[Any], int]:

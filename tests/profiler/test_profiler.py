@@ -108,6 +108,22 @@ def test_a_stage_of_the_loop_lies_between_the_clocks_inside_and_around_it() -> N
     assert (transfer_s or 0) <= trial.step.mean_s
 
 
+def test_a_stage_around_next_has_none_of_the_data_wait() -> None:
+    with Profiler(warmup=2) as prof:
+        batches = iter(prof.iter(Planted(30, 4e-3)))
+        for _ in range(30):
+            with prof.stage("fetch"):
+                next(batches)
+            with prof.stage("work"):
+                pause(2e-3)
+    trial = trial_of(prof.result)
+    assert trial.step is not None
+    assert trial.step_stages is not None
+    assert sum(stage.wall_s or 0.0 for stage in trial.step_stages.values()) <= trial.step.mean_s
+    assert (trial.step_stages["fetch"].wall_s or 0.0) < 1e-3
+    assert (trial.step_stages["work"].wall_s or 0.0) >= 2e-3
+
+
 def test_steps_end_the_recording_and_the_loop_goes_on() -> None:
     with Profiler(warmup=2, steps=5) as prof:
         seen = sum(1 for _ in prof.iter(Planted(30, 0.0)))

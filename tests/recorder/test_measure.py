@@ -12,7 +12,7 @@ from loaderbench.consumers import NoConsumer
 from loaderbench.consumers.emulated import EmulatedAccelerator
 from loaderbench.recorder import NoBatchesError, Rules, measure, recorder_s_per_batch
 from loaderbench.recorder.measure import Steps
-from loaderbench.recorder.samples import count_samples
+from loaderbench.recorder.samples import UNBATCHED, count_samples, given_batch_size, sample_counter
 
 
 class Planted:
@@ -173,6 +173,39 @@ def test_a_known_batch_size_settles_what_a_batch_s_shape_leaves_open() -> None:
     assert count_samples({"boxes": torch.zeros(40, 4), "images": [1] * 8}, batch_size=8) == 8
     assert count_samples(torch.zeros(5, 3), batch_size=8) == 5  # the last of an epoch
     assert count_samples(object(), batch_size=8) == 8  # a class of the user's own
+
+
+def test_a_loader_that_makes_no_batches_hands_out_samples_or_batches() -> None:
+    torch = pytest.importorskip("torch")
+    from torch.utils.data import BatchSampler, DataLoader, IterableDataset, SequentialSampler
+
+    class Stream(IterableDataset):  # type: ignore[type-arg]
+        def __iter__(self) -> object:
+            return iter(())
+
+    data = list(range(12))
+    by_lists = BatchSampler(SequentialSampler(data), 4, drop_last=False)
+    loaders = (
+        DataLoader(data, batch_size=None),
+        DataLoader(data, batch_size=None, sampler=by_lists),
+        DataLoader(Stream(), batch_size=None),
+        DataLoader(data, batch_size=4),
+        iter(data),
+    )
+    assert [given_batch_size(loader) for loader in loaders] == [UNBATCHED, None, None, 4, None]
+    image = torch.zeros(3, 8, 9)
+    for item, samples in (
+        (image, 1),
+        ((image, 7), 1),
+        ({"label": 7, "image": torch.zeros(8, 9, 3)}, 1),
+        (torch.zeros(16), 1),
+        ("a text", 1),
+        (torch.zeros(16, 3, 8, 9), 16),
+        ((torch.zeros(16, 40), torch.zeros(16)), 16),
+        (torch.zeros(16, 30, 40), 16),
+    ):
+        assert count_samples(item, UNBATCHED) == samples
+        assert sample_counter(item, UNBATCHED)(item) == samples
 
 
 def test_batches_without_samples_are_an_error() -> None:
