@@ -59,12 +59,17 @@ def parse_gate(text: str, flag: str) -> Gate:
         unit = "pp" if share else "%"
         if change[4] != unit:
             raise UsageError(f"{flag} {text}: a change of {metric} is in {unit}; expected e.g. {_CHANGES[metric]}")
-        return Gate(text=compact, metric=metric, kind="change", limit=float(f"{change[2]}{change[3]}") / 100)
+        limit = float(f"{change[2]}{change[3]}") / 100
+        if abs(limit) >= 1 and (share or limit < 0):
+            raise UsageError(f"{flag} {text}: {metric} cannot change by so much; expected e.g. {_CHANGES[metric]}")
+        return Gate(text=compact, metric=metric, kind="change", limit=limit)
     assert level is not None
     if bool(level[4]) != share:
         form = "a percentage" if share else "a number without %"
         raise UsageError(f"{flag} {text}: {metric} takes {form}; expected e.g. {_LEVELS[metric]}")
     limit = float(level[3]) / (100 if share else 1)
+    if share and limit >= 1:
+        raise UsageError(f"{flag} {text}: {metric} is at most 100%; expected e.g. {_LEVELS[metric]}")
     return Gate(text=compact, metric=metric, kind="below" if level[2] == "<" else "above", limit=limit)
 
 
