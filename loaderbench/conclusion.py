@@ -282,7 +282,7 @@ def _isolation(measured: Measured) -> tuple[Isolation | None, str]:
         left_out=measured.left_out,
         consumer=measured.consumer,
         demand=_demand(measured, runs[0].config if runs else None),
-        cache=str((measured.suite.get("measure") or {}).get("cache", "warm")),
+        cache=str(measured.section("measure").get("cache", "warm")),
     )
     return (with_bandwidth(found, measured.isolation_trials, measured.loader) if found else None), why
 
@@ -372,7 +372,7 @@ def _diagnosis(measured: Measured, config: Config, verdict: Verdict, facts: Fact
         workers_fit=not more_workers_fail(measured.sweep, config),
         gpu_kind=next((gpu.kind for gpu in measured.environment.gpus), "cuda"),
         gpu_named=(assumed := demand_of(measured)) is not None and assumed.origin in ("accelerator", "calibration"),
-        step_on_cpu=computes_on_cpus(measured.suite.get("consumer") or {}),
+        step_on_cpu=computes_on_cpus(measured.section("consumer")),
     )
 
 
@@ -383,7 +383,7 @@ def _files_of_folder(dataset: DatasetSummary) -> int | None:
 
 def _options(measured: Measured) -> dict[str, Any] | None:
     """The dataset's options, of a kind that has some to try; `None` for what is the user's own."""
-    return options_to_try(measured.suite.get("dataset") or {}) if measured.kind == "sweep" else None
+    return options_to_try(measured.section("dataset")) if measured.kind == "sweep" else None
 
 
 def _shared_memory_bytes(environment: Environment) -> int | None:

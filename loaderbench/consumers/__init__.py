@@ -159,8 +159,7 @@ def ignored_options(options: BaseModel) -> Iterator[OptionProblem]:
 
 def who_takes(run: Measured) -> str:
     """What takes the batches of a run, as a noun. A step that trains on the CPU is not called a GPU."""
-    section = run.suite.get("consumer")
-    on_cpu = isinstance(section, dict) and section.get("device") == CPU
+    on_cpu = run.section("consumer").get("device") == CPU
     return STEP if run.consumer == "model" and on_cpu else consumer_kind(run.consumer).who
 
 
@@ -171,8 +170,7 @@ def demand_of(run: Measured) -> AssumedDemand | None:
     """
     if run.assumed_demand is not None or not consumer_kind(run.consumer).capped:
         return run.assumed_demand
-    section = run.suite.get("consumer")
-    number = section.get("demand") if isinstance(section, dict) else None
+    number = run.section("consumer").get("demand")
     if not isinstance(number, int | float) or number <= 0:
         return None
     return AssumedDemand(samples_per_s=float(number), origin="default" if number == DEFAULT_DEMAND else "suite")

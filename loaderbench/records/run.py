@@ -110,7 +110,12 @@ class Measured:
     @property
     def loader(self) -> dict[str, Any]:
         """The fixed arguments of the loader."""
-        return self.suite.get("loader") or {}
+        return self.section("loader")
+
+    def section(self, name: str) -> dict[str, Any]:
+        """A section of the suite; empty where there is none, as in runs of earlier versions."""
+        found = self.suite.get(name)
+        return found if isinstance(found, dict) else {}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,9 +12,13 @@ How to confirm: measure again with `-P loader=torch,threads -P threads=auto`; th
 from loaderbench.loaders import AXIS, DEFAULT_BACKEND
 from loaderbench.remedies.by_cause import CauseRemedy
 
+_TITLE = "Load in {threads} threads instead of processes"
+_OF_ONE = "Load in 1 thread instead of a process"
+
 REMEDY = CauseRemedy(
     id="thread_loader",
-    title="Load in {threads} threads instead of processes",
+    title=_TITLE,
+    title_for=lambda found: _OF_ONE if found.facts.workers == 1 else _TITLE,
     values={"threads": "N"},
     applies=lambda found: (
         found.named(stages={"transport"})

@@ -45,8 +45,7 @@ def command_for_configuration(run: RunRecord, config: Config) -> str | None:
 
 def measures_script(run: RunRecord) -> bool:
     """Whether `tune` measured the loader of a script, which no command of `run` can do."""
-    dataset = run.suite.get("dataset")
-    return isinstance(dataset, dict) and dataset.get("target") == OWN_LOADER
+    return run.section("dataset").get("target") == OWN_LOADER
 
 
 def _taken(run: RunRecord, config: Config) -> Config:
@@ -58,16 +57,15 @@ def _taken(run: RunRecord, config: Config) -> Config:
 def _set(run: RunRecord, axis: str) -> list[Scalar]:
     """The value that the suite gives a loader argument or a dataset option, if it gives one."""
     for part in ("dataset", "loader"):
-        found = run.suite.get(part)
-        if isinstance(found, dict) and axis in found and isinstance(found[axis], str | int | float | None):
+        found = run.section(part)
+        if axis in found and isinstance(found[axis], str | int | float | None):
             return [found[axis]]
     return []
 
 
 def _data(run: RunRecord) -> list[str]:
     """`--data DIR` as it was given; a folder named in the suite is relative to its file."""
-    dataset = run.suite.get("dataset")
-    root = dataset.get("root") if isinstance(dataset, dict) else None
+    root = run.section("dataset").get("root")
     return ["--data", root] if isinstance(root, str) and Path(root).is_absolute() else []
 
 

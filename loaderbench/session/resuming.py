@@ -53,8 +53,7 @@ def read_earlier(folder: Path) -> Earlier:
 def _not_repeated(record: RunRecord, trials: Sequence[Trial]) -> Iterator[Trial]:
     """Completed trials of the sweep. What failed is measured again, unless an adaptive sweep has drawn conclusions."""
     of_sweep = [trial for trial in trials if trial.role in ("sweep", "twin")]
-    measure = record.suite.get("measure")
-    is_adaptive = isinstance(measure, dict) and measure.get("strategy") == "adaptive"
+    is_adaptive = record.section("measure").get("strategy") == "adaptive"
     last = max((trial.round for trial in of_sweep), default=0)
     for trial in of_sweep:
         if trial.status == "completed" or (is_adaptive and trial.round < last):

@@ -28,7 +28,7 @@ def calibration_of(run: RunRecord) -> Calibration:
     if not steps:
         raise UsageError("no completed trial of this run has a batch size and a data wait")
     fixed_s, s_per_sample = _line(steps)
-    section = run.suite.get("consumer") or {}
+    section = run.section("consumer")
     trains = run.consumer == "model"
     return Calibration(
         format=CALIBRATION_FORMAT,

@@ -56,7 +56,7 @@ def _data(before: RunRecord, after: RunRecord) -> Iterator[tuple[str, Scalar, Sc
     yield "dataset", then.description, now.description
     if then.description == now.description and then.files is not None and now.files is not None:
         yield "number of files", then.files, now.files
-    args_then, args_now = (_part(_part(run.suite, "dataset"), "args") for run in (before, after))
+    args_then, args_now = (_arguments(run.section("dataset").get("args")) for run in (before, after))
     yield from _fixed("dataset argument dataset.args.{}", args_then, args_now, _axes(before, after))
 
 
@@ -91,7 +91,7 @@ def _part_of(text: str, start: int) -> str:
 
 def _options(run: RunRecord, other: RunRecord) -> dict[str, Any]:
     """How samples are read and decoded; a run of an earlier version lacks options that came later."""
-    own, known = _part(run.suite, "dataset"), _part(other.suite, "dataset")
+    own, known = run.section("dataset"), other.section("dataset")
     return {name: value for name, value in own.items() if name in known and name not in _DATA_OPTIONS}
 
 
@@ -100,13 +100,13 @@ def _axes(before: RunRecord, after: RunRecord) -> frozenset[str]:
     return frozenset([*before.plan.axes, *after.plan.axes])
 
 
-def _part(of: Mapping[str, Any], name: str) -> dict[str, Any]:
-    found = of.get(name)
+def _arguments(found: Any) -> dict[str, Any]:
+    """Those of a target, as far as they can be read."""
     return found if isinstance(found, dict) else {}
 
 
 def _cache(run: RunRecord) -> Scalar:
-    value = _part(run.suite, "measure").get("cache")
+    value = run.section("measure").get("cache")
     return value if isinstance(value, str | int | float) else None
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,7 +25,10 @@ from loaderbench.consumers import (
 )
 from loaderbench.consumers.none import Nothing
 from loaderbench.errors import MissingError, SuiteError
+from loaderbench.store import read_run
 from loaderbench.suite import Suite, load_suite
+
+EXAMPLE = Path(__file__).parents[2] / "reports" / "examples" / "two-cores"
 
 
 def section(**options: Any) -> BaseModel:
@@ -140,7 +143,7 @@ def test_a_consumer_gets_its_own_options_of_the_section() -> None:
 
 def test_a_step_that_trains_on_the_cpu_is_no_gpu() -> None:
     def who(**consumer: Any) -> str:
-        return who_takes(SimpleNamespace(consumer=consumer["kind"], suite={"consumer": consumer}))  # type: ignore[arg-type]
+        return who_takes(replace(read_run(EXAMPLE), consumer=consumer["kind"], suite={"consumer": consumer}))
 
     assert [who(kind="model", device=device) for device in ("cpu", "cuda:1")] == ["training step", "GPU"]
     assert who(kind="emulated", device="cpu") == "emulated GPU"

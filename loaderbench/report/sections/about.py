@@ -89,8 +89,7 @@ def _plan(run: RunRecord) -> str:
 
 
 def _setting(run: RunRecord, key: str) -> str | None:
-    measure = run.suite.get("measure")
-    value = measure.get(key) if isinstance(measure, dict) else None
+    value = run.section("measure").get(key)
     return words.plain(str(value), 20) if value else None
 
 
