@@ -28,7 +28,7 @@ from paired_trials import Trials, trials_of
 from repeats import repeated, write_json
 
 from loaderbench.records import Candidate, Config, Trial
-from loaderbench.search import ForwardSelection
+from loaderbench.search import StepwiseSelection
 from loaderbench.statistics.judging import judge
 
 TURNS = 100_000  # of an empty loop: a few milliseconds of CPU time, far more than the rest of a sample
@@ -83,7 +83,7 @@ def repeat(trials: Trials, unchanged: Config, change: Config, seed: int) -> Foun
     """Offer the change as a remedy, as a run does."""
     began_s, done = time.monotonic(), list[Trial]()
     candidates = [Candidate("offered", change, 1.1)]
-    selection = ForwardSelection(
+    selection = StepwiseSelection(
         unchanged, unchanged, lambda config: candidates if config == unchanged else (), seed=seed
     )
     while planned := selection.next_round(done):

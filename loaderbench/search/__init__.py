@@ -2,6 +2,6 @@
 
 from loaderbench.search.adaptive import Adaptive
 from loaderbench.search.grid import Grid, why_pruned
-from loaderbench.search.selection import MOST_CANDIDATES, ForwardSelection, Propose
+from loaderbench.search.selection import MOST_CANDIDATES, Propose, StepwiseSelection
 
-__all__ = ["MOST_CANDIDATES", "Adaptive", "ForwardSelection", "Grid", "Propose", "why_pruned"]
+__all__ = ["MOST_CANDIDATES", "Adaptive", "Grid", "Propose", "StepwiseSelection", "why_pruned"]

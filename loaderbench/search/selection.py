@@ -1,15 +1,16 @@
-"""Which remedies are tried on top of which: each alone, then together as far as each adds something."""
+"""Which remedies are tried: each alone, then all that gain together, and of these, what adds nothing goes again."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from loaderbench.records import Candidate, Config, Judgement, PlannedTrial, Trial, Tried
 from loaderbench.statistics.judging import ENOUGH_PAIRS, FEWEST_PAIRS, MOST_PAIRS, is_lost, judge, wants_more
 
 MOST_CANDIDATES = 6  # beside each other: each costs a trial in every round
+MOST_TOGETHER = 4  # in one combination: each costs a trial without it in every round
 
 Propose = Callable[[Config], "Sequence[Candidate] | None"]
 """The remedies that the cause of a configuration calls for by the trials so far; `None` where the cause is unknown."""
@@ -19,14 +20,16 @@ NOTHING_LEFT = "no more fixes for the remaining cause"
 NO_TIME = "time for fixes used up"
 
 
-class ForwardSelection:
-    """Tries candidates against the present configuration, and then those that gain on top of one another.
+class StepwiseSelection:
+    """Tries candidates against the present configuration, and then those that gain together.
 
     A round holds the unchanged configuration and each candidate once, in an order of its own; five rounds at least,
-    more for those whose interval is wide. Of those that gain the least costly goes into the configuration first, then
-    the next is tried on top of it and stays if it adds something, and so on; the cause that is left may call for
-    others. At the end the result is measured beside the baseline. Source: forward selection (Efroymson 1960), with an
-    interval for each addition.
+    more for those whose interval is wide. Those that gain become one configuration, and a round then holds this, the
+    same without each of them, and the baseline. What adds nothing to the others goes again, the most costly first.
+
+    The cause that is left may call for others: each is tried on top, and stays if it adds something. At the end the
+    result is measured beside the baseline, unless it was already. Source: stepwise selection, backward and forward
+    (Efroymson 1960), with an interval for each addition.
     """
 
     def __init__(
@@ -39,29 +42,57 @@ class ForwardSelection:
         self._final = False
         called_for = sorted(propose(present) or (), key=lambda found: (not found.first, -(found.estimate or 0.0)))
         self._live, self._waiting = list(called_for[:most]), list(called_for[most:])
+        self._together = list[Candidate]()
         self._seen = {candidate.id for candidate in called_for}
 
     @property
     def candidates(self) -> Sequence[Candidate]:
         """Those that are tried now."""
-        return self._live
+        return self._together or self._live
+
+    @property
+    def combines(self) -> bool:
+        """Whether those that gain are measured together."""
+        return bool(self._together)
 
     def next_round(self, done: Sequence[Trial], *, late: bool = False) -> Sequence[PlannedTrial]:
         """Return the next round, in its order; empty when all is tried. `late`: begin no further step."""
-        while not self._final and (self._is_settled(done) or (late and not 0 < self._in_step < FEWEST_PAIRS)):
-            self._settle(done, late)
+        while self._is_step_over(done, late):
+            self._end_step(done, late)
         if self._final and self._is_compared(done, late):
             return []
-        changed = [] if self._final else [(found.id, self._with(found)) for found in self._racing(done)]
+        configs = self._configs(done)
         self._round, self._in_step = self._round + 1, self._in_step + 1
-        unchanged = [("baseline", self._baseline)] if self._final else []
-        planned = [self._planned(name, config) for name, config in [("present", self.config), *unchanged, *changed]]
+        planned = [self._planned(name, config) for name, config in configs]
         self._random.shuffle(planned)
         return planned
 
+    def _configs(self, done: Sequence[Trial]) -> list[tuple[str, Config]]:
+        """Those of the next round, by name."""
+        baseline = ("baseline", self._baseline)
+        if self._final:
+            return [("present", self.config), baseline]
+        if self._together:
+            parts = [(f"without_{found.id}", self._without(found)) for found in self._together]
+            return [("together", self._all()), *parts, *([baseline] if self._baseline != self.config else [])]
+        return [("present", self.config), *((found.id, self._with(found)) for found in self._racing(done))]
+
+    def _is_step_over(self, done: Sequence[Trial], late: bool) -> bool:
+        if self._final:
+            return False
+        if self._together:
+            return self._is_known(done, late)
+        return self._is_settled(done) or (late and not 0 < self._in_step < FEWEST_PAIRS)
+
+    def _end_step(self, done: Sequence[Trial], late: bool) -> None:
+        if self._together:
+            self._keep_what_adds(done, late)
+        else:
+            self._settle(done, late)
+
     def keep_what_fits(self, done: Sequence[Trial], trials_left: float) -> None:
         """Put off candidates of this step that leave no time for the fewest pairs of the others, the worst first."""
-        if not 0 < self._in_step < FEWEST_PAIRS:
+        if self._together or not 0 < self._in_step < FEWEST_PAIRS:
             return
         racing = self._racing(done)
         while len(racing) > 1 and (FEWEST_PAIRS - self._in_step) * (1 + len(racing)) > trials_left:
@@ -78,8 +109,8 @@ class ForwardSelection:
 
     def finish(self, done: Sequence[Trial]) -> None:
         """Decide with what there is: nothing more will be measured."""
-        if not self._final:
-            self._settle(done, late=True)
+        while not self._final:
+            self._end_step(done, late=True)
 
     def _racing(self, done: Sequence[Trial]) -> list[Candidate]:
         """Those that need another pair: not shown to be slower by a few, and not known well enough."""
@@ -99,16 +130,69 @@ class ForwardSelection:
                 self._note(candidate)
         gains = sorted((pair for pair in judged if pair[1].answer == "gain"), key=_least_costly)
         hopeful = [found for found, how in judged if how.answer == "undecided" and how.ratio and how.ratio.est > 1]
-        left = [candidate for candidate, _ in gains[1:]] + hopeful * (len(judged) > 1)
+        self._waiting = [candidate for candidate, _ in gains] + hopeful * (len(judged) > 1) + self._waiting
+        together = _compatible(gains)
+        if len(together) > 1:
+            self._together, self._live, self._in_step = together, [], 0
+            return
         if gains:
-            self._accept(gains[0][0])
-            left = self._called_for([*left, *self._waiting])
-        else:
-            left += self._waiting
+            self._accept(gains[0][0], self.config)
+        self._go_on(late, NOTHING_LEFT if gains else NO_MORE)
+
+    def _go_on(self, late: bool, ended: str) -> None:
+        """Try what is left, each on top of what was accepted, unless it is late or nothing is left."""
+        accepted = {tried.id for tried in self.tried if tried.accepted}
+        left = [candidate for candidate in self._waiting if candidate.id not in accepted]
+        left = self._called_for(left) if accepted else left
         self._live, self._waiting, self._in_step = left[:1], left[1:], 0
         if late or not left:
-            self.ended = NO_TIME if late else NOTHING_LEFT if gains else NO_MORE
+            self.ended = NO_TIME if late else ended
             self._live, self._final = [], True
+
+    def _is_known(self, done: Sequence[Trial], late: bool) -> bool:
+        """Whether the combination, and what each part adds to it, needs no more pairs."""
+        judged = [self._judge_part(found, done) for found in self._together]
+        if self._in_step >= MOST_PAIRS or (self._in_step and not any(how.pairs for how in judged)):
+            return True
+        known = not any(map(wants_more, judged))
+        return self._in_step >= FEWEST_PAIRS and (known or late)
+
+    def _keep_what_adds(self, done: Sequence[Trial], late: bool) -> None:
+        """Accept the parts of the combination that add something; one that does not may be why another one does not."""
+        judged = [(found, self._judge_part(found, done)) for found in self._together]
+        first, enough = self._together[0], all(how.pairs >= ENOUGH_PAIRS for _, how in judged)
+        without = {found.id: self._without(found) for found in self._together}
+        for found, _ in judged if enough else ():
+            self._note(found, without[found.id])
+        weak = sorted((pair for pair in judged if pair[1].answer != "gain"), key=_least_costly)
+        if enough and len(weak) > 1 and len(judged) > 2 and not late:
+            self._put_off(weak[-1][0])
+            return
+        added = [found for found, how in judged if how.answer == "gain"] if enough else []
+        if enough:
+            self._waiting = [one for one in self._waiting if one.id not in without]
+        self._together = []
+        if not added:  # each is as good as all, the combination failed, or there was no time for it
+            self._accept(first, self.config)
+        for found in added:
+            self._accept(found, without[found.id])
+        self._go_on(late, NOTHING_LEFT)
+
+    def _put_off(self, found: Candidate) -> None:
+        """Measure the combination without it, and try it no more."""
+        self._together = [one for one in self._together if one is not found]
+        self._waiting = [one for one in self._waiting if one is not found]
+        self._in_step = 0
+
+    def _all(self) -> Config:
+        return {**self.config, **_changes(self._together)}
+
+    def _without(self, found: Candidate) -> Config:
+        return {**self.config, **_changes(one for one in self._together if one is not found)}
+
+    def _judge_part(self, found: Candidate, done: Sequence[Trial]) -> Judgement:
+        """What it adds to the others of the combination."""
+        return judge(self._all(), self._without(found), done)
 
     def _called_for(self, left: Sequence[Candidate]) -> list[Candidate]:
         """Of those left, the ones that the cause still calls for, and others that it calls for now."""
@@ -120,24 +204,25 @@ class ForwardSelection:
         self._seen |= {candidate.id for candidate in new}
         return [candidate for candidate in left if candidate.id in ids] + new
 
-    def _accept(self, candidate: Candidate) -> None:
+    def _accept(self, candidate: Candidate, against: Config) -> None:
         """Put it into the configuration; what it overrides is part of that no longer."""
         self.tried = [
             replace(tried, accepted=True)
-            if tried.id == candidate.id and tried.against == self.config
+            if tried.id == candidate.id and tried.against == against
             else _unless_overridden(tried, candidate)
             for tried in self.tried
         ]
         self.config = self._with(candidate)
 
-    def _note(self, candidate: Candidate) -> None:
-        """Note that it was tried on the present configuration: once, also where it was put off and tried again."""
-        if not any(tried.id == candidate.id and tried.against == self.config for tried in self.tried):
+    def _note(self, candidate: Candidate, against: Config | None = None) -> None:
+        """Note that it was tried, by default on the present configuration: once, also where it was put off."""
+        against = self.config if against is None else against
+        if not any(tried.id == candidate.id and tried.against == against for tried in self.tried):
             self.tried.append(
                 Tried(
                     id=candidate.id,
                     change=candidate.change,
-                    against=self.config,
+                    against=against,
                     accepted=False,
                     estimate=candidate.estimate,
                 )
@@ -163,6 +248,19 @@ class ForwardSelection:
 
     def _planned(self, name: str, config: Config) -> PlannedTrial:
         return PlannedTrial(id=f"v{self._round:02d}-{name}", role="remedy", config=config, round=self._round)
+
+
+def _compatible(gains: Sequence[tuple[Candidate, Judgement]]) -> list[Candidate]:
+    """Of those that gain, the ones that can be combined, larger gains first chosen; the least costly first."""
+    chosen: list[tuple[Candidate, Judgement]] = []
+    for pair in sorted(gains, key=lambda pair: -(pair[1].ratio.est if pair[1].ratio else 0.0)):
+        if len(chosen) < MOST_TOGETHER and not any(pair[0].change.keys() & one.change.keys() for one, _ in chosen):
+            chosen.append(pair)
+    return [candidate for candidate, _ in sorted(chosen, key=_least_costly)]
+
+
+def _changes(of: Iterable[Candidate]) -> Config:
+    return {name: value for one in of for name, value in one.change.items()}
 
 
 def _least_costly(found: tuple[Candidate, Judgement]) -> tuple[int, float]:

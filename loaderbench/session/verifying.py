@@ -12,7 +12,7 @@ from loaderbench.errors import MissingError, Terminated
 from loaderbench.loaders import AXIS
 from loaderbench.plan import Plan
 from loaderbench.records import Candidate, Config, PixelChange, PlannedTrial, Trial, Verification
-from loaderbench.search import MOST_CANDIDATES, ForwardSelection, Propose
+from loaderbench.search import MOST_CANDIDATES, Propose, StepwiseSelection
 from loaderbench.session.fitting import Fitting
 from loaderbench.session.listener import Progress
 from loaderbench.session.measuring import is_alone
@@ -167,7 +167,7 @@ class Verifier:
         self._expected_s = _expected_s(plan, present, sweep)
         rounds_s = FEWEST_PAIRS * self._expected_s
         most = min(MOST_CANDIDATES, max(1, int(STEPS_SHARE * (until_s - now_s) / rounds_s) - 1))
-        self._selection = ForwardSelection(present, plan.baseline, propose, seed=plan.seed, most=most)
+        self._selection = StepwiseSelection(present, plan.baseline, propose, seed=plan.seed, most=most)
         self._wanted = bool(self._selection.candidates)
 
     def next_round(self, done: Sequence[Trial]) -> Sequence[PlannedTrial]:
@@ -177,7 +177,7 @@ class Verifier:
         late = time.monotonic() + (1 + len(self._selection.candidates)) * trial_s > self._steps_until_s
         planned = self._selection.next_round(done, late=late)
         over = time.monotonic() + len(planned) * trial_s > self._until_s
-        if not (over and late):
+        if not (over and late) or (self._selection.combines and not self._strict):
             return planned
         self._selection.finish(done)
         return () if self._strict else self._selection.next_round(done, late=True)

@@ -13,7 +13,7 @@ from loaderbench.loaders import LOADER_BACKENDS
 from loaderbench.records import Candidate, Config, Limit, Verdict, WorkerStates
 from loaderbench.remedies import Diagnosis, candidates_for
 from loaderbench.remedies.workers import workers_that_hide
-from loaderbench.search import ForwardSelection
+from loaderbench.search import StepwiseSelection
 
 
 @pytest.mark.parametrize(("ranks", "own_cpus", "fitting"), [(1, 2.0, 64), (8, 16.0, 8), (4, 8.0, 16), (64, 64.0, 1)])
@@ -62,7 +62,7 @@ def test_fewer_workers_are_tried_before_what_is_expected_to_gain_more() -> None:
         Candidate("memory_cache", {"image_cache": "shared_memory"}, 2.0),
     )
     now: Config = {"ranks": 2, "num_workers": 4}
-    selection = ForwardSelection(now, now, lambda _: [cache, fewer], seed=0, most=1)
+    selection = StepwiseSelection(now, now, lambda _: [cache, fewer], seed=0, most=1)
     assert selection.candidates == [fewer]
     tried_first = [found.id for found in candidates_of("oversubscription", ranks=8, workers=4) if found.first]
     assert tried_first == ["fewer_workers"]

@@ -15,7 +15,7 @@ from fakes import planned, trial_of
 from machine import TWO_CPUS
 
 from loaderbench.errors import UsageError
-from loaderbench.records import AssumedDemand, DatasetSummary, Environment, Gpu, Readings, TimelinePoint
+from loaderbench.records import AssumedDemand, DatasetSummary, Environment, Gpu, Measured, Readings, TimelinePoint
 from loaderbench.session import resuming
 from loaderbench.session.resuming import Earlier, changed_code, overrides_of, read_earlier, refuse_changes
 
@@ -32,6 +32,12 @@ SUITE: dict[str, Any] = {"name": "s", "measure": {"seconds": 1.0, "budget": None
 DEMAND = AssumedDemand(samples_per_s=2470.0, origin="accelerator", accelerator="A100")
 
 
+class FakeRun(SimpleNamespace):
+    """A run that has only what is asked of it here."""
+
+    section = Measured.section
+
+
 def run_of(
     suite: dict[str, Any] = SUITE,
     machine: Environment = MACHINE,
@@ -40,7 +46,7 @@ def run_of(
     consumer: str = "none",
     configs: tuple[dict[str, int], ...] = ({"num_workers": 0},),
 ) -> Any:
-    return SimpleNamespace(
+    return FakeRun(
         suite=suite,
         environment=machine,
         dataset=data,
@@ -156,7 +162,7 @@ def test_a_long_value_is_cut_to_sixty_letters() -> None:
 @pytest.fixture
 def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A folder with what an earlier call is said to have left."""
-    found = SimpleNamespace(complete=False, kind="sweep", overrides={"measure.seed": 7, "sweep.a.b": [1]}, suite=SUITE)
+    found = FakeRun(complete=False, kind="sweep", overrides={"measure.seed": 7, "sweep.a.b": [1]}, suite=SUITE)
     trials = [
         trial_of(planned("r1-c00")),
         trial_of(planned("r1-aa", role="twin")),

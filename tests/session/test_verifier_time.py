@@ -109,15 +109,14 @@ def test_a_trial_takes_as_long_for_its_start_as_in_the_sweep() -> None:
 def test_no_step_begins_that_would_pass_four_fifths_of_the_time_and_the_result_is_compared_in_the_rest(
     clock: Clock,
 ) -> None:
-    """A step of one remedy takes twenty seconds; a comparison that does not vary takes twelve."""
+    """Three remedies take forty seconds, and fifty together, where they are compared with the baseline as well."""
     began_s = clock.now_s
     rounds = run(found := verifier(clock, 100.0, MANY[:3], strict=True), clock)
     assert clock.now_s - began_s <= 100.0
     result, why = found.result([trial for each in rounds for trial in each])
     assert result is not None
     assert (why, len(result.accepted) >= 1) == ("", True)
-    assert sum(trial.config["num_workers"] == 0 for each in rounds for trial in each) == 3
-    assert "time" in result.ended
+    assert sum(trial.config["num_workers"] == 0 for each in rounds for trial in each) == 5
 
 
 def test_a_strict_time_is_never_passed_and_another_is_for_the_comparison(clock: Clock) -> None:
@@ -141,7 +140,7 @@ def test_pixels_are_compared_of_the_whole_and_of_each_against_what_it_was_tried_
     assert asked[0] == (PLAN.baseline, result.config)
     assert asked[1:] == [(tried.against, tried.config) for tried in result.tried]
     assert (result.psnr_db, result.not_measured) == (None, {"psnr_db": "identical"})
-    assert [tried.psnr_db for tried in result.tried] == [1.0, 2.0, 3.0]
+    assert [tried.psnr_db for tried in result.tried] == [1.0, 2.0, 3.0, 4.0], "two alone, and each without the other"
     assert result.whole is not None
     assert all(tried.judgement is not None for tried in result.tried)
 
