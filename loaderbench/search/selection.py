@@ -155,6 +155,8 @@ class StepwiseSelection:
         if self._in_step >= MOST_PAIRS or (self._in_step and not any(how.pairs for how in judged)):
             return True
         known = not any(map(wants_more, judged))
+        if late and self._in_step < FEWEST_PAIRS:
+            return known and self._in_step >= ENOUGH_PAIRS
         return self._in_step >= FEWEST_PAIRS and (known or late)
 
     def _keep_what_adds(self, done: Sequence[Trial], late: bool) -> None:

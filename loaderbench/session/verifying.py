@@ -25,6 +25,9 @@ from loaderbench.statistics.judging import ENOUGH_PAIRS, FEWEST_PAIRS, judged
 STEPS_SHARE = 0.8
 """Of the time, for trying remedies; what is left is for comparing the result with the baseline."""
 
+COMBINING_SHARE = 0.5
+"""Of the time, which a combination that has begun may take beyond it."""
+
 MOST_OF_PLAN = 1.15
 """Of the time that the plan expects, for sweep, isolation runs and fixes together."""
 
@@ -164,6 +167,7 @@ class Verifier:
         self._plan, self._present, self._compare_pixels, self._strict = plan, present, compare_pixels, strict
         now_s = time.monotonic()
         self._until_s, self._steps_until_s = until_s, now_s + STEPS_SHARE * (until_s - now_s)
+        self._combined_until_s = until_s + (0.0 if strict else COMBINING_SHARE * (until_s - now_s))
         self._expected_s = _expected_s(plan, present, sweep)
         rounds_s = FEWEST_PAIRS * self._expected_s
         most = min(MOST_CANDIDATES, max(1, int(STEPS_SHARE * (until_s - now_s) / rounds_s) - 1))
@@ -176,8 +180,9 @@ class Verifier:
         self._selection.keep_what_fits(done, (self._steps_until_s - time.monotonic()) / trial_s)
         late = time.monotonic() + (1 + len(self._selection.candidates)) * trial_s > self._steps_until_s
         planned = self._selection.next_round(done, late=late)
-        over = time.monotonic() + len(planned) * trial_s > self._until_s
-        if not (over and late) or (self._selection.combines and not self._strict):
+        until_s = self._combined_until_s if self._selection.combines else self._until_s
+        over = time.monotonic() + len(planned) * trial_s > until_s
+        if not (over and late):
             return planned
         self._selection.finish(done)
         return () if self._strict else self._selection.next_round(done, late=True)

@@ -109,14 +109,35 @@ def test_a_trial_takes_as_long_for_its_start_as_in_the_sweep() -> None:
 def test_no_step_begins_that_would_pass_four_fifths_of_the_time_and_the_result_is_compared_in_the_rest(
     clock: Clock,
 ) -> None:
-    """Three remedies take forty seconds, and fifty together, where they are compared with the baseline as well."""
+    """Three remedies take forty seconds, and ten a round together, where they are compared with the baseline too."""
     began_s = clock.now_s
     rounds = run(found := verifier(clock, 100.0, MANY[:3], strict=True), clock)
     assert clock.now_s - began_s <= 100.0
     result, why = found.result([trial for each in rounds for trial in each])
     assert result is not None
     assert (why, len(result.accepted) >= 1) == ("", True)
-    assert sum(trial.config["num_workers"] == 0 for each in rounds for trial in each) == 5
+    assert sum(trial.config["num_workers"] == 0 for each in rounds for trial in each) == 4
+
+
+@pytest.mark.parametrize(
+    ("left_s", "strict", "accepted", "took_s"),
+    [
+        (150.0, False, 3, 90.0),
+        (75.0, False, 3, 70.0),
+        (55.0, False, 3, 70.0),
+        (75.0, True, 3, 70.0),
+        (60.0, True, 1, 60.0),
+    ],
+)
+def test_a_combination_may_take_half_as_long_again_unless_the_time_is_strict(
+    clock: Clock, left_s: float, strict: bool, accepted: int, took_s: float
+) -> None:
+    """Three alone take forty seconds; together they take ten a round: five rounds, or three out of time."""
+    began_s = clock.now_s
+    rounds = run(found := verifier(clock, left_s, MANY[:3], strict=strict), clock)
+    result, _ = found.result([trial for each in rounds for trial in each])
+    assert result is not None
+    assert (len(result.accepted), clock.now_s - began_s) == (accepted, took_s)
 
 
 def test_a_strict_time_is_never_passed_and_another_is_for_the_comparison(clock: Clock) -> None:
