@@ -1,4 +1,4 @@
-"""Which remedies are tried: each alone, then all that gain together, and of these, what adds nothing goes again."""
+"""Which remedies are tried: each alone, then all that gain together. Parts that add nothing are dropped."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class StepwiseSelection:
 
     A round holds the unchanged configuration and each candidate once, in an order of its own; five rounds at least,
     more for those whose interval is wide. Those that gain become one configuration, and a round then holds this, the
-    same without each of them, and the baseline. What adds nothing to the others goes again, the most costly first.
+    same without each of them, and the baseline. Parts that add nothing to the others are dropped, most costly first.
 
     The cause that is left may call for others: each is tried on top, and stays if it adds something. At the end the
     result is measured beside the baseline, unless it was already. Source: stepwise selection, backward and forward
@@ -160,7 +160,10 @@ class StepwiseSelection:
         return self._in_step >= FEWEST_PAIRS and (known or late)
 
     def _keep_what_adds(self, done: Sequence[Trial], late: bool) -> None:
-        """Accept the parts of the combination that add something; one that does not may be why another one does not."""
+        """Accept the parts of the combination that add something.
+
+        If several add nothing, only the costliest is dropped: without it, the others may add something.
+        """
         judged = [(found, self._judge_part(found, done)) for found in self._together]
         first, enough = self._together[0], all(how.pairs >= ENOUGH_PAIRS for _, how in judged)
         without = {found.id: self._without(found) for found in self._together}
@@ -168,7 +171,7 @@ class StepwiseSelection:
             self._note(found, without[found.id])
         weak = sorted((pair for pair in judged if pair[1].answer != "gain"), key=_least_costly)
         if enough and len(weak) > 1 and len(judged) > 2 and not late:
-            self._put_off(weak[-1][0])
+            self._drop(weak[-1][0])
             return
         added = [found for found, how in judged if how.answer == "gain"] if enough else []
         if enough:
@@ -180,8 +183,8 @@ class StepwiseSelection:
             self._accept(found, without[found.id])
         self._go_on(late, NOTHING_LEFT)
 
-    def _put_off(self, found: Candidate) -> None:
-        """Measure the combination without it, and try it no more."""
+    def _drop(self, found: Candidate) -> None:
+        """Measure the combination without it, and do not try it again."""
         self._together = [one for one in self._together if one is not found]
         self._waiting = [one for one in self._waiting if one is not found]
         self._in_step = 0

@@ -158,7 +158,10 @@ def _substitute(text: str, position: Position, path: KeyPath) -> str:
             raise TextError(what, position, path)
         return found
 
-    return _VARIABLE.sub(value, text)
+    found = _VARIABLE.sub(value, text)
+    if "${" in _VARIABLE.sub("", text):
+        raise TextError(f"not a variable: {text[:40]}; write ${{NAME}} or ${{NAME:-default}}", position, path)
+    return found
 
 
 def _position(node: Node) -> Position:

@@ -84,3 +84,10 @@ def test_a_default_stands_in_for_a_variable_that_is_unset_or_empty(
     if found is not None:
         monkeypatch.setenv("LB_A", found)
     assert parse_text("a: ${LB_A:-x}").value == {"a": value}
+
+
+@pytest.mark.parametrize("value", ["${LB_A", "a ${", "'${1}'", "${LB A}", "${}"])
+def test_what_only_begins_like_a_variable_is_refused(value: str) -> None:
+    assert (
+        refusal(f"a: {value}").what == f"not a variable: {value.strip(chr(39))}; write ${{NAME}} or ${{NAME:-default}}"
+    )

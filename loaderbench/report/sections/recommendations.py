@@ -320,7 +320,8 @@ def _tried(found: Verification) -> Details:
     breakdown = Breakdown(
         title="Fixes tried, in order",
         lead=words.sentence(
-            f"Start: {start}. Each round measured the unchanged config and each change once, in shuffled order."
+            f"Start: {start}. Each round measured the unchanged config and each change once, in shuffled order. "
+            "Changes that gained were then measured together, and without each."
         ),
         tables=(Table("Fixes and what each gained", _columns(), rows),),
         facts=tuple(_result(found)),
