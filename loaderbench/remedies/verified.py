@@ -48,11 +48,12 @@ def with_trials(found: Sequence[Recommendation], findings: Findings) -> tuple[Re
 
 
 def _answered(advice: Recommendation, findings: Findings, verification: Verification) -> Recommendation:
-    """The result of the try that counts: the accepted one, else the first."""
+    """The result of the try that counts: a gain alone, else the accepted one, else the first."""
     tries = [tried for tried in verification.tried if tried.id == advice.id]
     if not tries:
         return advice
-    chosen = next((tried for tried in tries if tried.accepted), tries[0])
+    alone = [tried for tried in tries if tried.against == verification.present and _is_gain(tried)]
+    chosen = next(iter((*alone, *(tried for tried in tries if tried.accepted), tries[0])))
     found = chosen.judgement
     if found is None:
         return advice
@@ -85,6 +86,10 @@ def _answered(advice: Recommendation, findings: Findings, verification: Verifica
         reason=None,
     )
     return replace(measured, status="open") if found.answer == "gain" else _no_gain(measured, found)
+
+
+def _is_gain(tried: Tried) -> bool:
+    return tried.judgement is not None and tried.judgement.answer == "gain"
 
 
 def _title_of_tried(advice: Recommendation, tried: Config) -> str:

@@ -151,8 +151,9 @@ def test_all_accepted_fixes_vs_baseline_come_first() -> None:
     assert whole.changes_pixels == "changes pixels, PSNR not measured", "one of its parts does"
     assert {trial.split("-")[0] for trial in whole.trials} == {f"v{number}" for number in range(11, 16)}
     decoder = found["faster_decoder"]
-    assert "with decoder=torchvision: 149" in decoder.evidence[1], "on top of what was kept"
-    assert decoder.evidence[-1].startswith("Alone: ")
+    assert decoder.against == PRESENT
+    assert "with decoder=torchvision: 120" in decoder.evidence[1], "alone"
+    assert decoder.evidence[-1].startswith("On top of normalize=device: ")
 
 
 def test_one_change_from_the_baseline_has_one_card() -> None:
