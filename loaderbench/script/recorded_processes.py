@@ -1,6 +1,6 @@
 """The processes of a script that record loaders: each leaves a file with its pid, and a command may wait for them.
 
-Only those that a launcher's processes inherit their order from can be several: ranks, whoever starts them.
+There are several if a command was profiled that starts the ranks of a training.
 """
 
 from __future__ import annotations

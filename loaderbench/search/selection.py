@@ -28,7 +28,7 @@ class StepwiseSelection:
     same without each of them, and the baseline. Parts that add nothing to the others are dropped, most costly first.
 
     The cause that is left may call for others: each is tried on top, and stays if it adds something. At the end the
-    result is measured beside the baseline, unless it was already. Source: stepwise selection, backward and forward
+    result is compared with the baseline, unless it was already. Source: stepwise selection, backward and forward
     (Efroymson 1960), with an interval for each addition.
     """
 
@@ -74,7 +74,7 @@ class StepwiseSelection:
             return [("present", self.config), baseline]
         if self._together:
             parts = [(f"without_{found.id}", self._without(found)) for found in self._together]
-            return [("together", self._all()), *parts, *([baseline] if self._baseline != self.config else [])]
+            return [("together", self._all()), *parts, baseline]
         return [("present", self.config), *((found.id, self._with(found)) for found in self._racing(done))]
 
     def _is_step_over(self, done: Sequence[Trial], late: bool) -> bool:
@@ -123,7 +123,7 @@ class StepwiseSelection:
         return self._in_step >= MOST_PAIRS or not self._racing(done)
 
     def _settle(self, done: Sequence[Trial], late: bool) -> None:
-        """Note what the step has shown, and go on with what is to be tried on top of it."""
+        """Note what the step has shown, and begin the next one."""
         judged = [(candidate, self._judge(candidate, done)) for candidate in self._live]
         for candidate, how in judged:
             if how.pairs or how.answer == "failed":
@@ -137,9 +137,9 @@ class StepwiseSelection:
             return
         if gains:
             self._accept(gains[0][0], self.config)
-        self._go_on(late, NOTHING_LEFT if gains else NO_MORE)
+        self._try_what_is_left(late, NOTHING_LEFT if gains else NO_MORE)
 
-    def _go_on(self, late: bool, ended: str) -> None:
+    def _try_what_is_left(self, late: bool, ended: str) -> None:
         """Try what is left, each on top of what was accepted, unless it is late or nothing is left."""
         accepted = {tried.id for tried in self.tried if tried.accepted}
         left = [candidate for candidate in self._waiting if candidate.id not in accepted]
@@ -181,7 +181,7 @@ class StepwiseSelection:
             self._accept(first, self.config)
         for found in added:
             self._accept(found, without[found.id])
-        self._go_on(late, NOTHING_LEFT)
+        self._try_what_is_left(late, NOTHING_LEFT)
 
     def _drop(self, found: Candidate) -> None:
         """Measure the combination without it, and do not try it again."""

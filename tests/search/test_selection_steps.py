@@ -57,6 +57,13 @@ def test_each_step_and_the_comparison_with_the_baseline_take_five_rounds_where_n
     assert [trial.config for trial in rounds[-1] if trial.config == BASELINE] == [BASELINE]
 
 
+def test_where_the_best_configuration_is_the_baseline_a_combination_is_compared_with_it_too() -> None:
+    selection = StepwiseSelection(PRESENT, PRESENT, of(DECODER, UINT8), seed=0)
+    rounds = measured(selection, still(decoder=1.2, normalize=1.3))
+    assert sizes(rounds) == [3] * 5 + [4] * 5
+    assert all(sum(trial.config == PRESENT for trial in each) == 1 for each in rounds)
+
+
 def test_trials_are_numbered_by_round_and_marked_as_tried() -> None:
     planned = trying(DECODER).next_round(())
     assert {one.id for one in planned} == {"v01-present", "v01-faster_decoder"}
