@@ -90,7 +90,7 @@ def test_workers_with_unequal_shards_each_read_all_of_theirs(tiny: ImageSamples)
 
 
 def test_more_workers_than_shards_are_refused(tiny: ImageSamples) -> None:
-    with pytest.raises(ValueError, match=r"^21 workers for 20 shards: .* use at most 20$"):
+    with pytest.raises(ValueError, match=r"^21 workers, but 20 shards: .* use at most 20$"):
         WebDataset().build(tiny, {"num_workers": 21, "shuffle": True}, seed=0)
     assert labels(tiny, 20, batch_size=2, shuffle=True, num_workers=20) != [*range(40)]
     assert labels(tiny, 22, batch_size=2, num_workers=21) == [*range(40), *range(4)]
