@@ -8,12 +8,13 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from loaderbench.attach.job import Training, is_alive
+from loaderbench.attach.job import Training
 from loaderbench.attach.measured import Seen
 from loaderbench.attach.reading import read_stacks
 from loaderbench.attach.stacks import StackRecorder
 from loaderbench.attach.watch import JobWatch, TrainingWatch
 from loaderbench.errors import Terminated
+from loaderbench.monitors.machine import is_alive
 from loaderbench.records.words import utc_now
 
 

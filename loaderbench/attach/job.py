@@ -168,11 +168,6 @@ def parent_of(pid: int) -> int:
     return int(text[text.rindex(")") + 2 :].split()[1]) if text else 0
 
 
-def is_alive(pid: int) -> bool:
-    """Whether it runs, or could."""
-    return _state(pid) not in ("Z", "X", "")
-
-
 def is_python(pid: int) -> bool:
     """By the name of its program, or by the library of one that embeds Python."""
     try:

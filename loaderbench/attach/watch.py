@@ -11,7 +11,7 @@ from pathlib import Path
 
 from loaderbench.attach.awaited import AwaitedLooks
 from loaderbench.attach.blocked_reads import BlockedReads
-from loaderbench.attach.job import Training, is_alive
+from loaderbench.attach.job import Training
 from loaderbench.environment import quota_periods
 from loaderbench.monitors import (
     Blocked,
@@ -26,7 +26,7 @@ from loaderbench.monitors import (
     proc,
 )
 from loaderbench.monitors.blocked import FEWEST_LOOKS, LOCK, OTHER, QUEUE, RUNNING
-from loaderbench.monitors.machine import ProgramUse, of_all, use_of, use_of_this_program
+from loaderbench.monitors.machine import ProgramUse, is_alive, of_all, use_of, use_of_this_program
 from loaderbench.monitors.workers import PINNING_THREAD
 
 LOOK_S, READ_S = 0.05, 0.25

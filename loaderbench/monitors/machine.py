@@ -194,6 +194,14 @@ def _started_by_launcher() -> list[int]:
     return [pid for pid, found in known if rank_in(found) is not None and found.get("MASTER_PORT") == port]
 
 
+def is_alive(pid: int) -> bool:
+    """Whether a process runs, or could."""
+    try:
+        return psutil.Process(pid).status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+    except psutil.Error:
+        return False
+
+
 def _shares_cpus(pid: int) -> bool:
     """Whether a process may run on a CPU of ours: a launcher may give each rank its own."""
     try:

@@ -58,10 +58,15 @@ def with_other_waits(trial: Trial, waited_s: float) -> Trial:
     if trial.data_wait_share is None or not trial.steady_s:
         return trial
     share = waited_s / trial.steady_s
-    if share < max(NOTICED, trial.data_wait_share):
+    if not waits_for_others(share, trial.data_wait_share):
         return trial
     why = f"the loop waits for another loader {min(1.0, share):.0%} of its time; give that one a Profiler of its own"
     return without_wait(trial, why)
+
+
+def waits_for_others(share: float, own_share: float | None) -> bool:
+    """Whether a loop waits for batches of other loaders, and for them rather than for its own."""
+    return share >= max(NOTICED, own_share or 0.0)
 
 
 def without_wait(trial: Trial, why: str) -> Trial:

@@ -3,8 +3,8 @@
 Triggers when worker-to-main IPC or the host-to-device copy is the bottleneck. It also triggers when CPUs are saturated
 and transforms are the bottleneck or at least 15% of the CPU time. For a script, this second case needs a GPU.
 
-What it does: sends uint8 batches and normalizes them on the GPU. An emulated GPU does not
-model the cost of normalizing.
+What it does: sends uint8 batches and normalizes them on the GPU. An emulated GPU does not model
+the cost of normalizing.
 
 How to confirm: throughput rises; profile the training script to see the step with normalization.
 """

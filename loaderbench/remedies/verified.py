@@ -53,7 +53,7 @@ def _answered(advice: Recommendation, findings: Findings, verification: Verifica
     if not tries:
         return advice
     alone = [tried for tried in tries if tried.against == verification.present and _is_gain(tried)]
-    chosen = next(iter((*alone, *(tried for tried in tries if tried.accepted), tries[0])))
+    chosen = (*alone, *(tried for tried in tries if tried.accepted), tries[0])[0]
     found = chosen.judgement
     if found is None:
         return advice

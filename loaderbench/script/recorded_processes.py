@@ -10,8 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import psutil
-
+from loaderbench.monitors.machine import is_alive
 from loaderbench.script.recording import SUFFIX, read_file
 
 LOOK_S = 0.2
@@ -41,14 +40,6 @@ def wait_for_last_saves(folder: Path, longest_s: float) -> int:
 
 def _still_recording(folder: Path) -> list[int]:
     return [pid for pid in begun_pids(folder) if is_alive(pid) and not _has_ended(folder / f"{pid}{SUFFIX}")]
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process runs, or could."""
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.Error:
-        return False
 
 
 def _has_ended(file: Path) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from loaderbench.diagnosis.thresholds import NOTICED
+from loaderbench.profiler.other_loaders import waits_for_others
 from loaderbench.recorder.steps import StepTimes
 from loaderbench.records import Measured, Readings
 
@@ -57,7 +57,7 @@ class Recording:
     @property
     def waits_for_others(self) -> bool:
         """Whether its loop waits for batches of other loaders, and for them rather than for its own."""
-        return self.others_share >= max(NOTICED, self.measured.trials[0].data_wait_share or 0.0)
+        return waits_for_others(self.others_share, self.measured.trials[0].data_wait_share)
 
 
 def own_files(folder: Path) -> list[Path]:

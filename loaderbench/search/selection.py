@@ -154,10 +154,7 @@ class StepwiseSelection:
         judged = [self._judge_part(found, done) for found in self._together]
         if self._in_step >= MOST_PAIRS or (self._in_step and not any(how.pairs for how in judged)):
             return True
-        known = not any(map(wants_more, judged))
-        if late and self._in_step < FEWEST_PAIRS:
-            return known and self._in_step >= ENOUGH_PAIRS
-        return self._in_step >= FEWEST_PAIRS and (known or late)
+        return _are_enough(self._in_step, known=not any(map(wants_more, judged)), late=late)
 
     def _keep_what_adds(self, done: Sequence[Trial], late: bool) -> None:
         """Accept the parts of the combination that add something.
@@ -246,13 +243,17 @@ class StepwiseSelection:
         found = judge(self.config, self._baseline, done)
         if self._in_step >= (MOST_PAIRS if found.pairs else ENOUGH_PAIRS):
             return True
-        known = not wants_more(found)
-        if late and found.pairs < FEWEST_PAIRS:
-            return known and found.pairs >= ENOUGH_PAIRS
-        return found.pairs >= FEWEST_PAIRS and (known or late)
+        return _are_enough(found.pairs, known=not wants_more(found), late=late)
 
     def _planned(self, name: str, config: Config) -> PlannedTrial:
         return PlannedTrial(id=f"v{self._round:02d}-{name}", role="remedy", config=config, round=self._round)
+
+
+def _are_enough(pairs: int, *, known: bool, late: bool) -> bool:
+    """Whether a last comparison may end: out of time with fewer pairs, or without being known as well."""
+    if late and pairs < FEWEST_PAIRS:
+        return known and pairs >= ENOUGH_PAIRS
+    return pairs >= FEWEST_PAIRS and (known or late)
 
 
 def _compatible(gains: Sequence[tuple[Candidate, Judgement]]) -> list[Candidate]:

@@ -23,7 +23,7 @@ from loaderbench.session.time_slicing import SlicedRounds
 from loaderbench.statistics.judging import ENOUGH_PAIRS, FEWEST_PAIRS, judged
 
 STEPS_SHARE = 0.8
-"""Of the time, for trying remedies; what is left is for comparing the result with the baseline."""
+"""Of the time, for trying remedies; the rest is for a combination, or for comparing the result with the baseline."""
 
 COMBINING_SHARE = 0.5
 """Of the time, which a combination that has begun may take beyond it."""

@@ -16,6 +16,7 @@ import pytest
 from loaderbench.attach import job
 from loaderbench.attach.job import WORKER_THREAD, Training, find_trainings
 from loaderbench.errors import UsageError
+from loaderbench.monitors.machine import is_alive
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="attach needs Linux")
 
@@ -122,7 +123,7 @@ def test_a_zombie_has_ended() -> None:
             time.sleep(0.01)
         with pytest.raises(UsageError, match=r"has ended"):
             find_trainings(process.pid)
-        assert not job.is_alive(process.pid)
+        assert not is_alive(process.pid)
 
 
 def test_a_training_that_is_stopped_has_to_continue_first(start: Start) -> None:
