@@ -54,7 +54,7 @@ IDENTICAL = PixelChange(None, "identical")
 
 @dataclass(frozen=True, kw_only=True)
 class Tried:
-    """One fix on top of one configuration. `accepted`: later fixes were tried on top of it.
+    """One fix on top of one configuration. `accepted`: it is part of the result.
 
     `judgement` is what its pairs of trials show; `None` only while the run is under way. `psnr_db` compares the
     samples with those of `against`; `None` where they are identical, or where `not_measured` says why it is unknown.
