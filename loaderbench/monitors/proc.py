@@ -78,6 +78,11 @@ def parse_activity(text: str) -> Activity:
     return Activity(alive, began, minor, major, int(fields[11]), int(fields[12]))
 
 
+def parse_last_cpu(text: str) -> int:
+    """The number of the CPU on which a thread last ran, of `/proc/<pid>/task/<tid>/stat`."""
+    return int(text[text.rindex(")") + 2 :].split()[36])
+
+
 def parse_schedstat(text: str) -> Scheduled | None:
     """Parse `/proc/<pid>/task/<tid>/schedstat`; `None` for the zeros of a kernel that keeps no such statistics.
 
@@ -173,12 +178,22 @@ def process_tree(root: int) -> list[int]:
 
 def children_of(pid: int) -> list[int]:
     """Those of all its threads; none of a process that is gone."""
+    texts = (read_text(f"/proc/{pid}/task/{thread}/children") for thread in _threads(pid))
+    return [int(child) for text in texts for child in text.split()]
+
+
+def last_cpus(pid: int) -> dict[int, int]:
+    """The number of the CPU on which each thread of a process last ran, by thread; none of a process that is gone."""
+    texts = {int(thread): read_text(f"/proc/{pid}/task/{thread}/stat") for thread in _threads(pid)}
+    return {thread: parse_last_cpu(text) for thread, text in texts.items() if text}
+
+
+def _threads(pid: int) -> list[str]:
+    """The numbers of its threads; none of a process that is gone."""
     try:
-        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - half the cost of a Path per thread
+        return os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - half the cost of a Path per thread
     except OSError:
         return []
-    texts = (read_text(f"/proc/{pid}/task/{thread}/children") for thread in threads)
-    return [int(child) for text in texts for child in text.split()]
 
 
 def environment_of(pid: int) -> dict[str, str]:

@@ -6,7 +6,6 @@ Shared counters hold what it has taken, by a clock that stops with it.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -19,6 +18,7 @@ from loaderbench.diagnosis.failures import classify_exit, classify_raised, fork_
 from loaderbench.monitors import GpuMonitor, Sampler, Sampling, TreeMonitor, proc
 from loaderbench.records import Failure, TimeSlices
 from loaderbench.runner.child import trial_main
+from loaderbench.runner.cpu_rotation import allow_all, move_to_next_cpus
 from loaderbench.runner.failure_details import of_rank, with_clue
 from loaderbench.runner.patience import LOOK_S, PAUSED_S, Patience
 from loaderbench.runner.processes import GRACE_S, end_session, signal_all
@@ -110,10 +110,11 @@ class TrialProcess:
 
     def run_slice(self, seconds: float) -> None:
         """Let it go on for so long. It may fail in it, or find that its loader has no more."""
-        began_s, before = time.monotonic(), self._counters.read()
+        before, allowed_cpus = self._counters.read(), move_to_next_cpus(self._pids)
+        began_s = time.monotonic()
         self._counters.was_stopped(began_s - self._stopped_since_s)
-        for place, pid in enumerate(self._pids):
-            _wake(pid, place + self._count)
+        signal_all(self._pids, "SIGCONT")
+        allow_all(allowed_cpus)
         self._count += 1
         if wait([self._pipe, self._process.sentinel], seconds):
             self.is_stopped = False
@@ -193,20 +194,6 @@ class TrialProcess:
 
 def _slice_s(found: Result) -> float | None:
     return slice_seconds(found.inside.stages, found.inside.workers or found.inside.main_process)
-
-
-def _wake(pid: int, place: int) -> None:
-    """Continue a process on another CPU than the last slice began on; from there the system may move it.
-
-    CPUs of a shared machine differ for a second or two, and a process that is stopped stays where it was.
-    """
-    allowed: set[int] = set()
-    with suppress(OSError):  # it is gone, or its CPUs are others now
-        allowed = os.sched_getaffinity(pid)
-        os.sched_setaffinity(pid, {sorted(allowed)[place % len(allowed)]})
-    signal_all([pid], "SIGCONT")
-    with suppress(OSError):
-        os.sched_setaffinity(pid, allowed)
 
 
 def _clue(pipe: Any) -> str:

@@ -25,6 +25,10 @@ def test_a_command_with_brackets_does_not_shift_the_fields() -> None:
     assert found == proc.ProcessStat(400 / ticks, 512 * os.sysconf("SC_PAGE_SIZE"), 18 / ticks)
 
 
+def test_the_cpu_of_a_thread_is_the_one_on_which_it_last_ran() -> None:
+    assert proc.parse_last_cpu(STAT) == 1
+
+
 def test_disk_reads_and_proportional_memory_are_found_by_name() -> None:
     assert proc.parse_read_bytes("rchar: 9\nwchar: 8\nread_bytes: 4096\nwrite_bytes: 1\n") == 4096
     assert proc.parse_pss_bytes("00-ff ---p [rollup]\nRss: 9 kB\nPss: 12 kB\nPss_Anon: 3 kB\n") == 12 * 1024
