@@ -1,29 +1,54 @@
-"""A run's first fix, made by hand: its program against that of the baseline, in turns, each in a process of its own.
+"""The fixes of a run, made by hand: each fix's program against the program without it, in turns.
 
-    uv run python benchmarks/by_hand.py RUN --images DIR [--turns 4] [--seconds 2]
+    uv run python -m benchmarks.by_hand RUN --images DIR [--turns 4] [--seconds 2]
 
-RUN is a run folder, and DIR the folder of images that it measured. Prints samples/s of both programs in each turn,
-their ratio, and the gain of the report. The first batch of each epoch is excluded, as in trials. Epochs are not endless
-as there, so some of the workers' start is left in the rate. Some programs write copies next to DIR.
+RUN is a run folder, and DIR the folder of images that it measured. Each program runs in a process of its own. Prints
+samples/s of both, the gain by hand, and the gain of the report. The first batches of each epoch, which workers
+prefetch, are left out. Short epochs still cost more than in trials, which have one epoch without end. Some programs
+write copies next to DIR.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
 from loaderbench.datasets import options_to_try
+from loaderbench.records import Gain, Recommendation
 from loaderbench.remedies.program import python_program
 from loaderbench.report import numbers
 from loaderbench.result import load_concluded
 
 PROGRAM = "program"
 """The argument with which this file runs one program, from stdin, and prints its samples/s."""
+
+
+@dataclass(frozen=True)
+class MadeByHand:
+    """A fix, its gain in the report, and samples/s without it and with it, a number for each turn."""
+
+    title: str
+    printed: Gain
+    before: Sequence[float]
+    after: Sequence[float]
+
+    @property
+    def gain(self) -> float:
+        """By hand, as a factor."""
+        return geometric_mean(with_it / without for without, with_it in zip(self.before, self.after, strict=True))
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether the printed interval holds the gain by hand."""
+        return self.printed.lo is not None and self.printed.lo <= self.gain <= (self.printed.hi or self.gain)
 
 
 def main() -> None:
@@ -33,40 +58,74 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=2.0, help="of each program in each turn")
     asked = parser.parse_args()
-    run = load_concluded(asked.run).record
-    fix = run.recommendations[0]
-    if fix.gain is None or fix.snippet is None:
-        raise SystemExit(f"the first fix of {asked.run} has no gain or no program: {fix.title}")
-    baseline = python_program(run.baseline.config, run.loader, options_to_try(run.section("dataset")))
-    print(f"{fix.title}\n\n| turn | baseline | first fix | ratio |\n| --- | --: | --: | --: |")
-    ratios = []
-    for turn in range(1, asked.turns + 1):
-        order = [("before", baseline), ("after", fix.snippet)]
-        rates = {name: rate_of(code, asked.images, asked.seconds) for name, code in order[:: 1 if turn % 2 else -1]}
-        ratios.append(rates["after"] / rates["before"])
-        print(f"| {turn} | {rates['before']:,.0f} | {rates['after']:,.0f} | {ratios[-1]:.2f} |", flush=True)
-    gain = numbers.gain(fix.gain.est, fix.gain.lo, fix.gain.hi).text
-    print(f"\nby hand {geometric_mean(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}); the report: {gain}")
+    print_table(made_by_hand(asked.run, asked.images, asked.turns, asked.seconds))
+
+
+def made_by_hand(run: Path, images: Path, turns: int, seconds: float) -> list[MadeByHand]:
+    """Every fix of the run that has a gain with an interval and a program; those of one configuration in turns."""
+    record = load_concluded(run).record
+    options = options_to_try(record.section("dataset"))
+    fixes_of: dict[str, list[Recommendation]] = {}
+    for fix in record.recommendations:
+        if fix.gain is not None and fix.gain.lo is not None and fix.snippet is not None:
+            before = python_program(fix.against or record.baseline.config, record.loader, options)
+            fixes_of.setdefault(before, []).append(fix)
+    made = []
+    for before, fixes in fixes_of.items():
+        rates = list(rates_in_turns([before, *(fix.snippet or "" for fix in fixes)], images, turns, seconds))
+        without, *with_fix = zip(*rates, strict=True)
+        made += [MadeByHand(f.title, f.gain, without, rate) for f, rate in zip(fixes, with_fix, strict=True) if f.gain]
+    return made
+
+
+def rates_in_turns(programs: Sequence[str], images: Path, turns: int, seconds: float) -> Iterator[Sequence[float]]:
+    """Samples/s of each program in each turn; every other turn has the reverse order."""
+    for turn in range(turns):
+        order = range(len(programs))
+        rates = {at: rate_of(programs[at], images, seconds) for at in (reversed(order) if turn % 2 else order)}
+        yield [rates[at] for at in order]
 
 
 def rate_of(code: str, images: Path, seconds: float) -> float:
     """Samples/s of a program in a new process."""
-    command = [sys.executable, __file__, PROGRAM, str(images), str(seconds)]
+    command = [sys.executable, "-m", "benchmarks.by_hand", PROGRAM, str(images), str(seconds)]
     return float(subprocess.run(command, input=code, capture_output=True, text=True, check=True).stdout.split()[-1])
 
 
 def measure(code: str, images: str, seconds: float) -> float:
-    """Samples/s of the `loader` that a program makes, epoch after epoch."""
+    """Samples/s of the `loader` that a program makes."""
     scope: dict[str, Any] = {"root": images, "__name__": PROGRAM}
     exec(compile(code, "program.py", "exec"), scope)
     samples, took_s = 0, 0.0
-    while took_s < seconds:
-        batches = iter(scope["loader"])
-        next(batches)
-        began_s = time.perf_counter()
-        samples += sum(len(images) for images, _ in batches)
-        took_s += time.perf_counter() - began_s
+    for of_cycle, took in steady_cycles(scope["loader"]):
+        samples, took_s = samples + of_cycle, took_s + took
+        if took_s >= seconds:
+            break
     return samples / took_s
+
+
+def steady_cycles(loader: Any) -> Iterator[tuple[int, float]]:
+    """Samples and seconds of each cycle, one batch of every worker, epoch after epoch, but for those prefetched."""
+    cycle = max(1, loader.num_workers)
+    while True:
+        sizes = (len(batch) for batch, _ in loader)
+        for _ in itertools.islice(sizes, cycle * (loader.prefetch_factor or 1)):
+            pass
+        came_s = time.perf_counter()
+        while len(of_cycle := list(itertools.islice(sizes, cycle))) == cycle:
+            last_s, came_s = came_s, time.perf_counter()
+            yield sum(of_cycle), came_s - last_s
+
+
+def print_table(made: Sequence[MadeByHand]) -> None:
+    """A row for each fix, and how many printed intervals hold the gain by hand."""
+    print("| fix | without | with | by hand | report | in the interval |\n| --- | --: | --: | --: | --: | --- |")
+    for fix in made:
+        rates = [f"{geometric_mean(found):,.0f}" for found in (fix.before, fix.after)]
+        printed = numbers.gain(fix.printed.est, fix.printed.lo, fix.printed.hi).text
+        found = "yes" if fix.is_covered else "no"
+        print(f"| {fix.title} | {' | '.join(rates)} | {fix.gain:.2f} | {printed} | {found} |")
+    print(f"\n{sum(fix.is_covered for fix in made)} of {len(made)} gains by hand are in the printed interval")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,92 @@
+"""Whether printed gains hold later, in other processes, by hand.
+
+    uv run python -m benchmarks.repeated_gains [--runs 8] [--seed 0] [--turns 3] [--seconds 2] [--folder DIR]
+
+Draws suites of one configuration at random, over generated images, and runs each as a user does, with its fixes. Then
+makes every fix of every run by hand, as `benchmarks/by_hand.py` does. Prints a table, and how many printed intervals
+hold the gain by hand. The folder keeps the runs, and a run that is there already is not made again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.by_hand import MadeByHand, made_by_hand, print_table
+from loaderbench.datasets.photos import generate_photos
+
+IMAGES, TIMES = 512, 4
+"""Each generated image is in the folder four times, as a hard link, so that epochs are not short."""
+
+TRANSFORMS = ("imagenet_train", "imagenet_train_v2", "imagenet_eval")
+DECODERS = ("pillow", "torchvision")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=8)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=2.0, help="of each program in each turn")
+    parser.add_argument("--folder", type=Path, help="keeps images and runs; default: a temporary one")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = asked.folder or Path(temporary)
+        images = linked_images(folder / "images")
+        draw = random.Random(asked.seed)
+        runs = [run_of(suite_of(draw, images), folder / f"run{number}") for number in range(asked.runs)]
+        made: list[MadeByHand] = []
+        for run in runs:
+            made += made_by_hand(run, images, asked.turns, asked.seconds)
+            print(f"{run.name}: {len(made)} gains so far", file=sys.stderr, flush=True)
+        print_table(made)
+
+
+def linked_images(folder: Path) -> Path:
+    """A folder of classes, with a number of names for each image."""
+    if folder.exists():
+        return folder
+    generated = folder.with_name("generated")
+    generate_photos(generated, images=IMAGES)
+    for path in generated.rglob("*.jpg"):
+        for copy in range(TIMES):
+            link = folder / path.parent.name / f"{path.stem}-{copy}.jpg"
+            link.parent.mkdir(parents=True, exist_ok=True)
+            os.link(path, link)
+    return folder
+
+
+def suite_of(draw: random.Random, images: Path) -> str:
+    """A suite of one configuration, drawn at random, in JSON, which is YAML."""
+    described = {
+        "name": "drawn",
+        "dataset": {
+            "kind": "image_folder",
+            "root": str(images),
+            "transform": draw.choice(TRANSFORMS),
+            "decoder": draw.choice(DECODERS),
+        },
+        "loader": {"shuffle": True, "drop_last": True},
+        "sweep": {"batch_size": [draw.choice((16, 32, 64))], "num_workers": [draw.choice((0, 1, 2, 3))]},
+    }
+    return json.dumps(described)
+
+
+def run_of(suite: str, folder: Path) -> Path:
+    """Measure it as a user does, with its fixes."""
+    if not folder.exists():
+        file = folder.with_suffix(".yaml")
+        file.write_text(suite, encoding="utf-8")
+        command = [sys.executable, "-m", "loaderbench", "run", str(file), "--out", str(folder), "--quiet"]
+        subprocess.run(command, check=True)
+    return folder
+
+
+if __name__ == "__main__":
+    main()
