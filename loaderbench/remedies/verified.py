@@ -185,13 +185,13 @@ def _combination(
 
 
 def _title(change: Config, accepted: Sequence[Tried], parts: Sequence[Recommendation]) -> str:
-    """Each accepted fix by its own title, all other arguments by their values."""
+    """Each accepted fix by its own title, all other arguments by their values; if too long, all by their values."""
     known = {part.id: part for part in parts}
     last = {axis: (known[tried.id], tried) for tried in accepted if tried.id in known for axis in tried.change}
     said = [
         phrase(_own_title(*last[axis])) if axis in last else argument(axis, value) for axis, value in change.items()
     ]
-    return applied(list(dict.fromkeys(said)))
+    return applied(list(dict.fromkeys(said)), [argument(axis, value) for axis, value in change.items()])
 
 
 def _own_title(part: Recommendation, tried: Tried) -> str:

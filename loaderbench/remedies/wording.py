@@ -33,14 +33,15 @@ def argument(axis: str, value: Scalar) -> str:
     return f"{axis}={value}"
 
 
-def applied(changes: Sequence[str]) -> str:
-    """`Apply num_workers=2 + normalize on the GPU`; changes that do not fit in `COMBINED_LIMIT` are counted."""
-    for shown in range(len(changes), 0, -1):
-        rest = [f"{len(changes) - shown} more"] if shown < len(changes) else []
-        title = f"Apply {' + '.join([*changes[:shown], *rest])}"
-        if len(title) <= COMBINED_LIMIT:
-            return title
-    return f"Apply {len(changes)} changes"
+def applied(changes: Sequence[str], shorter: Sequence[str] = ()) -> str:
+    """`Apply num_workers=2 + normalize on the GPU`, or the shorter names, `Apply num_workers=2 + normalize=device`.
+
+    Where neither fits in `COMBINED_LIMIT`, the changes that do not fit are counted.
+    """
+    parts = ([*changes[:shown], f"{len(changes) - shown} more"] for shown in range(len(changes) - 1, 0, -1))
+    named = (changes, shorter, *parts, [f"{len(changes)} changes"])
+    titles = [f"Apply {' + '.join(names)}" for names in named if names]
+    return next(title for title in titles if len(title) <= COMBINED_LIMIT)
 
 
 def phrase(title: str) -> str:

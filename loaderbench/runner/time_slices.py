@@ -1,4 +1,4 @@
-"""Time slices: a trial runs for a twentieth of a second, and is stopped while the others of its round have theirs.
+"""Time slices: a trial runs for a tenth of a second, and is stopped while the others of its round have theirs.
 
 How long a slice has to be, what run and trial tell each other meanwhile, and what the trial does inside its process.
 """
@@ -17,7 +17,7 @@ from loaderbench.records import StageCost, WorkerStates
 from loaderbench.runner.processes import signal_all
 from loaderbench.runner.protocol import GO_ON, Ended
 
-SHORTEST_SLICE_S = 0.05
+SHORTEST_SLICE_S = 0.1
 LONGEST_SLICE_S = 1.0
 GIVEN_SHARE = 0.005
 """Of a time slice, at most, that may be won by what happens in between: a storage answers, a sleep ends."""

@@ -1,4 +1,4 @@
-"""Measures the trials of a round in time slices: all live, and one at a time runs, for a twentieth of a second.
+"""Measures the trials of a round in time slices: all live, and one at a time runs, for a tenth of a second.
 
 A neighbor that comes and goes within a second then affects all alike. Between its slices all processes of a trial are
 stopped, in the middle of a batch too, and its clock is that of its slices. Each pass goes in the reverse order of the

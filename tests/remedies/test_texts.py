@@ -158,6 +158,14 @@ def test_a_combination_names_as_many_changes_as_fit(changes: list[str], title: s
     assert applied(changes) == title
 
 
+def test_a_combination_has_shorter_names_where_only_those_fit() -> None:
+    changes = ["cache decoded images in shared memory", "normalize on the GPU", "pre-resize images to 256 px"]
+    shorter = ["image_cache=shared_memory", "normalize=device", "presize=256"]
+    assert applied(changes[:2], shorter[:2]) == f"Apply {changes[0]} + {changes[1]}"
+    assert applied(changes, shorter) == "Apply image_cache=shared_memory + normalize=device + presize=256"
+    assert applied(changes, ["a" * 99]) == f"Apply {changes[0]} + {changes[1]} + 1 more"
+
+
 @pytest.mark.parametrize(
     ("title", "part"),
     [

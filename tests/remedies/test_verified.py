@@ -142,7 +142,7 @@ def test_all_accepted_fixes_vs_baseline_come_first() -> None:
     found = told(steps, trials, both)
     whole = next(iter(found.values()))
     assert (whole.id, whole.basis) == ("combination", "measured")
-    assert whole.title == "Apply num_workers=2 + normalize on the GPU + 1 more"
+    assert whole.title == "Apply num_workers=2 + normalize=device + decoder=torchvision"
     assert whole.change == both
     assert whole.gain is not None
     assert whole.gain.est == pytest.approx(3.0, rel=0.1)
