@@ -11,6 +11,7 @@ from loaderbench.diagnosis.facts import Facts, Seconds
 from loaderbench.diagnosis.thresholds import LOOKS_APART
 from loaderbench.loaders import worker_count
 from loaderbench.records import Environment, Trial, WaitParts, WorkerStates
+from loaderbench.records.words import NOT_READ_TWICE
 
 
 def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
@@ -79,9 +80,11 @@ def startup_share(trial: Trial) -> float | None:
 
 
 def workers_of(trial: Trial) -> int:
-    """How many processes or threads load: as configured by an axis, else as many as were seen."""
+    """How many processes or threads load: as configured by an axis, else as many as were seen, or at least one."""
     configured = worker_count(trial.config, {})
-    return int(_reading(trial, "workers.count") or 0) if configured is None else configured
+    if configured is not None:
+        return configured
+    return int(_reading(trial, "workers.count") or (trial.not_measured.get("workers") == NOT_READ_TWICE))
 
 
 def _idle_share(trials: Sequence[Trial], workers: int) -> float | None:

@@ -13,6 +13,7 @@ from loaderbench.diagnosis.thresholds import NOTICED
 from loaderbench.loaders import worker_count
 from loaderbench.records import Evidence, Interval, StageCost, Trial, WorkerStates
 from loaderbench.records.stages import STAGE_NAMES
+from loaderbench.records.words import NOT_READ_TWICE
 
 
 def stage_name(work: str) -> str:
@@ -94,7 +95,8 @@ def loaded_by(trial: Trial) -> Literal["workers", "main_process", "unknown"]:
     A user's own loader in a profile may load in threads of the main process.
     """
     count = worker_count(trial.config, {})
-    if count or (count is None and trial.workers is not None):
+    has_workers = trial.workers is not None or trial.not_measured.get("workers") == NOT_READ_TWICE
+    if count or (count is None and has_workers):
         return "workers"
     seen_alone = trial.main_process is not None and trial.role != "profile"
     return "main_process" if count == 0 or seen_alone else "unknown"

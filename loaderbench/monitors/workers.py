@@ -14,6 +14,7 @@ from pathlib import Path
 from loaderbench.monitors import proc
 from loaderbench.monitors.processes import Reading, Sums, read_process, read_thread, runnable_s
 from loaderbench.records import Reasons, WorkerStates
+from loaderbench.records.words import NOT_READ_TWICE
 
 NO_CPU_COUNT = 1 << 30
 PINNING_THREAD = "pt_data_pin"  # torch's name for the thread that copies batches into pinned memory
@@ -130,7 +131,7 @@ class WorkerWatch:
             return "worker states need Linux and its /proc"
         if self._sums.incomplete:
             return "no scheduler statistics in this kernel"
-        return "no worker was read twice"
+        return NOT_READ_TWICE
 
 
 def _allowed_cpus(pid: int) -> int:

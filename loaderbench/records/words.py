@@ -13,8 +13,9 @@ READABLE_VERSIONS = (1, SCHEMA_VERSION)
 OWN_LOADER = "loaderbench.tuning.own_loader:changed_loader"
 """The target of a suite by which `tune` measures the loader of a script: no other process has it."""
 
+NOT_READ_TWICE = "no worker was read twice"
 NO_WORKER_PROCESSES = "no worker processes: batches are loaded in the main process"
-"""A reason that several parts of a run give."""
+"""Reasons that several parts of a run give."""
 
 SMALLEST, LARGEST = 1e-30, 1e30
 """The magnitudes of numbers in a saved run, apart from 0: arithmetic on others may leave what a float can hold."""

@@ -133,7 +133,7 @@ class WatchedLoader:
         found = self._trace.batches()
         if isinstance(self._trace, LoaderTrace):
             self._trace.begin_threads()
-        return found
+        return LookedAt(found, self._read_workers)
 
     @property
     def worker_pids(self) -> tuple[int, ...]:
@@ -187,11 +187,35 @@ class WatchedLoader:
         self._watch.read(self.worker_pids, threads)
         self._main.read([os.getpid()], apart=threads)
 
+    def _read_workers(self) -> None:
+        """In the steady state: those of an epoch that is shorter are gone at its end."""
+        if self._mark is not None:
+            self._watch.read(self.worker_pids, self._batches.loading_threads())
+
     def _stalls(self, waits: Sequence[Wait]) -> StallSums | None:
         """Put the waits together with what the workers made; there are none without workers."""
         if isinstance(self._trace, IterableTrace) or not self._trace.workers:
             return None
         return stalls_of(waits, self._trace.made_last(), self._trace.workers)
+
+
+class LookedAt:
+    """The batches of an epoch; `look` is called as the first, the second, the fourth, the eighth and so on is taken."""
+
+    def __init__(self, batches: Iterator[Any], look: Callable[[], None]) -> None:
+        self._batches, self._look = batches, look
+        self._taken, self._next = 0, 1
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        batch = next(self._batches)
+        self._taken += 1
+        if self._taken == self._next:
+            self._next *= 2
+            self._look()
+        return batch
 
 
 class PassRules(Rules):

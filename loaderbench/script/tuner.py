@@ -7,9 +7,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
+from typing import TypeVar
 
 from loaderbench.profiler.measured import Script
 from loaderbench.ranks import rank_of_training
@@ -17,10 +18,12 @@ from loaderbench.records import CodeLine
 from loaderbench.script.loader_profiler import LoaderProfiler
 from loaderbench.script.makers import Makers
 from loaderbench.script.order import RecordOrder
-from loaderbench.script.tuning_ranks import one_rank_tunes
+from loaderbench.script.tuning_ranks import one_rank_tunes, shortest_step_s
 from loaderbench.tracing.loader import worker_arguments
 from loaderbench.tracing.other_loader import OtherLoader
 from loaderbench.tuning import OwnLoop, Tuned, TuneOrder, TuningInterrupted, tune_loader
+
+Result = TypeVar("Result")
 
 SETTLED_BATCHES = 20
 """After the warm-up: its rate and the time of its step are known."""
@@ -75,9 +78,10 @@ class ScriptTuner:
         self.is_done = True
         profiler.end()  # what follows is not the script's own loop
         save()
+        own = self._tried(profiler, lambda: self._own_loop(profiler))
         with one_rank_tunes(Path(self._order.folder)) as tunes:
-            if tunes:
-                self._try(profiler)
+            if tunes and own is not None:
+                self._tried(profiler, lambda: self._tune(profiler, own))
         if self._order.keep_training:
             return
         if threading.current_thread() is not threading.main_thread():
@@ -88,19 +92,26 @@ class ScriptTuner:
             return
         raise SystemExit(0)
 
-    def _try(self, profiler: LoaderProfiler) -> None:
+    @staticmethod
+    def _tried(profiler: LoaderProfiler, step: Callable[[], Result]) -> Result | None:
+        """What a step of tuning gives; if it raises, a line says so."""
         try:
-            self._tune(profiler)
+            return step()
         except Exception as error:
             print(f"loaderbench: cannot tune {profiler.name}: {type(error).__name__}: {error}", file=sys.stderr)
+            return None
 
-    def _tune(self, profiler: LoaderProfiler) -> None:
+    def _own_loop(self, profiler: LoaderProfiler) -> OwnLoop:
+        """The script's own loop. Of several ranks, the one that holds back the others shows how long a step takes."""
+        own = _own_loop(profiler)
+        return replace(own, step_s_per_sample=shortest_step_s(Path(self._order.folder), own.step_s_per_sample))
+
+    def _tune(self, profiler: LoaderProfiler, own: OwnLoop) -> None:
         loader = profiler.source
         print(
             f"loaderbench: tuning {profiler.name} for up to {self._order.tune_s:.0f} s; the script waits",
             file=sys.stderr,
         )
-        own = _own_loop(profiler)
         order = TuneOrder(
             name=profiler.name,
             budget_s=self._order.tune_s or 0.0,

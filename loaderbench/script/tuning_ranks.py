@@ -15,8 +15,35 @@ from loaderbench.script.recorded_processes import begun_pids
 
 DONE = "tuned"
 LOOK_S = 0.1
+STEPS_S = 10.0
 REFUSED = "several-machines"
 SEVERAL = "ranks on several machines cannot be tuned; start those of one machine"
+
+
+def shortest_step_s(folder: Path, own_s: float | None) -> float | None:
+    """The shortest step of all ranks, in seconds per sample: that of the rank that waits least for the others.
+
+    Outside of a job, the step of this process. Rank 0 waits some seconds for the others' files; each of them leaves its
+    own, and gets it back.
+    """
+    rank, ranks = rank_of_training(), ranks_of_training() or 1
+    if rank is None:
+        return own_s
+    if rank:
+        file = _step_file(folder, rank)
+        file.with_suffix(".part").write_text("" if own_s is None else repr(own_s), encoding="ascii")
+        file.with_suffix(".part").replace(file)
+        return own_s
+    files, until_s = [_step_file(folder, other) for other in range(1, ranks)], time.monotonic() + STEPS_S
+    while not all(file.exists() for file in files) and time.monotonic() < until_s:
+        time.sleep(LOOK_S)
+    texts = [file.read_text(encoding="ascii") for file in files if file.exists()]
+    known = [own_s, *(float(text) if text else None for text in texts)]
+    return min((step_s for step_s in known if step_s is not None), default=None)
+
+
+def _step_file(folder: Path, rank: int) -> Path:
+    return folder / f"step-of-rank-{rank}"
 
 
 @contextmanager

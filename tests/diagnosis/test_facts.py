@@ -24,6 +24,7 @@ from loaderbench.records import (
     WaitParts,
     WorkerStates,
 )
+from loaderbench.records.words import NOT_READ_TWICE
 
 ALONE = Facts(workers=0, cpus=2)
 
@@ -195,6 +196,7 @@ def test_who_loads_is_the_workers_and_else_the_main_process() -> None:
         ({"config": {}, "workers": states(0.5, count=3)}, 3, True),
         ({"config": {}, "workers": states(0.5, count=None)}, 0, False),
         ({"config": {}, "workers": states(0.5, count=1)}, 1, True),
+        ({"config": {}, "not_measured": {"workers": NOT_READ_TWICE}}, 1, True),
         ({"config": {}, "sample_times": SampleTimes(wall=SPREAD, slowest=(), tail_share=0.1)}, 0, True),
     ],
 )

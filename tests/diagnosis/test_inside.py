@@ -8,6 +8,7 @@ import pytest
 
 from loaderbench.diagnosis.wording import describe_inside as evidence_inside, loaded_by, percent, throughput, waits
 from loaderbench.records import Interval, StageCost, Trial, WorkerStates
+from loaderbench.records.words import NOT_READ_TWICE
 
 TRIAL = Trial(role="sweep", id="a", config={}, round=1, status="completed", stages={"sample": StageCost(0.01, 0.02)})
 
@@ -40,6 +41,7 @@ STATES = WorkerStates(on_cpu_share=0.5, run_queue_share=0.1, blocked_share=0.4)
         ({"config": {"num_workers": 0}, "main_process": STATES}, "main_process"),
         ({"main_process": STATES}, "main_process"),  # `num_workers` is fixed, or left at torch's default
         ({"main_process": STATES, "workers": STATES}, "workers"),
+        ({"main_process": STATES, "not_measured": {"workers": NOT_READ_TWICE}}, "workers"),
         ({"main_process": STATES, "role": "profile"}, "unknown"),  # a loader of one's own may load in threads
         ({}, "unknown"),
     ],

@@ -17,9 +17,10 @@ from scripts import HEAD, profile, write
 from loaderbench import ranks
 from loaderbench.monitors.machine import other_ranks
 from loaderbench.result import load
+from loaderbench.script import tuning_ranks
 from loaderbench.script.recorded_processes import begun_pids, note_begun, ranks_by_files, wait_for_last_saves
 from loaderbench.script.recording import write_recordings
-from loaderbench.script.tuning_ranks import DONE, REFUSED, one_rank_tunes
+from loaderbench.script.tuning_ranks import DONE, REFUSED, one_rank_tunes, shortest_step_s
 
 STARTS_THE_OTHER = (
     HEAD
@@ -132,3 +133,26 @@ def test_ranks_of_which_one_is_elsewhere_are_not_tuned(in_a_job: Path, capsys: p
         assert not tunes
     assert (in_a_job / REFUSED).exists()
     assert "ranks on several machines cannot be tuned" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("own_s", "other_s", "shortest_s"),
+    [(0.003, 0.001, 0.001), (0.001, 0.003, 0.001), (None, 0.003, 0.003), (0.003, None, 0.003)],
+)
+def test_the_rank_that_waits_least_for_the_others_shows_how_long_a_step_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_s: float | None, other_s: float | None, shortest_s: float
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "1")
+    assert shortest_step_s(tmp_path, other_s) == other_s
+    monkeypatch.setenv("RANK", "0")
+    assert shortest_step_s(tmp_path, own_s) == shortest_s
+
+
+def test_rank_0_does_not_wait_forever_for_the_step_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuning_ranks, "STEPS_S", 0.0)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    assert shortest_step_s(tmp_path, 0.003) == 0.003
+    monkeypatch.delenv("RANK")
+    assert shortest_step_s(tmp_path, 0.003) == 0.003
