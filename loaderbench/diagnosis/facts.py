@@ -131,9 +131,18 @@ class Facts:
             return max(0.0, self.loads.blocked_share - idle) / (1 - idle)
         wall_s, cpu_s = sum(self.wall_s.values()), sum(self.cpu_s.values())
         free = min((cpus for cpus in (self.spare_cpus, self.idle_cpus) if cpus is not None), default=0.0)
-        if wall_s <= 0 or (self.loads is None and free < SPARE_CPUS):
-            return 0.0  # a thread that does not run may as well wait for a CPU, of which others hold some
+        if wall_s <= 0:
+            return 0.0
+        if self.loads is None and free < SPARE_CPUS:
+            return max(0.0, 1 - cpu_s / wall_s * self._queued(free)) if free else 0.0
         return max(0.0, 1 - cpu_s / wall_s - self.waited_for_cpu)
+
+    def _queued(self, free_cpus: float) -> float:
+        """How many times its CPU time a thread takes that waits for nothing but CPUs, of which so many are free.
+
+        Source: processor sharing, Kleinrock, "Queueing Systems", volume 2.
+        """
+        return self.cpus / free_cpus
 
     def blocked_s(self, stage: str) -> float:
         """Seconds per sample that a stage took without using a CPU."""

@@ -104,6 +104,8 @@ def test_what_does_not_run_beside_full_cpus_may_as_well_wait_for_one() -> None:
     unknown = replace(ALONE, wall_s={"read": 4e-3}, cpu_s={"read": 1e-3}, idle_cpus=0.39, own_cpus=0.1)
     assert unknown.blocked_at_work == 0.0
     assert replace(unknown, idle_cpus=0.4).blocked_at_work == pytest.approx(0.75)
+    assert replace(unknown, idle_cpus=0.2, cpu_s={"read": 4e-5}).blocked_at_work == pytest.approx(1 - 0.01 * 10)
+    assert replace(unknown, idle_cpus=0.0, cpu_s={"read": 4e-5}).blocked_at_work == 0.0
     assert replace(unknown, idle_cpus=None, own_cpus=None).blocked_at_work == 0.0
     assert replace(unknown, idle_cpus=2.0, own_cpus=1.7).blocked_at_work == 0.0
 
