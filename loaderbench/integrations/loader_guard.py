@@ -24,6 +24,8 @@ ROUNDS, SECONDS = 5, 1.0
 FALL = "samples_per_s:-5%"
 """The gate of a reference run where no other is given."""
 
+_NO_DEMAND = "data wait needs a consumer; add demand=..., the samples/s of training, or use a gate on samples_per_s"
+
 WhenUndecided = Literal["skip", "fail"]
 Loader = Callable[[], Iterable[Any]] | Iterable[Any]
 
@@ -61,7 +63,7 @@ class LoaderGuard:
         __tracebackhide__ = True
         place = None if reference is None else self._request.path.parent / reference
         try:
-            gates, before = _gates(samples_per_s, fail_if, place), self._reference(place)
+            gates, before = _gates(samples_per_s, fail_if, place, demand), self._reference(place)
             if why := _why_not_here():
                 _undecided(why, inconclusive)
             run = self._measured(loader, demand, rounds, seconds)
@@ -100,7 +102,9 @@ class LoaderGuard:
                 self._request.node.user_properties.append((f"samples_per_s{end}", value))
 
 
-def _gates(samples_per_s: float | None, fail_if: str | Sequence[str], reference: Path | None) -> list[Gate]:
+def _gates(
+    samples_per_s: float | None, fail_if: str | Sequence[str], reference: Path | None, demand: float | None = None
+) -> list[Gate]:
     """The thresholds of a call. Raises `UsageError` for an invalid one, and where there is none."""
     texts = [fail_if] if isinstance(fail_if, str) else [*fail_if]
     if samples_per_s is not None:
@@ -113,6 +117,8 @@ def _gates(samples_per_s: float | None, fail_if: str | Sequence[str], reference:
     for gate in gates:
         if gate.kind == "change" and reference is None:
             raise UsageError(f"fail_if {gate.text}: a change needs a reference run; add reference=PATH")
+        if gate.metric == "data_wait_share" and demand is None:
+            raise UsageError(f"fail_if {gate.text}: {_NO_DEMAND}")
     return gates
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from loaderbench.errors import UsageError
 from loaderbench.integrations import loader_guard as guard
 from loaderbench.integrations.guarded import _guarded
 
@@ -48,6 +50,9 @@ def test_no_gate(loader_guard):
 
 def test_no_reference(loader_guard):
     loader_guard(list, fail_if="samples_per_s:-5%")
+
+def test_no_demand(loader_guard):
+    loader_guard(list, fail_if="data_wait_share>5%")
 
 def test_not_written(loader_guard):
     loader_guard(list, reference="loader.json")
@@ -113,11 +118,17 @@ def test_a_rate_passes_fails_or_is_left_open_and_a_broken_loader_fails(pytester:
 
 def test_what_is_wrong_is_said_in_one_line_at_the_call(pytester: pytest.Pytester) -> None:
     done = run(pytester, WRONG)
-    done.assert_outcomes(failed=4)
+    done.assert_outcomes(failed=5)
     lines = [line for line in done.stdout.lines if line.startswith("E ")]
     for line, words in zip(
         lines,
-        ("no threshold; add", "did you mean samples_per_s?", "add reference=PATH", "no reference run at"),
+        (
+            "no threshold; add",
+            "did you mean samples_per_s?",
+            "add reference=PATH",
+            "add demand=",
+            "no reference run at",
+        ),
         strict=True,
     ):
         assert words in line
@@ -136,6 +147,13 @@ def test_next_to_other_workers_nothing_is_measured(pytester: pytest.Pytester, mo
 def test_a_rate_is_a_gate(rate: float, text: str) -> None:
     [gate] = guard._gates(rate, (), None)
     assert (gate.text, gate.limit) == (text, rate)
+
+
+@pytest.mark.parametrize(("gate", "place"), [("data_wait_share>5%", None), ("data_wait_share:+3pp", Path("l.json"))])
+def test_a_gate_on_data_wait_needs_a_demand(gate: str, place: Path | None) -> None:
+    assert [found.text for found in guard._gates(None, gate, place, 500.0)] == [gate]
+    with pytest.raises(UsageError, match=rf"^fail_if {re.escape(gate)}: data wait needs a consumer; add demand="):
+        guard._gates(None, ["samples_per_s<5", gate], place)
 
 
 def test_a_reference_without_a_gate_is_held_to_five_percent() -> None:
