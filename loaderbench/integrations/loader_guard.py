@@ -12,6 +12,7 @@ import pytest
 
 from loaderbench.diagnosis.failures import last_words
 from loaderbench.errors import LoaderbenchError, MissingError, UsageError
+from loaderbench.integrations.guard_arguments import check_arguments
 from loaderbench.integrations.guarded import GuardOrder, measure_guarded
 from loaderbench.records import Gate, GateResult, RunRecord
 from loaderbench.result import Run, load_concluded
@@ -63,6 +64,14 @@ class LoaderGuard:
         __tracebackhide__ = True
         place = None if reference is None else self._request.path.parent / reference
         try:
+            check_arguments(
+                samples_per_s=samples_per_s,
+                fail_if=fail_if,
+                demand=demand,
+                rounds=rounds,
+                seconds=seconds,
+                inconclusive=inconclusive,
+            )
             gates, before = _gates(samples_per_s, fail_if, place, demand), self._reference(place)
             if why := _why_not_here():
                 _undecided(why, inconclusive)
@@ -90,7 +99,9 @@ class LoaderGuard:
     def _measured(self, loader: Loader, demand: float | None, rounds: int, seconds: float) -> Run:
         folder = self._request.getfixturevalue("tmp_path_factory").mktemp("loaderbench") / "run"
         file = Path(os.path.relpath(self._request.path))  # as a reference run keeps it, which others have elsewhere
-        measure_guarded(loader, GuardOrder(self._request.node.nodeid, file, rounds, seconds, demand), folder)
+        rate = None if demand is None else float(demand)
+        order = GuardOrder(self._request.node.nodeid, file, int(rounds), float(seconds), rate)
+        measure_guarded(loader, order, folder)
         return load_concluded(folder)
 
     def _record(self, run: Run) -> None:
