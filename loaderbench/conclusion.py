@@ -248,6 +248,7 @@ def _verdict(
         shortage=_shortage(measured, config),
         bottlenecks=bottlenecks,
         settings=settings,
+        earlier=[trial for trial in measured.ab_trials if trial.side == "before"],
     )
 
 

@@ -63,16 +63,17 @@ def decide(
     shortage: Shortage | None = None,
     bottlenecks: Sequence[Bottleneck] = (),
     settings: Sequence[WorkerSetting] = (),
+    earlier: Sequence[Trial] = (),
 ) -> Verdict:
     """Say what bounds it, and why.
 
     `consumer` is a resolved kind, `demand` in samples/s that of one that has a demand; `doubts` counts the reasons to
     distrust the run; `target` is the demand as a line of evidence; `costs` are those of an epoch.
     `shortage` is what configurations with more workers ran out of. `bottlenecks` are the stages that were made free,
-    `settings` the other workers that were measured next to them.
+    `settings` the other workers that were measured next to them. `earlier` are the trials of the earlier version.
     """
     if subject is None:
-        return _nothing(trials, consumer, shortage)
+        return _only_earlier(trials) if _any_completed(earlier) else _nothing(trials, consumer, shortage)
     bound = _bound(subject, consumer)
     cause = find_cause(subject.facts) if bound == "input" and subject.facts else None
     cause = with_measured(cause, subject.facts, bottlenecks)
@@ -280,12 +281,25 @@ def _nothing(trials: Sequence[Trial], consumer: str, shortage: Shortage | None) 
         why = "the run ended before the first trial completed"
     elif why_unseen := next(filter(None, map(_why_no_wait, trials)), ""):
         return _unknown(f"cause unknown; {why_unseen}", Evidence("failure", "", why_unseen))
-    elif any(trial.status == "completed" for trial in trials):
+    elif _any_completed(trials):
         why = "no trial delivered a sample"
     else:
         why = f"every trial failed; {shortage.place} is too small" if shortage else "every trial failed"
     said = (shortage.evidence(),) if shortage else ()
     return _unknown(f"nothing was measured: {why}", Evidence("failure", "", why), *said)
+
+
+def _only_earlier(later: Sequence[Trial]) -> Verdict:
+    """Of two versions, where the later one has no rate."""
+    if not later:
+        why = "the run ended before its first trial completed"
+    else:
+        why = "none of its trials delivered a sample" if _any_completed(later) else "every trial of it failed"
+    return _unknown(f"the later version was not measured: {why}", Evidence("failure", "", why))
+
+
+def _any_completed(trials: Sequence[Trial]) -> bool:
+    return any(trial.status == "completed" for trial in trials)
 
 
 def _why_no_wait(trial: Trial) -> str:

@@ -35,6 +35,9 @@ from loaderbench.statistics.intervals import (
 from loaderbench.statistics.sequential import level_at_looks
 
 FAILED = "every trial failed"
+EARLIER_FAILED = "every trial of the earlier version failed"
+LATER_FAILED = "every trial of the later version failed"
+NO_RATE = "no trial delivered a sample"
 NO_WAIT = "not measured without a gate on data_wait_share"
 _WIDE = "the interval includes both no change and one that matters; a longer --budget narrows it"
 _FEW = f"fewer than {FEWEST_ROUNDS} pairs; set a longer --budget"
@@ -52,7 +55,7 @@ def compare_sides(measured: Measured) -> tuple[Comparison | None, tuple[GateResu
 def comparison_of(asked: SideBySide, trials: Sequence[Trial]) -> Comparison:
     """Compare every configuration; the outcome is that of the one that lost most, or gained least."""
     level = level_at_looks(asked.looks, 1 - (1 - LEVEL) / len(asked.configs))
-    each = ((_rate_change(config, trials, level), _share_change(config, trials, level)) for config in asked.configs)
+    each = ((_rate_change(c, trials, level, asked), _share_change(c, trials, level, asked)) for c in asked.configs)
     changes = [change for both in each for change in both]
     rates = [change for change in changes if change.metric == "samples_per_s"]
     worst = min(rates, key=partial(_gain_of, trials=trials))
@@ -102,28 +105,34 @@ def _shares(config: Config, trials: Sequence[Trial], side: Side) -> dict[int, fl
     return {number: share for number, share in found.items() if share is not None and consumed}
 
 
-def _rate_change(config: Config, trials: Sequence[Trial], level: float) -> MetricChange:
+def _rate_change(config: Config, trials: Sequence[Trial], level: float, asked: SideBySide) -> MetricChange:
     before, after = _rates(config, trials, "before"), _rates(config, trials, "after")
     change = _of_enough(ratio_interval(after, before, level), before, after)
-    missing = _missing(before, after, {"before": FAILED, "after": FAILED})
+    missing = _missing(before, after, _why_nothing(config, trials, asked))
     return change_of(RATE, config, [*before.values()], [*after.values()], change, not_measured=missing, level=level)
 
 
-def _share_change(config: Config, trials: Sequence[Trial], level: float) -> MetricChange:
+def _share_change(config: Config, trials: Sequence[Trial], level: float, asked: SideBySide) -> MetricChange:
     before, after = _shares(config, trials, "before"), _shares(config, trials, "after")
     differences = [share - before[number] for number, share in after.items() if number in before]
     found = within_one(mean_interval(differences, level)) if differences else None
     change = _of_enough(found, before, after)
-    why = {"before": _why_no_share(config, trials, "before"), "after": _why_no_share(config, trials, "after")}
-    missing = _missing(before, after, why)
+    missing = _missing(before, after, _why_nothing(config, trials, asked, of_completed=NO_WAIT))
     return change_of(
         DATA_WAIT, config, [*before.values()], [*after.values()], change, not_measured=missing, level=level
     )
 
 
-def _why_no_share(config: Config, trials: Sequence[Trial], side: Side) -> str:
-    own = (trial for trial in trials if trial.config == config and trial.side == side)
-    return NO_WAIT if any(trial.status == "completed" for trial in own) else FAILED
+def _why_nothing(
+    config: Config, trials: Sequence[Trial], asked: SideBySide, of_completed: str = NO_RATE
+) -> dict[str, str]:
+    """Why a version has no value: it failed, it did not run, or its completed trials have none."""
+    found: dict[str, str] = {}
+    for side, name, failed in (("before", "earlier", EARLIER_FAILED), ("after", "later", LATER_FAILED)):
+        own = [trial.status for trial in trials if trial.config == config and trial.side == side]
+        not_run = f"no trial of the {name} version was completed: {asked.ended}"
+        found[side] = of_completed if "completed" in own else failed if own else not_run
+    return found
 
 
 def _of_enough(found: Interval | None, before: Mapping[Any, float], after: Mapping[Any, float]) -> Interval | None:
@@ -137,8 +146,13 @@ def _missing(before: Mapping[Any, float], after: Mapping[Any, float], why: Mappi
     reasons = {side: why[side] for side, found in (("before", before), ("after", after)) if not found}
     pairs = len(before.keys() & after.keys())
     if not pairs:
-        return {
-            **reasons,
-            "change": FAILED if FAILED in reasons.values() else next(iter(reasons.values()), "no pair measured both"),
-        }
+        return {**reasons, "change": _of_both([*reasons.values()])}
     return {"change": _FEW} if pairs < FEWEST_ROUNDS else {}
+
+
+def _of_both(reasons: Sequence[str]) -> str:
+    """Why there is no change: what a version lacks, or both; what no trial could have counts only by itself."""
+    if reasons == [EARLIER_FAILED, LATER_FAILED]:
+        return FAILED
+    lacking = [why for why in dict.fromkeys(reasons) if why != NO_WAIT] or reasons[:1]
+    return "; ".join(lacking) or "no pair measured both"

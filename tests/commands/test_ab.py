@@ -182,6 +182,46 @@ def test_a_module_that_one_version_cannot_import_is_named_with_it(tmp_path: Path
     assert ": suite.yaml:2:" in result.stderr
 
 
+def test_where_only_the_later_version_fails_nothing_says_that_all_did(tmp_path: Path) -> None:
+    folder = repository(tmp_path / "repository")
+    (folder / "lb_ab_data.py").write_text(DATA.replace("return Waiting()", "raise ValueError('broken')"))
+    said = in_process("ab", "suite.yaml", "--out", "out", "-q", *ENOUGH, "--junit", "ab.xml", cwd=folder)
+    assert said.returncode == 3
+    _only_earlier(folder, said.stdout, "every trial of the later version failed", "every trial of it failed")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_interrupted_before_the_later_version_ran_nothing_says_that_it_failed(tmp_path: Path) -> None:
+    folder = repository(tmp_path / "repository")
+    waiting = "Path(__file__).with_name('begun.txt').touch()\n    time.sleep(60)\n    return Waiting()"
+    (folder / "lb_ab_data.py").write_text(DATA.replace("return Waiting()", waiting))
+    command = [sys.executable, "-m", "loaderbench", "ab", "suite.yaml", "--out", "out", "-q", "--junit", "ab.xml"]
+    process = subprocess.Popen([*command, *ENOUGH], cwd=folder, stdout=subprocess.PIPE, text=True)
+    until_s = time.monotonic() + 60
+    while not (folder / "begun.txt").exists():
+        assert time.monotonic() < until_s
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    why = "no trial of the later version was completed: interrupted after 1 trial"
+    _only_earlier(folder, said, why, "the run ended before its first trial completed")
+    assert '<skipped message="not run" />' in (folder / "ab.xml").read_text()
+
+
+def _only_earlier(folder: Path, said: str, why: str, of_verdict: str) -> None:
+    """What is said of a run in which no trial of the later version was completed."""
+    assert said.splitlines()[0] == f"Samples/s: change unknown, {why}"
+    assert f'message="inconclusive: {why}"' in (folder / "ab.xml").read_text()
+    shown = in_process("show", "out", cwd=folder).stdout
+    assert f"the later version was not measured: {of_verdict}" in shown
+    assert "Measured: no complete pair of interleaved processes" in shown
+    assert f"samples_per_s:-10%: inconclusive: {why}" in shown
+    for text in (said, shown, (folder / "ab.xml").read_text()):
+        assert "nothing was measured" not in text
+        assert "every trial failed" not in text
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_interrupted_it_keeps_what_was_measured_and_removes_its_checkouts(tmp_path: Path) -> None:

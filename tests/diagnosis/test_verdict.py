@@ -93,6 +93,21 @@ def test_every_trial_failed_is_said_only_where_trials_were_run_and_all_failed() 
         assert decide(None, "emulated", 1, doubts=0, trials=trials).headline == headline
 
 
+def test_a_rate_of_the_earlier_version_alone_is_not_called_nothing() -> None:
+    rate = Trial(role="ab", side="before", id="a", config={}, round=1, status="completed", samples_per_s=9.0)
+    failed = replace(rate, side="after", status="failed", samples_per_s=None)
+    empty = replace(rate, side="after", samples_per_s=0.0)
+    for trials, why in (
+        ([], "the run ended before its first trial completed"),
+        ([failed], "every trial of it failed"),
+        ([failed, empty], "none of its trials delivered a sample"),
+    ):
+        found = decide(None, "none", None, doubts=0, trials=trials, earlier=[rate])
+        assert found.headline == f"the later version was not measured: {why}"
+    nothing = decide(None, "none", None, doubts=0, trials=[failed], earlier=[replace(failed, side="before")])
+    assert nothing.headline == "nothing was measured: every trial failed"
+
+
 def test_the_ceiling_of_an_emulated_accelerator_is_its_demand() -> None:
     found, _ = find_ceiling(None, "not run", subject(0.5), "emulated", 1000)
     assert found is not None

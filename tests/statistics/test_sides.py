@@ -12,7 +12,16 @@ import pytest
 from loaderbench.records import Config, Failure, Gate, SideBySide, TimeSlices, Trial, Version
 from loaderbench.statistics.gates import judge_sides, parse_gate
 from loaderbench.statistics.sequential import planned_looks
-from loaderbench.statistics.sides import FAILED, NO_WAIT, comparison_of, is_decided, pairs_of
+from loaderbench.statistics.sides import (
+    EARLIER_FAILED,
+    FAILED,
+    LATER_FAILED,
+    NO_RATE,
+    NO_WAIT,
+    comparison_of,
+    is_decided,
+    pairs_of,
+)
 
 TWO: Config = {"num_workers": 2}
 FOUR: Config = {"num_workers": 4}
@@ -107,7 +116,7 @@ def test_a_round_counts_where_both_were_measured() -> None:
     trials = [*pairs(1.0, count=5), trial(6, "before", 100, TWO), trial(6, "after", None, TWO)]
     assert pairs_of(TWO, trials) == 5
     nothing = comparison_of(asked("samples_per_s:-3%"), [trial(1, "before", 100, TWO), trial(1, "after", None, TWO)])
-    assert nothing.metrics[0].not_measured == {"after": "every trial failed", "change": "every trial failed"}
+    assert nothing.metrics[0].not_measured == {"after": LATER_FAILED, "change": LATER_FAILED}
     assert judge_sides(parse_gate("samples_per_s:-3%", ""), nothing).outcome == "inconclusive"
 
 
@@ -143,15 +152,37 @@ def test_data_wait_of_a_version_that_always_fails_is_missing_for_that_reason() -
     failing = [trial(n, side, 9.0 if side == "before" else None, TWO) for n in (1, 2) for side in ("before", "after")]
     failing = [replace(one, data_wait_share=None) if one.status == "failed" else one for one in failing]
     found = comparison_of(asked(gate), failing)
-    assert found.metrics[1].not_measured == {"after": FAILED, "change": FAILED}
-    assert judge_sides(parse_gate(gate, ""), found).said == "every trial failed"
+    assert found.metrics[1].not_measured == {"after": LATER_FAILED, "change": LATER_FAILED}
+    assert judge_sides(parse_gate(gate, ""), found).said == "every trial of the later version failed"
 
 
 def test_a_loader_alone_and_a_version_that_always_fails_have_a_reason_each() -> None:
     alone = [trial(n, "before", 9.0, TWO, consumer="none") for n in (1, 2)]
     failing = [trial(n, "after", None, TWO, consumer="none", data_wait_share=None) for n in (1, 2)]
     missing = comparison_of(asked(), [*alone, *failing]).metrics[1].not_measured
-    assert missing == {"before": NO_WAIT, "after": FAILED, "change": FAILED}
+    assert missing == {"before": NO_WAIT, "after": LATER_FAILED, "change": LATER_FAILED}
+
+
+@pytest.mark.parametrize(
+    ("trials", "change"),
+    [
+        ([trial(1, "before", 9.0, TWO)], "no trial of the later version was completed: interrupted after 1 trial"),
+        ([trial(1, "after", 9.0, TWO)], "no trial of the earlier version was completed: interrupted after 1 trial"),
+        ([trial(1, "before", 9.0, TWO), trial(1, "after", None, TWO)], LATER_FAILED),
+        ([trial(1, "before", None, TWO), trial(1, "after", 9.0, TWO)], EARLIER_FAILED),
+        ([trial(1, "before", None, TWO), trial(1, "after", None, TWO)], FAILED),
+        (
+            [trial(1, "before", None, TWO)],
+            f"{EARLIER_FAILED}; no trial of the later version was completed: interrupted after 1 trial",
+        ),
+        ([trial(1, "before", 9.0, TWO), trial(1, "after", 0.0, TWO)], NO_RATE),
+    ],
+)
+def test_without_a_pair_it_says_which_version_has_no_completed_trial_and_why(trials: list[Trial], change: str) -> None:
+    interrupted = replace(asked("samples_per_s:-3%"), ended="interrupted after 1 trial")
+    found = comparison_of(interrupted, trials)
+    assert found.headline == f"Samples/s: change unknown, {change}"
+    assert judge_sides(interrupted.gates[0], found).said == change
 
 
 def test_a_configuration_that_only_the_later_version_fails_to_load_is_the_worst() -> None:
@@ -161,7 +192,7 @@ def test_a_configuration_that_only_the_later_version_fails_to_load_is_the_worst(
     broken += [trial(number, "after", None, FOUR, failure=failure) for number in range(1, 9)]
     found = comparison_of(asked(configs=(TWO, FOUR)), [*pairs(1.2), *broken])
     assert (found.config, found.outcome) == (FOUR, "inconclusive")
-    assert "every trial failed" in found.headline
+    assert LATER_FAILED in found.headline
 
 
 def test_a_rate_in_time_slices_makes_no_pair_with_one_without() -> None:

@@ -24,6 +24,7 @@ from loaderbench.report.model import (
 )
 from loaderbench.report.sections import noise_charts
 from loaderbench.report.view import View
+from loaderbench.statistics.sides import pairs_of
 
 _MOST_ROWS = 30
 _MARKS = {"passed": "ok", "failed": "FAILED", "inconclusive": "inconclusive"}
@@ -150,7 +151,8 @@ def version_facts(run: RunRecord) -> tuple[Fact, ...]:
     asked = run.side_by_side
     if asked is None:
         return ()
-    pairs = numbers.count(len({trial.round for trial in run.ab_trials}), "pair")
+    complete = sum(pairs_of(config, run.ab_trials) for config in asked.configs)
+    pairs = numbers.count(complete, "complete pair") if complete else "no complete pair"
     took = numbers.duration(sum(trial.duration_s or 0.0 for trial in run.ab_trials)).text
     return (
         *(Fact(version.side.capitalize(), words.name(str(version))) for version in asked.versions),
