@@ -25,6 +25,10 @@ CALLS, STEPS, FIRST_WORKER = 1, 2, 10
 """Threads of the trace: the calls of `next()`, the training step, and the workers from here on."""
 
 NOTHING_KEPT = "no batch of its trials was kept, as in every run of an older version; measure again"
+NOT_OF_AB = (
+    "a run of ab keeps no batches; export its trials with --to csv or --to parquet, "
+    "or measure one version with loaderbench run"
+)
 _EDGE_US = 0.5  # an arrow starts and ends inside the slices that it joins
 
 
@@ -68,13 +72,17 @@ def _chosen(view: View, trial: str | None) -> tuple[Trial, Lanes]:
     if trial is None:
         found = lanes_of(view)
         if found is None:
-            raise UsageError(f"no trace can be drawn: {NOTHING_KEPT}")
+            raise UsageError(f"no trace can be drawn: {_why_none(view.run)}")
         return found
     kept = view.readings.batches
     if trial not in view.trials or trial not in kept:
         known = [name for name in kept if name in view.trials]
-        raise UsageError(f"trial {trial}: {'expected one of ' + ', '.join(known) if known else NOTHING_KEPT}")
+        raise UsageError(f"trial {trial}: {'expected one of ' + ', '.join(known) if known else _why_none(view.run)}")
     return view.trials[trial], Lanes(kept[trial][:MOST_BATCHES])
+
+
+def _why_none(run: RunRecord) -> str:
+    return NOT_OF_AB if run.kind == "ab" else NOTHING_KEPT
 
 
 def _loop(lanes: Lanes) -> list[Piece]:

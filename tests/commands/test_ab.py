@@ -121,6 +121,11 @@ def test_a_saved_comparison_can_be_shown_and_cannot_be_resumed(slower: tuple[Pat
     shown = in_process("show", "out", cwd=folder)
     assert shown.returncode == 0, shown.stderr
     assert "FAILED" in shown.stdout
+    no_trace = in_process("export", "out", "--to", "perfetto", "--out", "t.json", cwd=folder)
+    assert no_trace.returncode == 2
+    assert "a run of ab keeps no batches; export its trials with --to csv" in no_trace.stderr
+    assert in_process("export", "out", "--to", "csv", "--out", "out/t.csv", cwd=folder).returncode == 0
+    assert len((folder / "out" / "t.csv").read_text().splitlines()) > 2
     refused = in_process("run", "suite.yaml", "--resume", "out", cwd=folder)
     assert refused.returncode == 2
     assert refused.stderr.count("\n") == 1

@@ -6,6 +6,7 @@ import gzip
 import json
 import time
 from collections import defaultdict
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -185,6 +186,12 @@ def test_readings_that_are_no_numbers_are_left_out() -> None:
 def test_a_run_without_batches_says_so_in_one_line() -> None:
     with pytest.raises(UsageError, match="no batch of its trials was kept"):
         chrome_trace(profiles.traced(), Readings())
+
+
+@pytest.mark.parametrize("trial", [None, "p1-c0-after"])
+def test_a_run_of_two_versions_keeps_none_and_says_what_can_be_exported(trial: str | None) -> None:
+    with pytest.raises(UsageError, match=r"a run of ab keeps no batches; export its trials with --to csv"):
+        chrome_trace(replace(profiles.traced(), kind="ab"), Readings(), trial)
 
 
 def test_an_unknown_trial_is_told_with_those_that_there_are() -> None:
