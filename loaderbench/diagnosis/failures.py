@@ -18,6 +18,11 @@ TOO_MANY_FILES = "too_many_files"
 TOO_MANY_PROCESSES = "too_many_processes"
 TOO_MANY_HINT = "use fewer workers, or raise the limit (docker run --pids-limit, ulimit -u)"
 
+STARTED_HINT = (
+    "an iterator that already started its workers cannot be measured in another process: "
+    "pass a function that makes the loader"
+)
+
 _KNOWN: tuple[tuple[str, str, str], ...] = (
     (
         "torchvision_mismatch",
@@ -125,6 +130,7 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         r"BadZipFile|Bad CRC-32|zlib\.error|Unable to (?:synchronously )?(?:open|read) (?:object|data)",
         "forked workers share the position of an open file: open it in each worker, at its first sample",
     ),
+    ("started_workers", r"can only test a child process", STARTED_HINT),
     (
         "not_for_a_classifier",
         r"consumer\.kind: model trains an image classifier",

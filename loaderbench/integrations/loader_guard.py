@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 import pytest
 
-from loaderbench.diagnosis.failures import last_words
+from loaderbench.diagnosis.failures import STARTED_HINT, last_words
 from loaderbench.errors import LoaderbenchError, MissingError, UsageError
 from loaderbench.integrations.guard_arguments import check_arguments
 from loaderbench.integrations.guarded import GuardOrder, measure_guarded
@@ -75,11 +76,12 @@ class LoaderGuard:
             gates, before = _gates(samples_per_s, fail_if, place, demand), self._reference(place)
             if why := _why_not_here():
                 _undecided(why, inconclusive)
+            has_started = _has_started(loader)  # a copy that ends may end the workers too
             run = self._measured(loader, demand, rounds, seconds)
         except LoaderbenchError as error:
             said = str(error)
         else:
-            _refuse_failed_trials(run)
+            _refuse_failed_trials(run, has_started=has_started)
             self._record(run)
             if place is not None and before is None:
                 _keep(run, place)
@@ -141,14 +143,20 @@ def _why_not_here() -> str:
     return ""
 
 
-def _refuse_failed_trials(run: Run) -> None:
+def _refuse_failed_trials(run: Run, *, has_started: bool) -> None:
     """Fail the test where the loader did: a rate of the other processes would hide it."""
     __tracebackhide__ = True
     failures = [trial.failure for trial in run.record.sweep if trial.failure is not None]
     if failures:
         said = f"the loader failed in {len(failures)} of {len(run.record.sweep)} processes: {failures[0].kind}"
         where = f"Log: {run.folder}/logs"
-        pytest.fail(f"{said}: {last_words(failures[0].message)}\n{failures[0].hint}\n{where}")
+        hint = STARTED_HINT if has_started else failures[0].hint
+        pytest.fail(f"{said}: {last_words(failures[0].message)}\n{hint}\n{where}")
+
+
+def _has_started(loader: Loader) -> bool:
+    """Whether it is an iterator, of a test that has workers: processes that share their queues disturb each other."""
+    return isinstance(loader, Iterator) and bool(multiprocessing.active_children())
 
 
 def _judge(run: Run, gates: Sequence[Gate], before: RunRecord | None, inconclusive: WhenUndecided) -> None:

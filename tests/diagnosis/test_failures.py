@@ -29,6 +29,7 @@ WORDS = {
     "bad_image": "loaderbench.datasets.samples.BadImageError: x.jpg: OSError: image file is truncated",
     "collate": "RuntimeError: stack expects each tensor to be equal size, but got [3, 2, 2]",
     "shared_handle": "zipfile.BadZipFile: Bad CRC-32 for file '7'",
+    "started_workers": "AssertionError: can only test a child process",
     "model_input": "TypeError: consumer.model: vgg11 failed on images of shape (4, 3, 8, 8): Output size is too small",
     "target": "loaderbench.errors.MissingError: target mine:make: no module mine next to the suite or on sys.path",
     "missing": "FileNotFoundError: [Errno 2] No such file or directory: 'x'",

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from loaderbench.diagnosis.failures import STARTED_HINT
 from loaderbench.errors import UsageError
 from loaderbench.integrations import loader_guard as guard
 from loaderbench.integrations.guarded import _guarded
@@ -56,6 +57,15 @@ def test_no_demand(loader_guard):
 
 def test_not_written(loader_guard):
     loader_guard(list, reference="loader.json")
+"""
+
+STARTED = """
+from torch.utils.data import DataLoader
+
+def test_started(loader_guard):
+    batches = (batch for batch in DataLoader(range(100_000), 4, num_workers=1))
+    next(batches)
+    loader_guard(batches, samples_per_s=1, rounds=4, seconds=0.02)
 """
 
 REFERENCE = """
@@ -114,6 +124,21 @@ def test_a_rate_passes_fails_or_is_left_open_and_a_broken_loader_fails(pytester:
     assert "in measure_guarded" not in said
     assert 'name="samples_per_s_lo"' in (pytester.path / "found.xml").read_text()
     assert not _guarded
+
+
+@pytest.mark.usefixtures("imported")
+def test_an_iterator_that_has_started_its_workers_is_told_to_be_a_function(pytester: pytest.Pytester) -> None:
+    done = run(pytester, STARTED)
+    done.assert_outcomes(failed=1)
+    assert STARTED_HINT in done.stdout.str()
+
+
+def test_only_an_iterator_of_a_test_that_has_workers_may_have_started_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    for children, started in (([], False), ([object()], True)):
+        monkeypatch.setattr("multiprocessing.active_children", lambda found=children: found)
+        assert guard._has_started(iter([1])) is started
+        assert not guard._has_started([1])
+        assert not guard._has_started(list)
 
 
 def test_what_is_wrong_is_said_in_one_line_at_the_call(pytester: pytest.Pytester) -> None:
