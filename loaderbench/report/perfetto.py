@@ -24,11 +24,12 @@ PROCESS = 1
 CALLS, STEPS, FIRST_WORKER = 1, 2, 10
 """Threads of the trace: the calls of `next()`, the training step, and the workers from here on."""
 
-NOTHING_KEPT = "no batch of its trials was kept, as in every run of an older version; measure again"
+NOTHING_KEPT = "no batch of its trials was kept, as in a run that was killed or is of an older version; measure again"
 NOT_OF_AB = (
     "a run of ab keeps no batches; export its trials with --to csv or --to parquet, "
     "or measure one version with loaderbench run"
 )
+_KEEPING = ("sweep", "profile")
 _EDGE_US = 0.5  # an arrow starts and ends inside the slices that it joins
 
 
@@ -72,17 +73,40 @@ def _chosen(view: View, trial: str | None) -> tuple[Trial, Lanes]:
     if trial is None:
         found = lanes_of(view)
         if found is None:
-            raise UsageError(f"no trace can be drawn: {_why_none(view.run)}")
+            raise UsageError(f"no trace can be drawn: {_why_none(view)}")
         return found
     kept = view.readings.batches
     if trial not in view.trials or trial not in kept:
-        known = [name for name in kept if name in view.trials]
-        raise UsageError(f"trial {trial}: {'expected one of ' + ', '.join(known) if known else _why_none(view.run)}")
+        raise UsageError(f"trial {trial}: {_why_not(view, trial)}")
     return view.trials[trial], Lanes(kept[trial][:MOST_BATCHES])
 
 
-def _why_none(run: RunRecord) -> str:
-    return NOT_OF_AB if run.kind == "ab" else NOTHING_KEPT
+def _why_none(view: View) -> str:
+    if view.run.kind == "ab":
+        return NOT_OF_AB
+    known = _known(view)
+    return f"no batch of the verdict's config was kept; set --trial: {known}" if known else NOTHING_KEPT
+
+
+def _why_not(view: View, trial: str) -> str:
+    """Why a trial has no trace: it is none of the run's, none that keeps batches, or its batches are lost."""
+    known = _known(view)
+    if not known:
+        return _why_none(view)
+    found = next((one for one in view.run.trials if one.id == trial), None)
+    if found is None:
+        return known
+    if found.role not in _KEEPING:
+        return f"only trials of the sweep keep batches; {known}"
+    if found.status != "completed":
+        return f"it was not completed, so it has no batches; {known}"
+    return f"its batches were lost: the run was killed before it wrote them, and resumed; {known}"
+
+
+def _known(view: View) -> str:
+    """The trials that can be drawn; empty where there are none."""
+    names = [name for name in view.readings.batches if name in view.trials]
+    return f"expected one of {', '.join(names)}" if names else ""
 
 
 def _loop(lanes: Lanes) -> list[Piece]:

@@ -12,6 +12,7 @@ from loaderbench.consumers import demand_rate
 from loaderbench.errors import UsageError
 from loaderbench.records import Config, Environment, Measured, Readings, RunRecord, Trial, to_dict
 from loaderbench.store import RUN_FILE, read_run, read_timeline, read_trials
+from loaderbench.store.parquet import note_without_parquet
 from loaderbench.suite import Override
 from loaderbench.targets import file_of
 
@@ -94,6 +95,19 @@ def changed_code(earlier: Earlier, names: Sequence[str], folder: Path) -> str:
             name = file.relative_to(folder) if file.is_relative_to(folder) else file
             return f"{name} changed after {kept}, which measured the earlier code; start a new run to repeat them"
     return ""
+
+
+def lost_readings(earlier: Earlier) -> str:
+    """How many kept trials have neither timeline nor batches, in one line; empty if none, or if none could be saved.
+
+    Those are in memory until a call ends.
+    """
+    saved = earlier.readings
+    done = [name for name, trial in earlier.trials.items() if trial.status == "completed"]
+    lost = sum(not saved.of(name) and name not in saved.batches for name in done)
+    if not lost or note_without_parquet():
+        return ""
+    return f"{lost} of {len(done)} kept trials have no timeline and no batches: an earlier call was killed"
 
 
 def _suites(before: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:

@@ -24,7 +24,14 @@ from loaderbench.session.listener import Listener, Silent
 from loaderbench.session.measuring import TrialMeasurer
 from loaderbench.session.more_rounds import Undecided, add_rounds
 from loaderbench.session.parity import compare_batches
-from loaderbench.session.resuming import Earlier, changed_code, overrides_of, read_earlier, refuse_changes
+from loaderbench.session.resuming import (
+    Earlier,
+    changed_code,
+    lost_readings,
+    overrides_of,
+    read_earlier,
+    refuse_changes,
+)
 from loaderbench.session.session import LATER_STEPS, Session
 from loaderbench.session.signals import put_off_signals, restored_signals
 from loaderbench.session.sweep import measure_sweep
@@ -105,6 +112,8 @@ def _run_into(  # noqa: PLR0917
     if earlier and (why := changed_code(earlier, targets_of(loaded.suite), loaded.folder)):
         listener.warned(why)
         session.found.remarks["resume"] = why
+    if earlier and (lost := lost_readings(earlier)):
+        session.found.remarks["lost"] = lost
     _measure(session, undecided)
     return write_results(session)
 

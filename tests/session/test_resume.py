@@ -81,6 +81,23 @@ def test_a_killed_run_goes_on_and_measures_nothing_twice(cli: Cli, killed: Path)
     assert len(read_run(killed / "r").sweep) == TRIALS
 
 
+def test_kept_trials_without_timeline_and_batches_are_told_in_the_run_and_in_the_export(cli: Cli, killed: Path) -> None:
+    kept = [trial for trial in read_trials(killed / "r") if trial.status == "completed"]
+    lost = next(trial.id for trial in kept if trial.role == "sweep")
+    alone = cli("export", "r", "--to", "perfetto", "--out", "t.json", "--trial", lost)
+    assert f"trial {lost}: no batch of its trials was kept, as in a run that was killed" in alone.stderr
+    assert cli("run", "s.yaml", "--resume", "r").returncode == 0
+    said = f"{len(kept)} of {len(kept)} kept trials have no timeline and no batches: an earlier call was killed"
+    assert said in read_run(killed / "r").notes
+    refused = cli("export", "r", "--to", "perfetto", "--out", "t.json", "--trial", lost)
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert f"trial {lost}: its batches were lost: the run was killed before it wrote them" in refused.stderr
+    assert "expected one of r" in refused.stderr
+    other = next(trial.id for trial in read_run(killed / "r").trials if trial.role != "sweep")
+    refused = cli("export", "r", "--to", "perfetto", "--out", "t.json", "--trial", other)
+    assert f"trial {other}: only trials of the sweep keep batches; expected one of r" in refused.stderr
+
+
 def assert_finished_without_repeating(folder: Path, before: Sequence[Trial], left: RunRecord) -> None:
     """Completed trials were kept, and only the missing ones were measured."""
     assert not left.complete

@@ -17,7 +17,14 @@ from machine import TWO_CPUS
 from loaderbench.errors import UsageError
 from loaderbench.records import AssumedDemand, DatasetSummary, Environment, Gpu, Measured, Readings, TimelinePoint
 from loaderbench.session import resuming
-from loaderbench.session.resuming import Earlier, changed_code, overrides_of, read_earlier, refuse_changes
+from loaderbench.session.resuming import (
+    Earlier,
+    changed_code,
+    lost_readings,
+    overrides_of,
+    read_earlier,
+    refuse_changes,
+)
 
 MACHINE = replace(
     TWO_CPUS,
@@ -188,6 +195,13 @@ def test_completed_trials_of_the_sweep_are_kept_with_their_readings_and_no_other
 def kept(*began: str) -> Earlier:
     trials = {at: replace(trial_of(planned("r1-c00")), started_at=at) for at in began}
     return Earlier(Path("r"), run_of(), trials, Readings())
+
+
+def test_kept_trials_of_a_killed_call_without_readings_are_counted(left: Any, tmp_path: Path) -> None:
+    earlier = read_earlier(tmp_path)
+    assert not lost_readings(earlier)
+    killed = replace(earlier, readings=earlier.readings.only(["r1-aa"]))
+    assert lost_readings(killed).startswith("1 of 2 kept trials have no timeline and no batches")
 
 
 def test_code_that_changed_after_kept_trials_is_named(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from fakes import Notes, planned, suite, trial_of
 
 from loaderbench.errors import Terminated, UsageError
+from loaderbench.records import Readings
 from loaderbench.session import running
 from loaderbench.session.listener import Silent
 from loaderbench.session.running import NOT_ENDED, run_suite
@@ -215,7 +216,7 @@ def test_a_run_that_goes_on_keeps_its_trials_where_nothing_has_changed(
     taken: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = trial_of(planned("r1-c00"))
-    earlier = SimpleNamespace(folder=Path("left"), record=LEFT, trials={kept.id: kept}, readings=None)
+    earlier = SimpleNamespace(folder=Path("left"), record=LEFT, trials={kept.id: kept}, readings=Readings())
     monkeypatch.setattr(running, "read_earlier", lambda _: earlier)
     monkeypatch.setattr(running, "changed_code", lambda *_: "mine.py changed")
     warned: list[str] = []
@@ -250,7 +251,7 @@ def test_a_signal_that_came_too_late_to_end_anything_is_told(taken: list[str], m
 def test_a_run_that_cannot_begin_leaves_no_folder_unless_it_was_there(
     taken: list[str], monkeypatch: pytest.MonkeyPatch, goes_on: bool
 ) -> None:
-    earlier = SimpleNamespace(folder=Path("left"), record=LEFT, trials={}, readings=None)
+    earlier = SimpleNamespace(folder=Path("left"), record=LEFT, trials={}, readings=Readings())
     monkeypatch.setattr(running, "read_earlier", lambda _: earlier)
     monkeypatch.setattr(running, "find_conditions", step("look", UsageError("no")))
     with pytest.raises(UsageError):
