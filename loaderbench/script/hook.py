@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from loaderbench.script.launcher import HOME_OF_LAUNCHER, is_rank, note_launcher, note_rank
 from loaderbench.script.makers import Makers
 from loaderbench.script.order import RecordOrder, take_order
+from loaderbench.script.own_iterators import OwnIterators
 
 if TYPE_CHECKING:
     from loaderbench.script.recorder import ScriptRecorder
@@ -112,6 +113,7 @@ def is_recorded(kind: Any) -> bool:
 class RecordedKind:
     """A kind of loader with two functions replaced: one notes where a loader is made, one records its epochs.
 
+    Subclasses with an `__iter__` of their own are changed too.
     `undo` holds what undoes all other changes; it is called at the end too.
     """
 
@@ -120,6 +122,7 @@ class RecordedKind:
         self._kind, self._order, self._own_pid = kind, order, os.getpid()
         self._usual, self._usual_init = kind.__iter__, kind.__init__
         self._makers = Makers()
+        self._subclasses = OwnIterators(kind, self._epoch, lambda: self._is_here)
         self._made: ScriptRecorder | None = None
 
     @property
@@ -139,13 +142,20 @@ class RecordedKind:
 
         @wraps(self._usual)
         def __iter__(loader: Any) -> Iterator[Any]:  # noqa: N807
-            recorder = self.recorder()
-            begun: Iterator[Any] = self._usual(loader) if recorder is None else recorder.epoch(loader)
+            if self._is_here and self._subclasses.begins(loader, self._kind):
+                return self._epoch(loader)
+            begun: Iterator[Any] = self._usual(loader)
             return begun
 
         setattr(__iter__, _MARK, True)
         self._kind.__init__, self._kind.__iter__ = __init__, __iter__
         self._ours = __init__, __iter__
+        self._subclasses.change()
+        self.undo.append(self._subclasses.undo)
+
+    def _epoch(self, loader: Any) -> Iterator[Any]:
+        recorder = self.recorder()
+        return self._begin(loader) if recorder is None else recorder.epoch(loader)
 
     def recorder(self) -> ScriptRecorder | None:
         """Made with the first epoch: importing it costs more than all the rest.
@@ -169,7 +179,10 @@ class RecordedKind:
 
     def _begin(self, loader: Any) -> Iterator[Any]:
         """Begin an epoch as without us; a loader of another library knows how."""
-        begun: Iterator[Any] = self._usual(loader) if isinstance(loader, self._kind) else loader.begin_epoch()
+        if not isinstance(loader, self._kind):
+            of_library: Iterator[Any] = loader.begin_epoch()
+            return of_library
+        begun: Iterator[Any] = (self._subclasses.usual(loader) or self._usual)(loader)
         return begun
 
     def _give_back(self) -> None:
@@ -186,6 +199,7 @@ class RecordedKind:
         """The script ends, or what is recorded of it."""
         if not self._is_here:
             return
+        self._subclasses.say_missed()
         if self._made is None:
             self._give_back()
             return

@@ -24,7 +24,8 @@ class TakingClock:
         """Time the sampler of a torch iterator, where it has one: private to torch, and left alone if it is another."""
         own = getattr(batches, "__dict__", {})
         if hasattr(own.get("_sampler_iter"), "__next__"):
-            batches._sampler_iter = TimedSampler(own["_sampler_iter"], self)
+            kind = _TimedStatefulSampler if _has_state(own["_sampler_iter"]) else TimedSampler
+            batches._sampler_iter = kind(own["_sampler_iter"], self)
 
 
 class Taken:
@@ -83,7 +84,9 @@ class NotifyingSampler:
         self._sampler, self._notify = sampler, notify
 
     def __iter__(self) -> Iterator[Any]:
-        return _NotifyingIndices(iter(self._sampler), self._notify)
+        indices = iter(self._sampler)
+        kind = _NotifyingStatefulIndices if _has_state(indices) else _NotifyingIndices
+        return kind(indices, self._notify)
 
 
 class _NotifyingIndices:
@@ -101,3 +104,30 @@ class _NotifyingIndices:
             self._notify()
             self._notify = None
         return next(self._indices)
+
+
+def _has_state(indices: Any) -> bool:
+    """Whether torchdata saves with a checkpoint where it stands: it looks for the two methods."""
+    return hasattr(indices, "state_dict") and hasattr(indices, "load_state_dict")
+
+
+class _Stateful:
+    """An iterator over indices that is saved with a checkpoint, and restored from it, as its own is."""
+
+    _indices: Any
+
+    def state_dict(self) -> Any:
+        """Where its own stands."""
+        return self._indices.state_dict()
+
+    def load_state_dict(self, state: Any) -> None:
+        """Let its own go on from there."""
+        self._indices.load_state_dict(state)
+
+
+class _TimedStatefulSampler(_Stateful, TimedSampler):
+    """A `TimedSampler` with a state."""
+
+
+class _NotifyingStatefulIndices(_Stateful, _NotifyingIndices):
+    """One epoch of a `NotifyingSampler`, with a state."""

@@ -1,0 +1,161 @@
+"""Subclasses of torch's `DataLoader` that begin an epoch by an `__iter__` of their own, as torchdata's does."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import wraps
+from types import CodeType
+from typing import Any
+
+_HOOK = "__init_subclass__"
+_MOST_DECORATORS = 10
+Iterate = Callable[[Any], Iterator[Any]]
+
+
+@dataclass(frozen=True)
+class _Changed:
+    """A class, what it had as `__iter__`, and what it has instead."""
+
+    kind: Any
+    usual: Any
+    ours: Any
+
+
+class OwnIterators:
+    """All subclasses of a kind of loader, also those that are defined later, each with its `__iter__` replaced.
+
+    An epoch is recorded in one place: in the class whose `__iter__` begins it without that of a base class, or in
+    `kind`. `epoch` records one there. `is_here` tells whether this process is recorded.
+    """
+
+    def __init__(self, kind: Any, epoch: Iterate, is_here: Callable[[], bool]) -> None:
+        self._kind, self._epoch, self._is_here = kind, epoch, is_here
+        self._changed: dict[int, _Changed] = {}  # by the id of the class: its hash may be anything
+        self._is_over = False
+        self._passed_on: set[str] = set()
+        self._begun: set[str] = set()
+        self._usual_hook = vars(kind).get(_HOOK)
+
+    def change(self) -> None:
+        """Replace those of all subclasses, from now on."""
+        kind, usual = self._kind, self._usual_hook
+
+        def __init_subclass__(cls: type[Any], /, **options: Any) -> None:  # noqa: N807 - it replaces one of that name
+            if usual is None:
+                super(kind, cls).__init_subclass__(**options)
+            else:
+                usual.__get__(None, cls)(**options)
+            self._adopt(cls)
+
+        self._hook = classmethod(__init_subclass__)
+        setattr(kind, _HOOK, self._hook)
+        waiting = list(kind.__subclasses__())
+        while waiting:
+            found = waiting.pop()
+            self._adopt(found)
+            waiting += type.__subclasses__(found)
+
+    def undo(self) -> None:
+        """Undo the changes, unless somebody has changed them since."""
+        self._is_over = True
+        if vars(self._kind).get(_HOOK) is self._hook:
+            if self._usual_hook is None:
+                delattr(self._kind, _HOOK)
+            else:
+                setattr(self._kind, _HOOK, self._usual_hook)
+        for one in self._changed.values():
+            with suppress(Exception):  # a class may be anything
+                if vars(one.kind).get("__iter__") is one.ours:
+                    one.kind.__iter__ = one.usual
+
+    def begins(self, loader: Any, owner: Any) -> bool:
+        """Whether an epoch over this loader is recorded in the `__iter__` of this class."""
+        name = type(loader).__name__
+        if self._owner(loader) is owner:
+            self._begun.add(name)
+            return True
+        return False
+
+    def usual(self, loader: Any) -> Iterate | None:
+        """What begins an epoch over it without us; `None` where `kind` does."""
+        changed = self._changed.get(id(self._owner(loader)))
+        return None if changed is None else _bound(changed.usual)
+
+    def say_missed(self) -> None:
+        """Print a line for each class that should have begun an epoch by that of its base class, and has not."""
+        for name in sorted(self._passed_on - self._begun):
+            _say(f"cannot record a {name}: its __iter__ does not begin an epoch as that of its base class does")
+        self._passed_on.clear()
+
+    def _owner(self, loader: Any) -> Any:
+        known = [] if self._holds_loaders(loader) else type(loader).__mro__
+        return next((one for one in known if id(one) in self._changed and not _calls_base(one)), self._kind)
+
+    def _holds_loaders(self, loader: Any) -> bool:
+        """Whether it has loaders of its own, which are then recorded in its place."""
+        for value in getattr(loader, "__dict__", {}).values():
+            several = value.values() if type(value) is dict else value if type(value) in (list, tuple) else (value,)
+            if any(issubclass(type(one), self._kind) and one is not loader for one in several):
+                return True
+        return False
+
+    def _adopt(self, found: Any) -> None:
+        usual = vars(found).get("__iter__")
+        if usual is None or usual is self._kind.__iter__ or id(found) in self._changed or self._is_over:
+            return
+        try:
+            iterate = _bound(usual)
+
+            @wraps(usual)
+            def __iter__(loader: Any) -> Iterator[Any]:  # noqa: N807
+                if not self._is_here():
+                    return iterate(loader)
+                if self.begins(loader, found):
+                    return self._epoch(loader)
+                if not self._holds_loaders(loader):
+                    self._passed_on.add(type(loader).__name__)
+                return iterate(loader)
+
+            found.__iter__ = __iter__
+            self._changed[id(found)] = _Changed(found, usual, __iter__)
+        except Exception as error:  # a class may be anything
+            name = getattr(found, "__name__", "DataLoader")
+            _say(f"cannot record a {name}: {type(error).__name__}: {error}; the script continues")
+
+
+def _bound(iterate: Any) -> Iterate:
+    """What a class has as `__iter__`, as a function of a loader."""
+    bind = getattr(type(iterate), "__get__", None)
+    return iterate if bind is None else lambda loader: bind(iterate, loader, type(loader))()
+
+
+def _calls_base(found: Any) -> bool:
+    """Whether the code of a class names `__iter__` of a base class: then epochs begin there."""
+    bases = {"super", *(one.__name__ for one in found.__mro__[1:])}
+    used = (names for value in list(vars(found).values()) for code in _codes_of(value) for names in _names(code))
+    return any("__iter__" in names and not bases.isdisjoint(names) for names in used)
+
+
+def _codes_of(value: Any) -> Iterator[CodeType]:
+    """That of a function, and of those that its decorators wrap."""
+    with suppress(Exception):  # an attribute may be anything
+        for _ in range(_MOST_DECORATORS):
+            code = getattr(value, "__code__", None)
+            if isinstance(code, CodeType):
+                yield code
+            value = getattr(value, "__wrapped__", None)
+
+
+def _names(code: CodeType) -> Iterator[set[str]]:
+    """The names in a function, and then in each that is defined in it."""
+    yield {*code.co_names}
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+def _say(line: str) -> None:
+    print(f"loaderbench: {line}", file=sys.stderr)

@@ -1,0 +1,261 @@
+"""Loaders whose class begins an epoch by an `__iter__` of its own, as torchdata's `StatefulDataLoader` does."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scripts import HEAD, profile, write
+
+from loaderbench.result import load
+from loaderbench.tracing.taking import NotifyingSampler, TakingClock
+
+CLASSES = (
+    HEAD
+    + """\
+class Own(DataLoader):  # as torchdata's
+    def __init__(self, dataset, batch_size, num_workers=0):
+        super().__init__(dataset, batch_size=batch_size, num_workers=num_workers)
+        self.kept = None
+
+    def __iter__(self):
+        self.kept = self._get_iterator()
+        return self.kept
+
+
+class Inherits(Own):
+    def __iter__(self):
+        return super().__iter__()
+
+
+class Generates(DataLoader):
+    def __iter__(self):
+        batches = self._get_iterator()
+        for batch in batches:
+            yield batch
+
+
+class CallsBase(DataLoader):
+    def __iter__(self):
+        for batch in super().__iter__():
+            yield batch
+
+
+class CallsRenamedBase(DataLoader):
+    def __iter__(self, base=DataLoader):
+        return base.__iter__(self)
+
+
+class Endless(DataLoader):  # as that of YOLO and of timm
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.kept = super().__iter__()
+
+    def __iter__(self):
+        for _ in range(len(self)):
+            yield next(self.kept)
+
+
+class Delegates(DataLoader):
+    def __init__(self, dataset, **options):
+        super().__init__(dataset)
+        self.inner = DataLoader(dataset, **options)
+
+    def __iter__(self):
+        yield from self.inner
+
+
+class Alias(DataLoader):
+    __iter__ = DataLoader.__iter__
+"""
+)
+
+OWN = (
+    CLASSES
+    + """\
+if __name__ == "__main__":
+    train_loader = globals()[sys.argv[1]](Slow(160, 0.004), batch_size=8, num_workers=int(sys.argv[2]))
+    val_loader = DataLoader(Slow(80, 0), batch_size=8)
+    for epoch in range(2):
+        print(sum(1 for batch in train_loader))
+        if sys.argv[1] == "Endless":
+            break
+    for batch in val_loader:
+        pass
+"""
+)
+
+UNDONE = (
+    CLASSES
+    + """\
+from loaderbench.script.in_process import LoaderRecording
+
+kinds = [DataLoader, Own, Inherits, Generates, CallsBase, Alias]
+before = [vars(kind)["__iter__"] for kind in kinds], vars(DataLoader).get("__init_subclass__")
+recording = LoaderRecording(out="run")
+recording.start()
+
+
+class Later(Own):
+    def __iter__(self):
+        return self._get_iterator()
+
+
+own = vars(Later)["__iter__"].__wrapped__
+for batch in Later(Slow(160, 0.001), 8):
+    pass
+print(len(recording.finish()))
+print(before == ([vars(kind)["__iter__"] for kind in kinds], vars(DataLoader).get("__init_subclass__")))
+print(vars(Later)["__iter__"] is own, sum(1 for _ in Later(Slow(16, 0), 8)))
+"""
+)
+
+ODD = (
+    CLASSES
+    + """\
+class Fixed(type(DataLoader)):
+    __hash__ = None
+
+    def __setattr__(self, name, value):
+        if name == "__iter__":
+            raise AttributeError("is fixed")
+        super().__setattr__(name, value)
+
+
+class Unchangeable(DataLoader, metaclass=Fixed):
+    def __iter__(self):
+        return self._get_iterator()
+
+
+class NoFunction(DataLoader):
+    class Begin:
+        def __get__(self, loader, kind=None):
+            return loader._get_iterator
+
+        def __getattr__(self, name):
+            raise ValueError(name)
+
+    __iter__ = Begin()
+
+
+class NotIterable(DataLoader):
+    __iter__ = None
+
+
+class Options(DataLoader):
+    def __init_subclass__(cls, *, size, **options):
+        super().__init_subclass__(**options)
+        cls.size = size
+
+
+class HasOptions(Options, size=3):
+    def __iter__(self):
+        return self._get_iterator()
+
+
+class Misleading(DataLoader):
+    def __iter__(self):
+        if len(self) < 0:
+            return super().__iter__()
+        return self._get_iterator()
+
+
+if __name__ == "__main__":
+    for kind in (Unchangeable, NoFunction, HasOptions, Misleading):
+        print(kind.__name__, sum(1 for batch in kind(Slow(80, 0), batch_size=8)))
+    try:
+        iter(NotIterable(Slow(80, 0)))
+    except TypeError:
+        print("not iterable")
+    print(HasOptions.size)
+"""
+)
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+@pytest.mark.parametrize(
+    "kind", ["Own", "Inherits", "Generates", "CallsBase", "CallsRenamedBase", "Endless", "Delegates", "Alias"]
+)
+def test_each_class_is_recorded_once(tmp_path: Path, kind: str, workers: str) -> None:
+    write(tmp_path, OWN)
+    done = profile(tmp_path, "--out", "run", "train.py", kind, workers)
+    assert done.returncode == 0, done.stderr
+    assert "cannot record" not in done.stderr
+    run = load(tmp_path / "run")
+    (trial,) = run.trials
+    assert trial.status == "completed"
+    assert run.verdict.bound == "input"
+    others = [load(place.parent) for place in (tmp_path / "run").glob("*/run.json")]
+    assert len(others) == 1, "the loader of the validation"
+    if kind != "Endless":  # which ends its epoch when the loader would begin another
+        assert trial.epochs is not None
+        assert trial.epochs.begun == 2
+    assert trial.stages
+    assert sum(cost.wall_s or 0.0 for cost in trial.stages.values()) == pytest.approx(0.004, rel=0.8)
+
+
+def test_classes_that_are_defined_later_are_recorded_and_all_is_undone(tmp_path: Path) -> None:
+    write(tmp_path, UNDONE)
+    done = subprocess.run(
+        [sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["1", "True", "True", "2"], done.stderr
+
+
+def test_odd_classes_run_as_ever_and_a_line_says_what_cannot_be_recorded(tmp_path: Path) -> None:
+    write(tmp_path, ODD)
+    done = profile(tmp_path, "--out", "run", "train.py")
+    assert done.returncode == 0, done.stderr
+    assert "cannot record a Unchangeable: AttributeError: is fixed; the script continues" in done.stderr
+    assert "cannot record a Misleading" in done.stderr
+    assert done.stdout.splitlines() == [
+        "Unchangeable 10", "NoFunction 10", "HasOptions 10", "Misleading 10", "not iterable", "3",
+    ]  # fmt: skip
+
+
+class Standing:
+    """Indices that are saved with a checkpoint, as torchdata's are."""
+
+    def __init__(self) -> None:
+        self.at = 0
+
+    def __iter__(self) -> Standing:
+        return self
+
+    def __next__(self) -> int:
+        self.at += 1
+        return self.at
+
+    def state_dict(self) -> dict[str, int]:
+        return {"at": self.at}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        self.at = state["at"]
+
+
+class Batches:
+    """As torch's iterator, with its private attribute."""
+
+    def __init__(self, indices: object) -> None:
+        self._sampler_iter: Any = indices
+
+
+def test_indices_that_are_saved_with_a_checkpoint_stay_so_while_they_are_timed() -> None:
+    begun: list[int] = []
+    batches = Batches(iter(NotifyingSampler(Standing(), lambda: begun.append(1))))
+    TakingClock().follow_sampler(batches)
+    timed = batches._sampler_iter
+    assert (next(timed), next(timed), begun) == (1, 2, [1])
+    assert timed.state_dict() == {"at": 2}
+    timed.load_state_dict({"at": 7})
+    assert next(timed) == 8
+
+
+def test_indices_without_a_state_get_none() -> None:
+    batches = Batches(iter(NotifyingSampler([1, 2], lambda: None)))
+    TakingClock().follow_sampler(batches)
+    assert not hasattr(batches._sampler_iter, "state_dict")
