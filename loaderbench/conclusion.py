@@ -20,6 +20,7 @@ from loaderbench.diagnosis.gpu_warnings import power_notes
 from loaderbench.diagnosis.hosts import all_hosts, describe_hosts, storage_evidence
 from loaderbench.diagnosis.hotspots import find_hotspots
 from loaderbench.diagnosis.isolation import describe_isolation, find_ceiling, with_exposed_copy
+from loaderbench.diagnosis.only_rank import of_only_rank, warn_of_only_rank
 from loaderbench.diagnosis.other_counts import with_other_counts
 from loaderbench.diagnosis.ranking import Ranking, rank
 from loaderbench.diagnosis.ranks import describe_ranks, loading_rates, of_job, trials_of_ranks, with_evidence
@@ -147,6 +148,7 @@ def _kept(measured: Measured) -> dict[str, tuple[object, str]]:
     """What the run itself may hold, and why it does not."""
     return {
         "side_by_side": (measured.side_by_side, ONE_VERSION),
+        "only_rank": (measured.only_rank, "no rank was recorded without the others"),
         "assumed_demand": (measured.assumed_demand, _no_demand(measured)),
         "cpu_percent_before": (measured.cpu_percent_before, "the CPUs were not looked at before the first trial"),
         "final": (measured.final, measured.left_out.get("final") or NO_FINAL),
@@ -167,7 +169,7 @@ def _of_training(
     of_ranks = measured.rank_trials or trials_of_ranks(trials)
     ranks = describe_ranks(of_ranks, lambda trial: _verdict_of_rank(measured, trial))
     if consumer_kind(measured.consumer).consumes:  # else each rank only waits for data
-        verdict = of_job(verdict, ranks, loading_rates(of_ranks))
+        verdict = of_only_rank(of_job(verdict, ranks, loading_rates(of_ranks)), measured.only_rank)
     hosts = describe_hosts(of_ranks)
     return with_evidence(verdict, storage_evidence(verdict, hosts)), ranks, hosts
 
@@ -223,7 +225,7 @@ def _warnings(measured: Measured, configurations: Sequence[Configuration], noise
         others=measured.remedy_trials,
         environment=measured.environment,
     )
-    return tuple(found)
+    return (*warn_of_only_rank(measured.only_rank), *found)
 
 
 def _verdict(

@@ -69,6 +69,11 @@ def ranks_of_training() -> int | None:
     return by_launcher if by_launcher is not None or group is None else group[1]
 
 
+def rank_without_launcher() -> tuple[int, int] | None:
+    """The rank by torch's process group, and how many there are, where no launcher tells; `None` for one process."""
+    return _group() if this_rank() is None else None
+
+
 _groups: dict[int, tuple[int, int]] = {}  # by process: its rank, and how many there are
 
 

@@ -74,6 +74,7 @@ from loaderbench.records.narrowing import (
     Dropped as Dropped,
     Final as Final,
 )
+from loaderbench.records.only_rank import OnlyRank as OnlyRank
 from loaderbench.records.parity import Parity as Parity
 from loaderbench.records.references import (
     config_reference as config_reference,

@@ -11,6 +11,7 @@ from loaderbench.records.demand import AssumedDemand
 from loaderbench.records.environment import DatasetSummary, Environment, PlanSummary
 from loaderbench.records.format_copy import FormatCopy
 from loaderbench.records.narrowing import Dropped, Final
+from loaderbench.records.only_rank import OnlyRank
 from loaderbench.records.parity import Parity
 from loaderbench.records.trial import Trial
 from loaderbench.records.verification import Verification
@@ -33,7 +34,7 @@ class Measured:
     `left_out` says why isolation runs (by name, or under `isolation` all of them), `final` or `verification` were not
     measured.
     It has stages that are not free under `bottlenecks.decode`, or under `bottlenecks` all of them, and other workers
-    under `worker_settings.num_workers=1`.
+    under `worker_settings.num_workers=1`. `only_rank`: of a distributed training, this rank alone was recorded.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Measured:
     side_by_side: SideBySide | None = None
     parity: tuple[Parity, ...] = ()
     copies: tuple[FormatCopy, ...] = ()
+    only_rank: OnlyRank | None = None
 
     @property
     def sweep(self) -> tuple[Trial, ...]:

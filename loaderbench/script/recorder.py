@@ -11,7 +11,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import count
 from math import inf
@@ -27,6 +27,7 @@ from loaderbench.script.loader_profiler import LoaderProfiler
 from loaderbench.script.makers import Makers
 from loaderbench.script.missing import of_a_background_thread, with_reason
 from loaderbench.script.naming import Place, place_of
+from loaderbench.script.only_rank import only_rank
 from loaderbench.script.order import RecordOrder
 from loaderbench.script.recorded_processes import note_begun, ranks_by_files
 from loaderbench.script.recording import Recording, write_recordings
@@ -314,8 +315,11 @@ class ScriptRecorder:
         by_group = self._order.inherited
         rank = rank_of_training() if by_group else this_rank()
         place, around_s = str(one.place), one.profiler.around_s
-        script = Script(_command(), place if rank is None else f"rank {rank}: {place}", has_ended)
+        only = None if by_group else only_rank()
+        shown = rank if only is None else only.rank
+        script = Script(_command(), place if shown is None else f"rank {shown}: {place}", has_ended)
         measured, readings = one.profiler.measured(script)
+        measured = replace(measured, only_rank=only)
         measured = with_reason(measured, "step_stages", self._steps.why_not_divided)
         if self._steps.training_thread.is_another(one.steps.thread):
             measured = of_a_background_thread(measured)

@@ -16,6 +16,7 @@ from scripts import HEAD, profile, write
 
 from loaderbench import ranks
 from loaderbench.monitors.machine import other_ranks
+from loaderbench.records import OnlyRank
 from loaderbench.result import load
 from loaderbench.script import tuning_ranks
 from loaderbench.script.recorded_processes import begun_pids, note_begun, ranks_by_files, wait_for_last_saves
@@ -58,11 +59,28 @@ def test_a_rank_that_nobody_waits_for_is_recorded_to_its_end_and_is_no_other_pro
     assert done.returncode == 0, done.stderr
     assert "cannot save" not in done.stderr
     run = load(tmp_path / "run")
+    assert run.record.only_rank is None
     assert [(one.rank, one.host) for one in run.ranks] == [(0, socket.gethostname()), (1, socket.gethostname())]
     for trial in run.record.trials:
         assert trial.batches == 40, "all but the warm-up"
         assert trial.machine is not None
         assert trial.machine.ranks == 2
+
+
+@pytest.mark.slow
+def test_a_rank_that_is_recorded_alone_does_not_speak_for_the_training(tmp_path: Path) -> None:
+    write(tmp_path, STARTS_THE_OTHER)
+    port = str(free_port())
+    done = profile(tmp_path, "--out", "run", "train.py", port)
+    assert done.returncode == 0, done.stderr
+    run, command = load(tmp_path / "run"), f"loaderbench profile -- python train.py {port}"
+    assert run.record.only_rank == OnlyRank(rank=0, ranks=2, command=command)
+    assert run.verdict.confidence == "low"
+    assert run.verdict.headline.startswith("in rank 0 of 2 alone: ")
+    said = " ".join(done.stderr.split())
+    assert f"only rank 0 of 2 was recorded, and another rank may hold it back; to record all: {command}" in said
+    assert f"Next: Record all ranks: {command}" in said
+    assert "Loader: rank 0: " in said
 
 
 @pytest.fixture

@@ -121,7 +121,12 @@ def finding(view: View) -> Section:
 
 
 def _next_step(run: RunRecord) -> NextStep | None:
-    """A measured fix is pasted; any other is measured first, by a command or in the user's own loop."""
+    """A measured fix is pasted; any other is measured first, by a command or in the user's own loop.
+
+    Where other ranks are unknown, they come first.
+    """
+    if run.only_rank is not None:
+        return NextStep(None, "Record all ranks", run.only_rank.command)
     first = next((found for found in run.recommendations if found.status == "open"), None)
     if first is None:
         keep = "Keep the loader. Speed up the training step to raise throughput"

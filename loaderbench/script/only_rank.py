@@ -1,0 +1,24 @@
+"""Whether other ranks of the training run elsewhere, where the command does not record them."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+
+from loaderbench.ranks import rank_without_launcher
+from loaderbench.records import OnlyRank
+
+
+def only_rank() -> OnlyRank | None:
+    """The rank of this process, if its script started the others by itself, as Lightning does; else `None`."""
+    found = rank_without_launcher()
+    if found is None:
+        return None
+    rank, ranks = found
+    return OnlyRank(rank=rank, ranks=ranks, command=f"loaderbench profile -- python {_arguments()}")
+
+
+def _arguments() -> str:
+    """Those of this Python: a script or a module, with its own."""
+    found = sys.orig_argv[1:]
+    return "SCRIPT" if not found or "-c" in found else shlex.join(found)
