@@ -9,6 +9,8 @@ from inspect import getattr_static
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, Protocol
 
+from loaderbench.tracing.taking import has_state
+
 MAX_DATASETS = 200  # of a dataset of datasets: the others' samples are timed as one stage
 _TRANSFORM_LIBRARIES = ("torchvision", "albumentations", "kornia", "torch", "monai", "fastai", "fastcore")
 _FASTAI = "fastai.data.load"
@@ -186,7 +188,7 @@ def sample_methods(base: Any, tracer: SampleTimer) -> dict[str, Callable[..., An
         }
     if "IterableDataset" in {kind.__name__ for kind in base.__mro__}:
         begin = base.__iter__
-        return {"__iter__": lambda self: CountedIterator(begin(self), tracer)}
+        return {"__iter__": lambda self: counted(begin(self), tracer)}
     methods: dict[str, Callable[..., Any]] = {}
     if (one := getattr(base, "__getitem__", None)) is not None:
         methods["__getitem__"] = _one_sample(one, tracer)
@@ -231,6 +233,25 @@ class CountedIterator:
         return self._tracer.sample(self._index, next, self._samples)
 
 
+class _CountedStateful(CountedIterator):
+    """One that torchdata saves with a checkpoint, and restores from it."""
+
+    def state_dict(self) -> Any:
+        """Where its own stands."""
+        own: Any = self._samples
+        return own.state_dict()
+
+    def load_state_dict(self, state: Any) -> None:
+        """Let its own go on from there."""
+        own: Any = self._samples
+        own.load_state_dict(state)
+
+
+def counted(samples: Iterator[Any], tracer: SampleTimer) -> CountedIterator:
+    """The iterator with its samples counted, and with a state if it has one."""
+    return (_CountedStateful if has_state(samples) else CountedIterator)(samples, tracer)
+
+
 class SampleProxy:
     """A dataset whose class can be given no method, with its samples counted all the same."""
 
@@ -241,7 +262,7 @@ class SampleProxy:
         return self._tracer.sample(index, self._dataset.__getitem__, index)
 
     def __iter__(self) -> CountedIterator:
-        return CountedIterator(iter(self._dataset), self._tracer)
+        return counted(iter(self._dataset), self._tracer)
 
     def __len__(self) -> int:
         return len(self._dataset)

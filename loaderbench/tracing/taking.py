@@ -24,7 +24,7 @@ class TakingClock:
         """Time the sampler of a torch iterator, where it has one: private to torch, and left alone if it is another."""
         own = getattr(batches, "__dict__", {})
         if hasattr(own.get("_sampler_iter"), "__next__"):
-            kind = _TimedStatefulSampler if _has_state(own["_sampler_iter"]) else TimedSampler
+            kind = _TimedStatefulSampler if has_state(own["_sampler_iter"]) else TimedSampler
             batches._sampler_iter = kind(own["_sampler_iter"], self)
 
 
@@ -85,7 +85,7 @@ class NotifyingSampler:
 
     def __iter__(self) -> Iterator[Any]:
         indices = iter(self._sampler)
-        kind = _NotifyingStatefulIndices if _has_state(indices) else _NotifyingIndices
+        kind = _NotifyingStatefulIndices if has_state(indices) else _NotifyingIndices
         return kind(indices, self._notify)
 
 
@@ -106,7 +106,7 @@ class _NotifyingIndices:
         return next(self._indices)
 
 
-def _has_state(indices: Any) -> bool:
+def has_state(indices: Any) -> bool:
     """Whether torchdata saves with a checkpoint where it stands: it looks for the two methods."""
     return hasattr(indices, "state_dict") and hasattr(indices, "load_state_dict")
 

@@ -11,7 +11,10 @@ import pytest
 from scripts import HEAD, profile, write
 
 from loaderbench.result import load
+from loaderbench.tracing.block import BLOCK_BYTES, Block
+from loaderbench.tracing.parts import counted
 from loaderbench.tracing.taking import NotifyingSampler, TakingClock
+from loaderbench.tracing.tracer import Tracer
 
 CLASSES = (
     HEAD
@@ -259,3 +262,13 @@ def test_indices_without_a_state_get_none() -> None:
     batches = Batches(iter(NotifyingSampler([1, 2], lambda: None)))
     TakingClock().follow_sampler(batches)
     assert not hasattr(batches._sampler_iter, "state_dict")
+
+
+def test_an_iterator_over_samples_keeps_its_state_while_they_are_counted() -> None:
+    tracer = Tracer(Block(bytearray(BLOCK_BYTES)))
+    samples: Any = counted(Standing(), tracer)
+    assert next(samples) == 1
+    assert samples.state_dict() == {"at": 1}
+    samples.load_state_dict({"at": 7})
+    assert next(samples) == 8
+    assert not hasattr(counted(iter([1, 2]), tracer), "state_dict")
