@@ -22,7 +22,7 @@ from statistics import geometric_mean
 from typing import Any
 
 from loaderbench.datasets import options_to_try
-from loaderbench.records import Gain, Recommendation
+from loaderbench.records import Gain
 from loaderbench.remedies.program import python_program
 from loaderbench.report import numbers
 from loaderbench.result import load_concluded
@@ -48,7 +48,8 @@ class MadeByHand:
     @property
     def is_covered(self) -> bool:
         """Whether the printed interval holds the gain by hand."""
-        return self.printed.lo is not None and self.printed.lo <= self.gain <= (self.printed.hi or self.gain)
+        lo, hi = self.printed.lo, self.printed.hi
+        return lo is not None and hi is not None and lo <= self.gain <= hi
 
 
 def main() -> None:
@@ -65,16 +66,16 @@ def made_by_hand(run: Path, images: Path, turns: int, seconds: float) -> list[Ma
     """Every fix of the run that has a gain with an interval and a program; those of one configuration in turns."""
     record = load_concluded(run).record
     options = options_to_try(record.section("dataset"))
-    fixes_of: dict[str, list[Recommendation]] = {}
+    fixes_of: dict[str, list[tuple[str, Gain, str]]] = {}
     for fix in record.recommendations:
         if fix.gain is not None and fix.gain.lo is not None and fix.snippet is not None:
             before = python_program(fix.against or record.baseline.config, record.loader, options)
-            fixes_of.setdefault(before, []).append(fix)
+            fixes_of.setdefault(before, []).append((fix.title, fix.gain, fix.snippet))
     made = []
     for before, fixes in fixes_of.items():
-        rates = list(rates_in_turns([before, *(fix.snippet or "" for fix in fixes)], images, turns, seconds))
-        without, *with_fix = zip(*rates, strict=True)
-        made += [MadeByHand(f.title, f.gain, without, rate) for f, rate in zip(fixes, with_fix, strict=True) if f.gain]
+        programs = [before, *(program for *_, program in fixes)]
+        without, *with_fix = zip(*rates_in_turns(programs, images, turns, seconds), strict=True)
+        made += [MadeByHand(name, gain, without, rates) for (name, gain, _), rates in zip(fixes, with_fix, strict=True)]
     return made
 
 

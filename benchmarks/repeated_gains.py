@@ -22,7 +22,7 @@ from benchmarks.by_hand import MadeByHand, made_by_hand, print_table
 from loaderbench.datasets.photos import generate_photos
 
 IMAGES, TIMES = 512, 4
-"""Each generated image is in the folder four times, as a hard link, so that epochs are not short."""
+"""The folder has four hard links to each generated image, which makes epochs longer."""
 
 TRANSFORMS = ("imagenet_train", "imagenet_train_v2", "imagenet_eval")
 DECODERS = ("pillow", "torchvision")

@@ -133,7 +133,7 @@ class WatchedLoader:
         found = self._trace.batches()
         if isinstance(self._trace, LoaderTrace):
             self._trace.begin_threads()
-        return LookedAt(found, self._read_workers)
+        return LookedAt(found, self._look)
 
     @property
     def worker_pids(self) -> tuple[int, ...]:
@@ -183,14 +183,16 @@ class WatchedLoader:
 
     def _read_states(self) -> None:
         """Of what loads, and of the main process, of which loading threads are no part here."""
-        threads = self._batches.loading_threads()
-        self._watch.read(self.worker_pids, threads)
-        self._main.read([os.getpid()], apart=threads)
+        self._read_workers()
+        self._main.read([os.getpid()], apart=self._batches.loading_threads())
+
+    def _look(self) -> None:
+        """Read the workers during the steady state, too: those of a short epoch are gone at its end."""
+        if self._mark is not None:
+            self._read_workers()
 
     def _read_workers(self) -> None:
-        """In the steady state: those of an epoch that is shorter are gone at its end."""
-        if self._mark is not None:
-            self._watch.read(self.worker_pids, self._batches.loading_threads())
+        self._watch.read(self.worker_pids, self._batches.loading_threads())
 
     def _stalls(self, waits: Sequence[Wait]) -> StallSums | None:
         """Put the waits together with what the workers made; there are none without workers."""

@@ -23,11 +23,11 @@ SEVERAL = "ranks on several machines cannot be tuned; start those of one machine
 def shortest_step_s(folder: Path, own_s: float | None) -> float | None:
     """The shortest step of all ranks, in seconds per sample: that of the rank that waits least for the others.
 
-    Outside of a job, the step of this process. Rank 0 waits some seconds for the others' files; each of them leaves its
-    own, and gets it back.
+    Outside of a job, or on several machines, the step of this process. Rank 0 waits some seconds for the files of the
+    others; each of them leaves its own, and gets it back.
     """
     rank, ranks = rank_of_training(), ranks_of_training() or 1
-    if rank is None:
+    if rank is None or ranks > _ranks_here(folder):
         return own_s
     if rank:
         file = _step_file(folder, rank)

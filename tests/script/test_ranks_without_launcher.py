@@ -161,6 +161,7 @@ def test_the_rank_that_waits_least_for_the_others_shows_how_long_a_step_takes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_s: float | None, other_s: float | None, shortest_s: float
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "1")
     assert shortest_step_s(tmp_path, other_s) == other_s
     monkeypatch.setenv("RANK", "0")
@@ -170,7 +171,16 @@ def test_the_rank_that_waits_least_for_the_others_shows_how_long_a_step_takes(
 def test_rank_0_does_not_wait_forever_for_the_step_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tuning_ranks, "STEPS_S", 0.0)
     monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "0")
     assert shortest_step_s(tmp_path, 0.003) == 0.003
     monkeypatch.delenv("RANK")
+    assert shortest_step_s(tmp_path, 0.003) == 0.003
+
+
+def test_rank_0_waits_for_no_step_of_another_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuning_ranks, "time", None)  # waiting would raise
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "1")
+    monkeypatch.setenv("RANK", "0")
     assert shortest_step_s(tmp_path, 0.003) == 0.003
