@@ -226,7 +226,7 @@ class Rules:
 
     def warmed_up(self, moments_s: Sequence[float]) -> bool:
         """Say whether the queue has been turned over once and two consecutive windows agree, or time is up."""
-        if len(moments_s) <= max(1, self.prefetch_batches):
+        if len(moments_s) < max(2, self.prefetch_batches):
             return False
         return moments_s[-1] - moments_s[0] > self.seconds or self._settled(moments_s)
 

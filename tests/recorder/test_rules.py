@@ -18,6 +18,12 @@ def test_the_queue_is_turned_over_once_before_anything_counts() -> None:
     assert rules.warmed_up(steady(0.1, 9))
 
 
+def test_warmup_out_of_time_ends_with_the_prefetched_batches() -> None:
+    rules = Rules(seconds=0.2, prefetch_batches=6, cycle=3)
+    assert not rules.warmed_up(steady(0.1, 5))
+    assert rules.warmed_up(steady(0.1, 6))
+
+
 def test_warm_up_goes_on_while_windows_disagree() -> None:
     rules = Rules(seconds=100, prefetch_batches=1)
     slowing = [0.0, 1.0, 3.0, 7.0, 15.0]
