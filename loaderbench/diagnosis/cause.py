@@ -345,8 +345,9 @@ def conflicting(facts: Facts) -> bool:
 
 
 def _conflict(facts: Facts) -> tuple[str, ...]:
-    tightest = operational_bounds(facts).tightest
-    if tightest is None or facts.samples_per_s <= CONFLICT * tightest[1]:
-        return ()
-    allowed = f"{tightest[1]:,.0f} that traced times allow ({LIMIT_NAMES[tightest[0]]})"
-    return (f"measured {facts.samples_per_s:,.0f} samples/s, above the {allowed}",)
+    for name, rate in operational_bounds(facts).known.items():
+        measured = facts.samples_per_s if name == "cpus" else facts.own_samples_per_s * facts.ranks_of_rate
+        if measured > CONFLICT * rate:
+            allowed = f"{rate:,.0f} that traced times allow ({LIMIT_NAMES[name]})"
+            return (f"measured {measured:,.0f} samples/s, above the {allowed}",)
+    return ()

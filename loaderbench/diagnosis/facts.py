@@ -22,8 +22,9 @@ class Facts:
     those that nobody used. `processes` are those below the main one. `idle_share` is the workers' time without work.
     `ended_share` is the part of all workers' time after some have ended, as workers of an iterable dataset may.
     Of a distributed training, `ranks` share these CPUs, each with as many workers, and their use is counted together.
-    `samples_per_s` is that of one process, or of all `ranks_of_rate` ranks of a trial together. `workers_persist`:
-    those of an epoch are those of the next.
+    `samples_per_s` is that of one process, or of all `ranks_of_rate` ranks of a trial together; then
+    `slowest_rank_samples_per_s` is that of the rank whose stages and waits these are. `workers_persist`: those of an
+    epoch are those of the next.
     What was measured of other workers: `fewer_are_slower`, `fewer_are_faster`, `one_thread_is_slower` in each,
     `one_thread_is_faster`, `workers_are_slower` than the main process alone, `more_are_no_faster`, `more_are_faster`.
     """
@@ -37,6 +38,7 @@ class Facts:
     ranks_of_rate: int = 1
     wait_share: float = 1.0
     samples_per_s: float = 0.0
+    slowest_rank_samples_per_s: float | None = None
     batch_samples: float | None = 1.0
     cpu_s: Seconds = field(default_factory=dict)
     wall_s: Seconds = field(default_factory=dict)
@@ -163,14 +165,15 @@ class Facts:
 
     @property
     def own_samples_per_s(self) -> float:
-        """Of the one process that everything else is about."""
-        return self.samples_per_s / self.ranks_of_rate
+        """Of the one process that everything else is about; ranks that take no step together differ."""
+        known = self.slowest_rank_samples_per_s
+        return self.samples_per_s / self.ranks_of_rate if known is None else known
 
     @property
     def bytes_asked_per_sample(self) -> float:
         """What who loads asked the system to read, from files and pipes."""
         rate = self.loads.read_bytes_per_s if self.loads else None
-        return (rate or 0.0) / self.own_samples_per_s if self.samples_per_s else 0.0
+        return (rate or 0.0) / self.own_samples_per_s if self.own_samples_per_s else 0.0
 
     @property
     def bytes_read(self) -> float:
@@ -181,4 +184,4 @@ class Facts:
     def faults_per_sample(self) -> float:
         """Minor page faults of who loads."""
         rate = self.loads.minor_faults_per_s if self.loads else None
-        return (rate or 0.0) / self.own_samples_per_s if self.samples_per_s else 0.0
+        return (rate or 0.0) / self.own_samples_per_s if self.own_samples_per_s else 0.0

@@ -31,6 +31,7 @@ def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
         ranks_of_rate=done[0].processes,
         wait_share=_mean(done, "data_wait_share") or 0.0,
         samples_per_s=_mean(done, "samples_per_s") or 0.0,
+        slowest_rank_samples_per_s=_mean_of(trial.of_one_process.samples_per_s for trial in done if trial.ranks),
         batch_samples=_mean_of(trial.samples / trial.batches for trial in done if trial.samples and trial.batches),
         cpu_s=_by_stage(done, "cpu_s") or _by_looks(done, running=True),
         wall_s=_by_stage(done, "wall_s") or _by_looks(done, running=False),

@@ -322,6 +322,12 @@ def test_evidence_against_names_another_cause_and_a_stage_that_costs_almost_as_m
     assert len(speaks_against(both, Cause("stragglers", "order", NO_REASON))) == 1
 
 
+def test_a_rank_is_compared_with_its_own_times_where_the_others_are_faster() -> None:
+    of_slowest = replace(DECODING, own_cpus=None, cpus=64, ranks=4, ranks_of_rate=4, slowest_rank_samples_per_s=100.0)
+    assert not conflicting(replace(of_slowest, samples_per_s=4_000))
+    assert conflicting(replace(of_slowest, samples_per_s=4_000, slowest_rank_samples_per_s=2_000.0))
+
+
 def test_every_cause_says_what_it_follows_from() -> None:
     for facts, _ in CASES.values():
         cause = find_cause(facts)

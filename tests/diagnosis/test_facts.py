@@ -304,6 +304,14 @@ def test_a_transfer_takes_its_share_of_the_time_of_one_rank() -> None:
     assert found.transfer_share == pytest.approx(0.02 * 50 / 5.0)
 
 
+def test_bytes_of_a_sample_are_those_of_the_rank_that_was_read() -> None:
+    slow, fast = RankReadings(rank=0, samples_per_s=100.0), RankReadings(rank=1, samples_per_s=900.0)
+    loads = states(0.4, read_bytes_per_s=200_000.0)
+    found = gathered(trial(1, samples_per_s=1_000.0, workers=loads, ranks=(slow, fast), slowest_rank=0))
+    assert found.bytes_asked_per_sample == 2_000
+    assert gathered(trial(1, samples_per_s=100.0, workers=loads)).own_samples_per_s == 100
+
+
 def test_a_reading_that_one_round_lacks_is_that_of_the_others() -> None:
     known = states(0.4, page_cache_hit_share=0.5)
     found = gathered(trial(1, workers=states(0.2, page_cache_hit_share=None)), trial(2, workers=known))
