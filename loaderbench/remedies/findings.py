@@ -9,6 +9,7 @@ from typing import Any
 from loaderbench.datasets import saved_dataset
 from loaderbench.datasets.pixels import CHANGES_PIXELS
 from loaderbench.diagnosis.facts import Facts
+from loaderbench.diagnosis.limits import making_takes_the_cpus
 from loaderbench.records import (
     Best,
     Config,
@@ -62,7 +63,8 @@ class Diagnosis:
         """Whether this stage is the bottleneck of CPUs, or takes at least `WORTH_LESS` of their time.
 
         That is where the CPUs in use are saturated, by this program or by others too, or where more workers would use
-        more of them but do not fit. Ranks also saturate them where their threads compete.
+        more of them but do not fit. Ranks also saturate them where their threads compete, and so do the workers of one
+        process where most of that is making batches.
         """
         whole = sum(self.facts.cpu_s.values())
         part = self.facts.cpu_s.get(stage, 0.0) / whole if whole > 0 else 0.0
@@ -70,7 +72,7 @@ class Diagnosis:
         limits: set[Limit] = {"cpu", "quota", "neighbors"}
         if not self.workers_fit:
             limits.add("workers")
-        if self.facts.ranks > 1:
+        if self.facts.ranks > 1 or making_takes_the_cpus(self.facts):
             limits.add("oversubscription")
         return self.named(limits=limits) and (named or part >= WORTH_LESS)
 

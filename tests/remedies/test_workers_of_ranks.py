@@ -28,7 +28,7 @@ def tried(limit: Limit, **job: Any) -> dict[str, Config]:
 
 
 def candidates_of(
-    limit: Limit, *, ranks: int, workers: int, cpus: int = 16, options: Any = None
+    limit: Limit, *, ranks: int, workers: int, cpus: int = 16, samples_per_s: float = 4_000, options: Any = None
 ) -> tuple[Candidate, ...]:
     """The fixes that are tried where decoding on so many workers a rank has this limit."""
     facts = Facts(
@@ -39,7 +39,7 @@ def candidates_of(
         wall_s={"decode": 4e-3},
         loads=WorkerStates(on_cpu_share=0.5, run_queue_share=0.5, blocked_share=0.0, runnable_threads=4.0),
         own_cpus=float(cpus),
-        samples_per_s=4_000,
+        samples_per_s=samples_per_s,
         ranks_of_rate=ranks,
         bytes_per_sample=1e5,
     )
@@ -78,7 +78,15 @@ def test_ranks_that_compete_are_tried_with_less_decoding_too() -> None:
     assert tried("oversubscription", ranks=8, workers=2, options=options)["memory_cache"] == {
         "image_cache": "shared_memory"
     }
-    assert "memory_cache" not in tried("oversubscription", ranks=1, workers=32, options=options)
+
+
+def test_workers_that_compete_are_tried_with_less_decoding_only_where_that_takes_the_cpus() -> None:
+    options = ImageFolder().model_dump()
+    found = candidates_of("oversubscription", ranks=1, workers=32, options=options)
+    assert "memory_cache" in {one.id for one in found}
+    assert [one.id for one in found if one.first] == ["fewer_workers"]
+    idle = tried("oversubscription", ranks=1, workers=32, samples_per_s=400, options=options)
+    assert "memory_cache" not in idle
 
 
 def test_beside_other_programs_cheaper_stages_are_tried_and_no_more_workers() -> None:
