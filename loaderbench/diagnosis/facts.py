@@ -165,7 +165,7 @@ class Facts:
 
     @property
     def own_samples_per_s(self) -> float:
-        """Of the one process that everything else is about; ranks that take no step together differ."""
+        """Of the one process that everything else is about. Ranks that do not step together differ in it."""
         known = self.slowest_rank_samples_per_s
         return self.samples_per_s / self.ranks_of_rate if known is None else known
 

@@ -226,9 +226,13 @@ class Rules:
 
     def warmed_up(self, moments_s: Sequence[float]) -> bool:
         """Say whether the queue has been turned over once and two consecutive windows agree, or time is up."""
-        if len(moments_s) < max(2, self.prefetch_batches):
+        if not self.turned_over(moments_s):
             return False
         return moments_s[-1] - moments_s[0] > self.seconds or self._settled(moments_s)
+
+    def turned_over(self, moments_s: Sequence[float]) -> bool:
+        """Say whether all prefetched batches were taken, and two at least."""
+        return len(moments_s) >= max(2, self.prefetch_batches)
 
     def closed(self, moments_s: Sequence[float], warmup: int) -> bool:
         """Say whether the steady state after `warmup` batches is long enough; it ends with a whole turn of workers."""

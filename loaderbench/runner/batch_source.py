@@ -225,7 +225,7 @@ class PassRules(Rules):
 
     def warmed_up(self, moments_s: Sequence[float]) -> bool:
         """Say whether the queue has been turned over."""
-        return len(moments_s) > max(1, self.prefetch_batches)
+        return self.turned_over(moments_s)
 
 
 class OnePass:
