@@ -71,14 +71,14 @@ def test_started(loader_guard):
 REFERENCE = """
 import time
 
-class Waiting:  # its rate hardly varies
+class Waiting:  # its rate hardly varies, on a busy machine too
     def __iter__(self):
         for _ in range(50):
-            time.sleep(0.002)
+            time.sleep(0.02)
             yield [0.0] * 8, [0] * 8
 
 def test_reference(loader_guard):
-    loader_guard(Waiting, reference="reference/loader.json", fail_if="samples_per_s:-90%", rounds=4, seconds=0.05)
+    loader_guard(Waiting, reference="reference/loader.json", fail_if="samples_per_s:-99.9%", rounds=4, seconds=0.2)
 """
 
 
