@@ -25,8 +25,9 @@ class Facts:
     `samples_per_s` is that of one process, or of all `ranks_of_rate` ranks of a trial together; then
     `slowest_rank_samples_per_s` is that of the rank whose stages and waits these are. `workers_persist`: those of an
     epoch are those of the next.
-    What was measured of other workers: `fewer_are_slower`, `fewer_are_faster`, `one_thread_is_slower` in each,
-    `one_thread_is_faster`, `workers_are_slower` than the main process alone, `more_are_no_faster`, `more_are_faster`.
+    What was measured of other workers: `fewer_are_no_faster` although they leave no CPU idle, `fewer_are_faster`,
+    `one_thread_is_no_faster` in each, `one_thread_is_faster`, `workers_are_slower` than the main process alone,
+    `more_are_no_faster`, `more_are_faster`.
     """
 
     workers: int
@@ -66,9 +67,9 @@ class Facts:
     transfer_by: str = ""
     copy: CopyBandwidth | None = None
     from_outside: bool = False
-    fewer_are_slower: bool = False
+    fewer_are_no_faster: bool = False
     fewer_are_faster: bool = False
-    one_thread_is_slower: bool = False
+    one_thread_is_no_faster: bool = False
     one_thread_is_faster: bool = False
     workers_are_slower: bool = False
     more_are_no_faster: bool = False

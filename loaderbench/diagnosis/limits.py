@@ -243,6 +243,15 @@ def workers_that_fit(facts: Facts) -> int:
     return max(1, int(facts.cpus / facts.ranks), facts.workers + more)
 
 
+def fewer_workers(facts: Facts) -> int:
+    """One for each CPU of a rank, or one fewer than now: as many as can be left out without an idle CPU.
+
+    0 for a rank that has less than one CPU: its main process loads.
+    """
+    fewest = 0 if facts.ranks > 1 else 1
+    return max(fewest, min(int(facts.cpus / facts.ranks), facts.workers - 1))
+
+
 def another_worker_fits(facts: Facts) -> bool:
     """Whether CPUs are left for more workers, and no measurement shows that more are no faster."""
     return not cpus_are_full(facts) and not facts.more_are_no_faster

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from loaderbench.diagnosis.facts import Facts
+from loaderbench.diagnosis.limits import fewer_workers
 from loaderbench.diagnosis.thresholds import NOTICED
-from loaderbench.diagnosis.worker_settings import alike, noticeable_gain
+from loaderbench.diagnosis.worker_settings import ONE_THREAD, alike, noticeable_gain
 from loaderbench.loaders import worker_count
 from loaderbench.records import Config, Interval, Trial, WorkerSetting
 from loaderbench.statistics.configurations import ratio_of
@@ -35,6 +36,11 @@ class OtherWorkers:
         return self.workers <= self.now and is_above_one(self.gain) and self.gain.est >= 1 + NOTICED
 
     @property
+    def is_less_and_no_faster(self) -> bool:
+        """Whether fewer workers, or threads, certainly gain little, and either nothing or nothing noticeable."""
+        return self.workers <= self.now and self._is_at_most(1 + NOTICED)
+
+    @property
     def is_more_and_faster(self) -> bool:
         """Whether more workers add half of what the present ones give."""
         return self._is_more and is_above_one(self.gain) and self.gain.est >= noticeable_gain(self.now, self.workers)
@@ -42,22 +48,24 @@ class OtherWorkers:
     @property
     def is_more_and_no_faster(self) -> bool:
         """Whether more workers certainly add less than that, and either nothing or too little to be worth it."""
-        hi, enough = self.gain.hi, min(SMALL, noticeable_gain(self.now, self.workers))
-        enough = min(enough, WORTH_IT) if is_above_one(self.gain) else enough
-        return self._is_more and hi is not None and hi <= enough
+        enough = noticeable_gain(self.now, self.workers)
+        return self._is_more and self._is_at_most(min(enough, WORTH_IT), min(enough, SMALL))
 
     @property
     def is_decided(self) -> bool:
         """Whether another round would not change the answer."""
-        hi = self.gain.hi
-        if self._is_more:
-            return is_above_one(self.gain) or self.is_slower or self.is_more_and_no_faster
-        return is_above_one(self.gain) or self.is_slower or (hi is not None and hi <= 1 + NOTICED)
+        no_faster = self.is_more_and_no_faster if self._is_more else self.is_less_and_no_faster
+        return is_above_one(self.gain) or self.is_slower or no_faster
 
     @property
     def _is_more(self) -> bool:
         """A single worker only replaces the main process."""
         return self.workers > max(1, self.now)
+
+    def _is_at_most(self, sure: float, unsure: float = SMALL) -> bool:
+        """Whether its whole interval lies below one of these: `sure` if it is above 1, `unsure` otherwise."""
+        hi = self.gain.hi
+        return hi is not None and hi <= (sure if is_above_one(self.gain) else unsure)
 
 
 def with_other_counts(
@@ -70,15 +78,16 @@ def with_other_counts(
     """The facts, with what more or fewer workers gained in `trials`, paired by round, and in `settings`."""
     now = worker_count(config, loader) or 0
     measured = [of_setting(one, config, loader) for one in settings]
-    one_thread = [one for one in measured if one.workers == now]
-    counts = [one for one in (*_swept(trials, config, loader), *measured) if one.workers != now]
+    found = [*_tried(trials, config, loader), *measured]
+    one_thread = [one for one in found if one.workers == now]
+    counts = [one for one in found if one.workers != now]
     parallel = [one for one in counts if one.workers > 0]
     fewer = [one for one in parallel if one.workers < now]
     return replace(
         facts,
-        fewer_are_slower=any(one.is_slower for one in fewer),
+        fewer_are_no_faster=any(one.is_less_and_no_faster for one in fewer if one.workers >= fewer_workers(facts)),
         fewer_are_faster=any(one.is_less_and_faster for one in fewer),
-        one_thread_is_slower=any(one.is_slower for one in one_thread),
+        one_thread_is_no_faster=any(one.is_less_and_no_faster for one in one_thread),
         one_thread_is_faster=any(one.is_less_and_faster for one in one_thread),
         workers_are_slower=now == 0 and bool(parallel) and all(one.is_slower for one in parallel),
         more_are_no_faster=any(one.is_more_and_no_faster for one in counts),
@@ -91,8 +100,12 @@ def of_setting(one: WorkerSetting, config: Config, loader: Mapping[str, Any]) ->
     return _other({**config, **one.change}, config, loader, one.gain)
 
 
-def _swept(trials: Sequence[Trial], config: Config, loader: Mapping[str, Any]) -> Iterator[OtherWorkers]:
-    for other in alike(config, loader, trials):
+def _tried(trials: Sequence[Trial], config: Config, loader: Mapping[str, Any]) -> Iterator[OtherWorkers]:
+    """Other worker counts, and one library thread in as many workers; a longer queue of as many is neither."""
+    others = alike(config, loader, trials)
+    counts = [other for other in others if worker_count(other, loader) != worker_count(config, loader)]
+    one_thread = {**config, **ONE_THREAD}
+    for other in (*counts, *([] if one_thread == config else [one_thread])):
         gain = ratio_of(other, config, trials)
         if gain is not None:
             yield _other(other, config, loader, gain)

@@ -16,6 +16,7 @@ from loaderbench.diagnosis.limits import (
     cpus_of_workers,
     disturbed,
     grows_with_bytes,
+    have_library_threads,
     have_work,
     idle_in_wait,
     is_throttled,
@@ -83,9 +84,10 @@ def most_cpus_are_used(facts: Facts) -> bool:
     return facts.idle_cpus is None or facts.idle_cpus < MOST * facts.cpus
 
 
-def fewer_are_not_slower(facts: Facts) -> bool:
-    """No measurement shows that fewer workers are slower, or one shows that fewer workers or threads are faster."""
-    return facts.less_is_faster or not facts.fewer_are_slower
+def less_may_be_faster(facts: Facts) -> bool:
+    """Fewer workers or threads were measured as faster, or one of the two that may be was not measured."""
+    threads_may_be = have_library_threads(facts) and not facts.one_thread_is_no_faster
+    return facts.less_is_faster or threads_may_be or not facts.fewer_are_no_faster
 
 
 def kept_from_cpus(facts: Facts) -> bool:
@@ -187,7 +189,7 @@ NEEDED: Mapping[Limit, tuple[Condition, ...]] = {
     "workers": (have_work, another_worker_fits, no_program_disturbs),
     "cpu": (cpus_are_full_or_workers_useless, no_program_disturbs, a_cpu_is_wanted),
     "oversubscription": (
-        threads_wait_for_a_cpu, more_threads_than_cpus, most_cpus_are_used, fewer_are_not_slower
+        threads_wait_for_a_cpu, more_threads_than_cpus, most_cpus_are_used, less_may_be_faster
     ),
     "quota": (kept_from_cpus,),
     "storage_latency": (mostly_blocked, not_at_locks, requests_take_the_time),

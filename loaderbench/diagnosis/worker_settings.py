@@ -12,7 +12,7 @@ from typing import Any
 from loaderbench.diagnosis.bottlenecks import NOT_SIGNIFICANT
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.failures import failure_in_words
-from loaderbench.diagnosis.limits import have_library_threads
+from loaderbench.diagnosis.limits import fewer_workers, have_library_threads
 from loaderbench.diagnosis.thresholds import MOST
 from loaderbench.loaders import backend_of, worker_count
 from loaderbench.loaders.torch_loader import MAX_WORKERS
@@ -22,7 +22,7 @@ from loaderbench.statistics.intervals import excludes_one, rate_interval, ratio_
 from loaderbench.statistics.ratios import percent_gain
 
 KEY = "worker_settings."
-_ONE_THREAD: Config = {"worker_threads": 1}
+ONE_THREAD: Config = {"worker_threads": 1}
 
 
 def settings_to_measure(
@@ -39,11 +39,12 @@ def settings_to_measure(
     counts = []
     if not _is_known(config, loader, sweep, lambda count: count > workers, or_failed=True):
         counts.append(max(2, workers + max(1, workers // 4)))
-    if workers > 1 and not _is_known(config, loader, sweep, lambda count: 0 < count < workers):
-        counts.append(min(workers - 1, max(1, int(facts.cpus))))
+    fewer = max(1, fewer_workers(facts))
+    if workers > 1 and not _is_known(config, loader, sweep, lambda count: fewer <= count < workers):
+        counts.append(fewer)
     changes: list[Config] = [{"num_workers": count} for count in counts if count <= MAX_WORKERS]
     if workers and arguments.get("worker_threads") is None and have_library_threads(facts):
-        changes.append(_ONE_THREAD)
+        changes.append(ONE_THREAD)
     return tuple({**config, **change} for change in changes)
 
 

@@ -10,7 +10,7 @@ loads in its main process.
 How to confirm: throughput holds or rises, and workers wait for a CPU less often.
 """
 
-from loaderbench.diagnosis.facts import Facts
+from loaderbench.diagnosis.limits import fewer_workers
 from loaderbench.records import Limit
 from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
 from loaderbench.remedies.findings import Diagnosis
@@ -18,22 +18,13 @@ from loaderbench.remedies.workers import WorkerRemedy, loading_in
 
 
 def _compete(found: Diagnosis) -> bool:
-    """Whether the workers of all ranks are more than the CPUs, and lack them; not if fewer were measured as slower."""
+    """Whether the workers of all ranks outnumber the CPUs, and lack them, and fewer were not measured as no faster."""
     facts = found.facts
     limits: tuple[Limit, ...] = ("oversubscription", "cpu") if facts.ranks > 1 else ("oversubscription",)
     if not found.named(limits=limits):
         return False
-    crowded = facts.workers * facts.ranks > facts.cpus and not facts.fewer_are_slower
+    crowded = facts.workers * facts.ranks > facts.cpus and not facts.fewer_are_no_faster
     return crowded or (facts.fewer_are_faster and facts.workers > 1)
-
-
-def _share_of_rank(facts: Facts) -> int:
-    """One worker for each CPU of a rank; none where ranks outnumber the CPUs, which they fill by themselves.
-
-    One fewer than now where that was measured as faster, and CPUs for all are there.
-    """
-    fewest = 0 if facts.ranks > 1 else 1
-    return max(fewest, min(int(facts.cpus / facts.ranks), facts.workers - 1))
 
 
 REMEDY = MeasuredFirst(
@@ -52,6 +43,6 @@ REMEDY = MeasuredFirst(
         effort=0,
         ends_contention=True,
         applies=_compete,
-        change=lambda found: loading_in(found, _share_of_rank(found.facts)),
+        change=lambda found: loading_in(found, fewer_workers(found.facts)),
     ),
 )

@@ -16,7 +16,7 @@ REMEDY = CauseRemedy(
     applies=lambda found: (
         found.named(limits={"oversubscription"})
         and have_library_threads(found.facts)
-        and not found.facts.one_thread_is_slower
+        and not found.facts.one_thread_is_no_faster
     ),
     change=lambda _: {"worker_threads": 1},
     caveat="OMP_NUM_THREADS=1 in the environment does the same for most libraries",

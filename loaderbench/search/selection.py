@@ -27,8 +27,9 @@ class StepwiseSelection:
     more for those whose interval is wide. Those that gain become one configuration, and a round then holds this, the
     same without each of them, and the baseline. Parts that add nothing to the others are dropped, most costly first.
 
-    The cause that is left may call for others: each is tried on top, and stays if it adds something. At the end the
-    result is compared with the baseline, unless it was already. Source: stepwise selection, backward and forward
+    The cause that is left may call for others: each is tried on top, and stays if it adds something. If nothing gains,
+    the trials may have shown another cause, and its candidates are tried beside each other. At the end the result is
+    compared with the baseline, unless it was already. Source: stepwise selection, backward and forward
     (Efroymson 1960), with an interval for each addition.
     """
 
@@ -40,10 +41,11 @@ class StepwiseSelection:
         self._random = random.Random(seed)
         self._round = self._in_step = 0
         self._final = False
-        called_for = sorted(propose(present) or (), key=lambda found: (not found.first, -(found.estimate or 0.0)))
-        self._live, self._waiting = list(called_for[:most]), list(called_for[most:])
+        self._most = most
         self._together = list[Candidate]()
-        self._seen = {candidate.id for candidate in called_for}
+        self._seen = set[str]()
+        called_for = self._called_for([])
+        self._live, self._waiting = called_for[:most], called_for[most:]
 
     @property
     def candidates(self) -> Sequence[Candidate]:
@@ -143,8 +145,9 @@ class StepwiseSelection:
         """Try what is left, each on top of what was accepted, unless it is late or nothing is left."""
         accepted = {tried.id for tried in self.tried if tried.accepted}
         left = [candidate for candidate in self._waiting if candidate.id not in accepted]
-        left = self._called_for(left) if accepted else left
-        self._live, self._waiting, self._in_step = left[:1], left[1:], 0
+        at_a_time = 1 if accepted or left else self._most
+        left = self._called_for(left) if accepted or not left else left
+        self._live, self._waiting, self._in_step = left[:at_a_time], left[at_a_time:], 0
         if late or not left:
             self.ended = NO_TIME if late else ended
             self._live, self._final = [], True
@@ -204,6 +207,7 @@ class StepwiseSelection:
         ids = {candidate.id for candidate in found}
         new = [candidate for candidate in found if candidate.id not in self._seen]
         self._seen |= {candidate.id for candidate in new}
+        new.sort(key=lambda one: (not one.first, -(one.estimate or 0.0)))
         return [candidate for candidate in left if candidate.id in ids] + new
 
     def _accept(self, candidate: Candidate, against: Config) -> None:

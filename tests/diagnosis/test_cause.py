@@ -192,9 +192,17 @@ def test_workers_are_called_blocked_from_half_of_their_working_time_on() -> None
     assert cause_of(replace(BLOCKED, loads=states(0.51))) == ("decode", "workers")
 
 
-def test_fewer_workers_are_not_advised_when_they_were_slower() -> None:
+def test_fewer_workers_are_not_advised_when_they_were_no_faster() -> None:
     many = CASES["more workers than CPUs"][0]
-    assert cause_of(replace(many, fewer_are_slower=True)) == ("decode", "cpu")
+    assert cause_of(replace(many, fewer_are_no_faster=True)) == ("decode", "cpu")
+
+
+def test_threads_of_libraries_may_compete_although_fewer_workers_are_no_faster() -> None:
+    many = CASES["more workers than CPUs"][0]
+    threads = replace(many, loads=replace(many.loads, other_threads_cpu_share=0.8, runnable_threads=12.0))
+    assert cause_of(replace(threads, fewer_are_no_faster=True)) == ("decode", "oversubscription")
+    assert cause_of(replace(threads, fewer_are_no_faster=True, one_thread_is_no_faster=True)) == ("decode", "cpu")
+    assert cause_of(replace(threads, one_thread_is_no_faster=True)) == ("decode", "oversubscription")
 
 
 def test_of_many_cpus_a_tenth_has_to_be_left_for_more_workers_to_matter() -> None:

@@ -140,7 +140,8 @@ def check_oversubscription(facts: Facts, _: Cause) -> None:
         return
     assert facts.waited_for_cpu >= QUEUED
     assert facts.runnable_threads >= RUNNABLE * facts.cpus
-    assert not facts.fewer_are_slower
+    more_than_one = facts.loads is None or (facts.loads.other_threads_cpu_share or 1.0) > 0
+    assert not facts.fewer_are_no_faster or (more_than_one and not facts.one_thread_is_no_faster)
 
 
 def check_quota(facts: Facts, _: Cause) -> None:
@@ -267,12 +268,12 @@ def check_advice(found: Diagnosis) -> None:
         if workers < facts.workers:
             assert name in ("fewer_workers", "no_workers_for_tiny_samples"), "it says more"
             assert facts.tiny_batches or facts.workers * facts.ranks > facts.cpus or facts.fewer_are_faster
-            assert facts.tiny_batches or facts.fewer_are_faster or not facts.fewer_are_slower
+            assert facts.tiny_batches or facts.fewer_are_faster or not facts.fewer_are_no_faster
         if name in OF_DECODING:
             whole_s = sum(facts.cpu_s.values())
             assert facts.cpu_s.get("decode", 0.0) >= A_LITTLE * whole_s or found.verdict.stage == "decode"
         if "worker_threads" in change:
-            assert not facts.one_thread_is_slower
+            assert not facts.one_thread_is_no_faster
         if "prefetch_factor" in change:
             assert facts.workers > 1
             assert of_wait(facts, "order_s") >= MOST

@@ -47,6 +47,8 @@ def counts(config: Config, swept: list[Config], facts: Facts = TWO, **loader: An
         ([2, 4], 2, [1]),
         ([1, 2, 4], 2, []),
         ([8], 8, [10, 2]),  # a quarter more, as one more would be lost in the noise; one for each CPU
+        ([1, 8], 8, [10, 2]),  # one worker leaves a CPU idle
+        ([1, 4, 8], 8, [10]),
         ([1], 1, [2]),
         ([0], 0, [2]),  # one would only take the place of the main process
     ],
@@ -82,7 +84,8 @@ def test_a_count_is_known_by_two_rounds_and_a_larger_one_that_failed_is_not_trie
 
 
 def test_no_more_workers_than_a_suite_may_have() -> None:
-    assert [one["num_workers"] for one in settings_to_measure({"num_workers": 1024}, {}, TWO, [])] == [2]
+    many = replace(TWO, workers=1024)
+    assert [one["num_workers"] for one in settings_to_measure({"num_workers": 1024}, {}, many, [])] == [2]
 
 
 def test_one_library_thread_is_tried_where_workers_have_more() -> None:

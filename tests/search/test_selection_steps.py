@@ -207,6 +207,21 @@ def test_where_the_present_is_the_baseline_and_nothing_gains_nothing_is_compared
     assert selection.config == PRESENT
 
 
+def test_where_nothing_gains_the_cause_is_asked_for_again_and_what_it_calls_for_now_is_tried_side_by_side() -> None:
+    asked: list[Config] = []
+
+    def propose(config: Config) -> Sequence[Candidate]:
+        asked.append(config)
+        return [COPIES] if len(asked) == 1 else [COPIES, DECODER, UINT8]
+
+    selection = StepwiseSelection(PRESENT, PRESENT, propose, seed=0)
+    rounds = measured(selection, still(normalize=1.3))
+    assert sizes(rounds)[:10] == [2] * 5 + [3] * 5
+    assert [tried.id for tried in selection.tried][:2] == ["presize_offline", "uint8_transport"]
+    assert accepted(selection) == ["uint8_transport"]
+    assert asked[:2] == [PRESENT, PRESENT]
+
+
 def test_the_order_within_a_round_is_drawn_and_the_same_for_the_same_seed() -> None:
     def orders(seed: int) -> list[list[str]]:
         selection = StepwiseSelection(PRESENT, BASELINE, of(DECODER, UINT8), seed=seed)
