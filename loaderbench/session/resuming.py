@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -67,16 +67,24 @@ def overrides_of(folder: Path | None) -> list[Override]:
     return [Override(tuple(key.split(".", 1)), value, f"--resume {folder}: {key}") for key, value in kept.items()]
 
 
+def refuse_another_suite(earlier: Earlier, suite: Mapping[str, Any]) -> None:
+    """Raise `UsageError` with what the suite asks for now and did not ask for then; it needs no preparation."""
+    _refuse(earlier, [*_suites(earlier.record.suite, suite)])
+
+
 def refuse_changes(earlier: Earlier, now: Measured) -> None:
-    """Raise `UsageError` with what is not as it was: trials of two kinds cannot be one run."""
+    """Raise `UsageError` with what else is not as it was: trials of two kinds cannot be one run."""
     then = earlier.record
     changed = [
-        *_suites(then.suite, now.suite),
         *_demands(demand_rate(then), demand_rate(now)),
         *_machines(then.environment, now.environment),
         *_differences("dataset", to_dict(then.dataset), to_dict(now.dataset), ("description", "files", "classes")),
         *_plans(then.plan.configs, now.plan.configs),
     ]
+    _refuse(earlier, changed)
+
+
+def _refuse(earlier: Earlier, changed: Sequence[str]) -> None:
     if changed:
         more = f" (and {len(changed) - 1} more)" if len(changed) > 1 else ""
         raise UsageError(f"--resume {earlier.folder}: {changed[0]}{more}; start a new run")
@@ -110,7 +118,7 @@ def lost_readings(earlier: Earlier) -> str:
     return f"{lost} of {len(done)} kept trials have no timeline and no batches: an earlier call was killed"
 
 
-def _suites(before: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
+def _suites(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     """Each key of the suite that is not as it was."""
     for section in sorted(before.keys() | now.keys()):
         then, today = before.get(section), now.get(section)

@@ -30,6 +30,7 @@ from loaderbench.session.resuming import (
     lost_readings,
     overrides_of,
     read_earlier,
+    refuse_another_suite,
     refuse_changes,
 )
 from loaderbench.session.session import LATER_STEPS, Session
@@ -96,6 +97,8 @@ def _run_into(  # noqa: PLR0917
     undecided: Undecided | None,
 ) -> SessionResult:
     """Prepare, measure, conclude, write."""
+    if earlier is not None:
+        refuse_another_suite(earlier, loaded.suite.model_dump(mode="json"))
     server.warm_up()
     conditions = find_conditions(loaded, server, listener, earlier.record.started_at if earlier else utc_now())
     nothing_yet = conditions.measured((), None, dict.fromkeys(LATER_STEPS, NOT_ENDED), NOT_ENDED)

@@ -23,6 +23,7 @@ from loaderbench.session.resuming import (
     lost_readings,
     overrides_of,
     read_earlier,
+    refuse_another_suite,
     refuse_changes,
 )
 
@@ -65,8 +66,10 @@ def run_of(
 
 def refusal(*now: Any, then: Any = None, **changed: Any) -> str:
     """The error when a run is resumed as `now` with `changed` inputs."""
+    earlier, resumed = Earlier(Path("r"), then or run_of(), {}, Readings()), run_of(*now, **changed)
     try:
-        refuse_changes(Earlier(Path("r"), then or run_of(), {}, Readings()), run_of(*now, **changed))
+        refuse_another_suite(earlier, resumed.suite)
+        refuse_changes(earlier, resumed)
     except UsageError as error:
         return str(error)
     return ""
@@ -150,7 +153,8 @@ def test_what_changes_no_measurement_may_differ() -> None:
 def test_the_first_of_several_differences_is_named_and_the_others_are_counted() -> None:
     found = refusal({**measure(seconds=2.0), "name": "t"}, replace(MACHINE, python="3.12"))
     assert "measure.seconds" in found
-    assert "(and 2 more)" in found
+    assert "(and 1 more)" in found  # the machine is not looked at
+    assert "(and 1 more)" in refusal(machine=replace(MACHINE, python="3.12", cpus_allotted=1.5))
 
 
 def test_of_two_differences_one_more_is_counted_and_they_are_in_the_order_of_their_names() -> None:

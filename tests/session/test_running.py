@@ -141,6 +141,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         "measure_bottlenecks": step("freed"),
         "try_remedies": step("remedies"),
         "put_off_signals": lambda _: LOG.append("put off signals"),
+        "refuse_another_suite": lambda *_: LOG.append("refuse another suite"),
         "refuse_changes": lambda *_: LOG.append("refuse changes"),
         "update_index": lambda _: LOG.append("index"),
     }.items():
@@ -223,8 +224,8 @@ def test_a_run_that_goes_on_keeps_its_trials_where_nothing_has_changed(
     listener = Silent()
     listener.warned = warned.append  # type: ignore[method-assign]
     run_suite(loaded(), None, listener, Path("left"))
-    assert taken[:4] == ["store left again", "warm up", "refuse changes", "copies of all"]
-    assert taken[4] == "keep ['r1-c00']"
+    assert taken[:4] == ["store left again", "refuse another suite", "warm up", "refuse changes"]
+    assert taken[4:6] == ["copies of all", "keep ['r1-c00']"]
     assert warned == ["mine.py changed"]
 
 
