@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -41,8 +41,9 @@ class EmulatedAccelerator:
 
     Its queue is kept as the moments at which its batches will be done; the host sleeps only while the queue is full,
     as a training loop does. A late wake-up delays no batch, because the device's time is computed and not slept.
-    `clock` is the device's, in seconds: it stops while the trial is stopped. Only `host_s_per_sample` of CPU time is
-    taken, by `host_threads` together, for a host that computes or launches kernels.
+    `clock` is the device's, in seconds: it stops while the trial is stopped. `last_of_ranks` gets the moment at which
+    this device could begin a step, and says when those of all ranks can. Only `host_s_per_sample` of CPU time is taken,
+    by `host_threads` together, for a host that computes or launches kernels.
     """
 
     def __init__(
@@ -53,7 +54,9 @@ class EmulatedAccelerator:
         fixed_s: float = 0.0,
         host_s_per_sample: float = 0.0,
         host_threads: int = 1,
+        last_of_ranks: Callable[[float], float] = float,
     ) -> None:
+        self._last_of_ranks = last_of_ranks
         self._demand, self._clock, self._fixed_s, self._host_s = demand, clock, fixed_s, host_s_per_sample
         self._host = ComputingThreads(host_threads)
         self._done_at_s: deque[float] = deque([0.0], maxlen=IN_FLIGHT)
@@ -62,12 +65,31 @@ class EmulatedAccelerator:
     def consume(self, batch: Any, samples: int) -> None:
         """Queue the batch; wait for room first."""
         room_at_s = self._done_at_s[0] if len(self._done_at_s) == IN_FLIGHT else 0.0
-        start_s = max(self._clock(), self._done_at_s[-1])
+        start_s = self._last_of_ranks(max(self._clock(), self._done_at_s[-1]))
         if self._host_s:
             self._host.compute_for(self._host_s * samples)
         while (pause_s := room_at_s - self._clock()) > 0:
             time.sleep(pause_s)
         self._done_at_s.append(start_s + self._fixed_s + samples / self._demand)
+
+
+def last_of_ranks() -> Callable[[float], float]:
+    """Says the latest of the moments that all ranks of a trial tell it, as an all-reduce in each step would.
+
+    They share a clock. A process by itself is told its own moment.
+    """
+    import torch
+    from torch import distributed
+
+    if not distributed.is_available() or not distributed.is_initialized() or distributed.get_world_size() == 1:
+        return float
+
+    def latest_s(own_s: float) -> float:
+        found = torch.tensor(own_s, dtype=torch.float64)
+        distributed.all_reduce(found, distributed.ReduceOp.MAX)
+        return found.item()
+
+    return latest_s
 
 
 class Emulated(ConsumerKind):
@@ -87,6 +109,11 @@ class Emulated(ConsumerKind):
     calibration: Annotated[str | None, Field(description=_CALIBRATION)] = None
     host_cpu_s_per_sample: Annotated[Amount | None, Field(description=_HOST)] = None
     host_threads: Annotated[int, Field(description=_THREADS, ge=1)] = 1
+
+    @property
+    def in_step(self) -> bool:
+        """They do: each step begins when all ranks have their batch."""
+        return True
 
     def assumed_demand(self, folder: Path) -> AssumedDemand:
         """The rate it takes samples at.
@@ -119,7 +146,13 @@ class Emulated(ConsumerKind):
     def make(self, config: Mapping[str, Any], folder: Path, clock: Clock) -> Consumer:
         """Make the device."""
         host_s = self.host_cpu_s_per_sample or 0.0
-        device = partial(EmulatedAccelerator, clock=clock, host_s_per_sample=host_s, host_threads=self.host_threads)
+        device = partial(
+            EmulatedAccelerator,
+            clock=clock,
+            host_s_per_sample=host_s,
+            host_threads=self.host_threads,
+            last_of_ranks=last_of_ranks(),
+        )
         if self.calibration is not None:
             found = read_calibration(folder / expanded(self.calibration))
             rate = 1 / found.s_per_sample if found.s_per_sample else math.inf

@@ -114,6 +114,9 @@ class ConsumerKind(Part):
     of_loop: ClassVar[bool] = False
     """Whether it is the user's own loop, of which there is one process and no configuration but its own."""
 
+    modules_of_ranks: ClassVar[tuple[str, ...]] = ()
+    """What every rank would import to make it, which takes seconds: imported once, before ranks are forked."""
+
     texts: ClassVar[tuple[str, ...]] = ()
     """Options that stay text whatever they look like."""
 

@@ -32,6 +32,7 @@ class Model(ConsumerKind):
 
     who: ClassVar[str] = "GPU"
     auto: ClassVar[Literal["accelerator", "host"] | None] = "accelerator"
+    modules_of_ranks: ClassVar[tuple[str, ...]] = ("torch._dynamo", "loaderbench.consumers.training_step")
     texts: ClassVar[tuple[str, ...]] = ("model", "device", "precision", "optimizer")
 
     model: str = DEFAULT_MODEL
@@ -137,6 +138,7 @@ class Model(ConsumerKind):
     def make_for_any_batch(self, config: Mapping[str, Any], folder: Path, clock: Clock, rate: float) -> Consumer:
         """Make the step, and an emulated GPU for batches that it cannot take: which it is, the first batch decides."""
         from loaderbench.consumers.by_first_batch import ByFirstBatch
-        from loaderbench.consumers.emulated import EmulatedAccelerator
+        from loaderbench.consumers.emulated import EmulatedAccelerator, last_of_ranks
 
-        return ByFirstBatch(self.make(config, folder, clock), EmulatedAccelerator(rate, clock), self.device, rate)
+        emulated = EmulatedAccelerator(rate, clock, last_of_ranks=last_of_ranks())
+        return ByFirstBatch(self.make(config, folder, clock), emulated, self.device, rate)

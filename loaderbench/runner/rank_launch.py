@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib import import_module
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -62,11 +63,9 @@ def measure_ranks(order: TrialOrder, ranks: int, pipe: Connection, counters: Sha
 
 
 def _import_for(order: TrialOrder) -> None:
-    """Import once what every rank would import: a model in ranks needs torch's compiler, which takes seconds."""
-    if consumer_of(order.suite.consumer, order.consumer).in_step:
-        import torch._dynamo  # noqa: F401
-
-        import loaderbench.consumers.training_step  # noqa: F401
+    """Import once what every rank would import."""
+    for name in consumer_of(order.suite.consumer, order.consumer).modules_of_ranks:
+        import_module(name)
 
 
 def _built_once(order: TrialOrder, pipe: Connection) -> Built | None:

@@ -1,4 +1,4 @@
-"""An emulated GPU whose host computes takes the CPU time it was given, in one thread or in several."""
+"""An emulated GPU takes the CPU time it was given, in one thread or in several, and steps with those of other ranks."""
 
 from __future__ import annotations
 
@@ -29,6 +29,16 @@ def test_without_it_the_host_takes_none() -> None:
     for _ in range(100):
         device.consume(None, 8)
     assert time.thread_time() - before < 0.1
+
+
+def test_a_step_begins_when_all_ranks_have_their_batch_and_that_is_no_wait_for_data() -> None:
+    now_s = [0.0]
+    device = EmulatedAccelerator(10, lambda: now_s[0], last_of_ranks=lambda own_s: max(own_s, 5.0))
+    device.consume(None, 10)  # from 5 to 6
+    device.wait_clock.ask()
+    now_s[0] = 6.5
+    device.wait_clock.got()
+    assert device.wait_clock.waits_s() == [0.5]
 
 
 @pytest.mark.timed

@@ -75,6 +75,7 @@ planned = PlannedTrial(id="t", role="sweep", config={"ranks": 2, "num_workers": 
 order = TrialOrder(planned, suite, here, (), "none", here / "t.log")
 TrialRunner(server, describe_machine(server.method, (), {})).run(order)
 """
+EMULATED = {"kind": "emulated", "demand": 400}
 MODEL = {"kind": "model", "model": "squeezenet1_1", "device": "cpu"}
 
 Measure = Callable[..., Trial]
@@ -134,9 +135,11 @@ def test_a_slow_rank_is_the_slowest(measured: Measure) -> None:
     assert trial.data_wait_share == trial.ranks[1].data_wait_share
 
 
-@pytest.mark.slow
-def test_ranks_that_train_together_take_the_same_steps_and_wait_for_one_another(measured: Measure) -> None:
-    trial = measured("some", MODEL, slow_rank=1, seconds=3)
+@pytest.mark.parametrize("consumer", [pytest.param(MODEL, marks=pytest.mark.slow), EMULATED], ids=["model", "emulated"])
+def test_ranks_that_train_together_take_the_same_steps_and_wait_for_one_another(
+    measured: Measure, consumer: dict[str, Any]
+) -> None:
+    trial = measured("some", consumer, slow_rank=1, seconds=3 if consumer is MODEL else 1)
 
     assert trial.status == "completed", trial.failure
     fast, slow = trial.ranks
