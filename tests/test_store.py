@@ -6,6 +6,7 @@ import errno
 import gzip
 import json
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,15 @@ def test_a_discarded_run_with_trials_can_be_resumed(tmp_path: Path) -> None:
     store.discard()
     Store(tmp_path / "run", again=True).close()
     assert read_trials(tmp_path / "run") == [DONE]
+
+
+def test_a_run_whose_folder_was_removed_meanwhile_is_discarded_without_another_error(tmp_path: Path) -> None:
+    store = Store(tmp_path / "run")
+    shutil.rmtree(tmp_path / "run")
+    with pytest.raises(UsageError, match="cannot write: No such file or directory"):
+        store.write_run(DONE)  # type: ignore[arg-type]
+    store.discard()
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_record_is_written_a_field_a_line_and_never_with_what_is_no_json() -> None:

@@ -86,8 +86,9 @@ class Ceiling:
 class Gain:
     """A ratio of a metric with its 95% interval, changed over unchanged: 1.25 is 25% more.
 
-    `metric` is `samples_per_s`. `lo` and `hi` are `None` if one round alone was measured. `is_floor`: the target of the
-    consumer capped the changed rate, so the gain is at least this.
+    The interval is for the same comparison at another time, so it is wider than that of its rounds alone. `metric` is
+    `samples_per_s`. `lo` and `hi` are `None` if one round alone was measured. `is_floor`: the target of the consumer
+    capped the changed rate, so the gain is at least this.
     """
 
     metric: str

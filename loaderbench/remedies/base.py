@@ -8,6 +8,7 @@ from typing import Protocol
 from loaderbench.records import (
     Config,
     Gain,
+    Interval,
     Recommendation,
 )
 from loaderbench.remedies.findings import Findings
@@ -15,7 +16,7 @@ from loaderbench.remedies.pixels import NOT_COMPARED
 from loaderbench.remedies.program import python_program, yaml_change
 from loaderbench.remedies.wording import costs, evidence, savings, why_not
 from loaderbench.statistics.configurations import ratio_of, ties
-from loaderbench.statistics.intervals import excludes_one
+from loaderbench.statistics.intervals import at_another_time, excludes_one
 from loaderbench.statistics.judging import WORTH_IT
 
 AS_FAST = "No significant difference; recommended because it costs less"
@@ -32,6 +33,12 @@ class Remedy(Protocol):
     def recommend(self, findings: Findings) -> Recommendation | None:
         """What this run says about it; `None` if it does not concern this run."""
         ...
+
+
+def gain_at_another_time(ratio: Interval) -> Gain:
+    """The gain that is printed for a measured ratio of samples/s."""
+    later = at_another_time(ratio)
+    return Gain("samples_per_s", later.est, later.lo, later.hi)
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,7 @@ class MeasuredChange:
             title=self.title,
             change=change,
             basis="measured",
-            gain=Gain("samples_per_s", ratio.est, ratio.lo, ratio.hi),
+            gain=gain_at_another_time(ratio),
             before=before.samples_per_s,
             after=after.samples_per_s,
             status="open",

@@ -12,7 +12,6 @@ from loaderbench.records import (
     Config,
     Configuration,
     EpochCost,
-    Gain,
     Judgement,
     Recommendation,
     Trial,
@@ -21,6 +20,7 @@ from loaderbench.records import (
     config_label,
     config_name,
 )
+from loaderbench.remedies.base import gain_at_another_time
 from loaderbench.remedies.findings import Findings
 from loaderbench.remedies.larger_batch import caveat_of_batch
 from loaderbench.remedies.pixels import NOT_COMPARED, pixels_of
@@ -70,7 +70,7 @@ def _answered(advice: Recommendation, findings: Findings, verification: Verifica
         change=chosen.change,
         against=chosen.against,
         basis="measured",
-        gain=Gain("samples_per_s", found.ratio.est, found.ratio.lo, found.ratio.hi),
+        gain=gain_at_another_time(found.ratio),
         before=before.samples_per_s,
         after=after.samples_per_s,
         evidence=(
@@ -170,7 +170,7 @@ def _combination(
         change=change,
         against=baseline,
         basis="measured",
-        gain=Gain("samples_per_s", how.ratio.est, how.ratio.lo, how.ratio.hi),
+        gain=gain_at_another_time(how.ratio),
         before=before.samples_per_s,
         after=after.samples_per_s,
         status="open",

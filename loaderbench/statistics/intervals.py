@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from statistics import mean, variance
+from statistics import NormalDist, mean, variance
 from typing import TypeVar
 
 from loaderbench.records import Interval
@@ -17,6 +17,13 @@ from loaderbench.records import Interval
 Key = TypeVar("Key")
 
 LEVEL = 0.95
+
+REPEATED_SD = 0.03
+"""Between a ratio and the same comparison later, in other processes: the standard deviation of its logarithm.
+
+That is beyond what the rounds of a comparison, minutes apart, show. Measured by `benchmarks/repeated_gains.py`.
+"""
+
 FEWEST_PROCESSES = 2
 """In each run, for the spread between processes to be known."""
 
@@ -54,6 +61,15 @@ def ratio_interval(
     """The ratio of two configurations, paired by round; `None` when no round holds both."""
     ratios = [value / unchanged[found] for found, value in changed.items() if found in unchanged]
     return rate_interval(ratios, level) if ratios else None
+
+
+def at_another_time(ratio: Interval) -> Interval:
+    """The ratio with an interval for the same comparison at another time, which varies by `REPEATED_SD` in addition."""
+    if ratio.lo is None or ratio.hi is None:
+        return ratio
+    by_time = NormalDist().inv_cdf(0.5 + LEVEL / 2) * REPEATED_SD
+    below, above = (math.hypot(math.log(bound / ratio.est), by_time) for bound in (ratio.lo, ratio.hi))
+    return Interval(ratio.est, ratio.est * math.exp(-below), ratio.est * math.exp(above))
 
 
 def welch_interval(before: Sequence[float], after: Sequence[float], level: float = LEVEL) -> Interval:

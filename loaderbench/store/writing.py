@@ -97,7 +97,8 @@ class Store:
     def discard(self) -> None:
         """Remove the folder where nothing was measured; what a trial wrote stays."""
         self.close()
-        if (self.folder / TRIALS_FILE).stat().st_size == 0:
+        trials = self.folder / TRIALS_FILE
+        if trials.exists() and trials.stat().st_size == 0:
             for name in (TRIALS_FILE, RUN_FILE):
                 (self.folder / name).unlink(missing_ok=True)
             with suppress(OSError):  # a trial that was under way has left its log

@@ -9,6 +9,7 @@ from loaderbench.records import Config, Interval, RunRecord, Tried, Verification
 from loaderbench.report import numbers
 from loaderbench.search.selection import NOTHING_LEFT
 from loaderbench.statistics.configurations import PRACTICAL_TIE
+from loaderbench.statistics.intervals import at_another_time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +96,7 @@ def _open(tried: Tried, baseline: Config) -> OpenFix:
     return OpenFix(
         change=tried.change,
         over={axis: value for axis, value in tried.against.items() if baseline.get(axis) != value},
-        ratio=judgement.ratio,
+        ratio=at_another_time(judgement.ratio),
         pairs=judgement.pairs,
         is_gain=judgement.answer == "gain",
     )

@@ -12,7 +12,7 @@ from loaderbench.loaders.torch_loader import PREFETCH
 from loaderbench.records import Config, Configuration, Interval, Recommendation, RunRecord
 from loaderbench.report import numbers
 from loaderbench.statistics.configurations import PRACTICAL_TIE
-from loaderbench.statistics.intervals import is_above_one
+from loaderbench.statistics.intervals import at_another_time, is_above_one
 from loaderbench.tuning.open_fixes import OpenFix, arguments as arguments_in_words, open_fixes
 
 AS_FAST = "no other arguments were faster"
@@ -98,7 +98,7 @@ def tuned_by(run: RunRecord, present: Config, folder: Path) -> Tuned:
     tuned = replace(
         unchanged,
         arguments=arguments,
-        gain=gain,
+        gain=at_another_time(gain),
         pairs=pairs,
         why_none="",
         left=open_fixes(run, config),

@@ -336,7 +336,7 @@ def _columns() -> tuple[Column, ...]:
         Column("Change", prose=True),
         Column("On top of", prose=True),
         Column("Expected", numeric=True, title="predicted from the throughput limits; used only to order the fixes"),
-        Column("Samples/s", numeric=True, title="changed vs unchanged, 95% interval"),
+        Column("Samples/s", numeric=True, title="changed vs unchanged, 95% interval over pairs"),
         Column("Pairs", numeric=True),
         Column("Result", prose=True, title="a gain must be significant at 99%, because several fixes are tried"),
         Column("PSNR, dB", numeric=True, title="of the changed samples vs the unchanged ones"),
