@@ -112,7 +112,7 @@ class Tracer:
         if thread() != self._thread:
             return call(*args)
         if clock.ident:
-            return self._part_of_group(call, *args) if self._indices else call(*args)
+            return call(*args) if self._indices is None else self._part_of_group(call, *args)
         if self._leaving_out or not self._header[layout.ENABLED]:
             return call(*args)
         if self._skip > 0:
@@ -160,8 +160,12 @@ class Tracer:
             self._began_s, self._in_spans = 0.0, self._made()
 
     def group(self, call: Callable[[Any], Any], indices: Sequence[Any]) -> Any:
-        """Call what loads many samples at once; those it loads one by one are counted one by one."""
-        if self.clock.ident or not self.block.header[layout.ENABLED] or thread() != self._thread or not indices:
+        """Call what loads many samples at once; those it loads one by one are counted one by one.
+
+        A batch sampler of the user's own may give a tensor or an array, which has no truth value, or an iterator.
+        """
+        count = len(indices) if hasattr(indices, "__len__") and hasattr(indices, "__getitem__") else 0
+        if self.clock.ident or not self.block.header[layout.ENABLED] or thread() != self._thread or not count:
             return call(indices)
         counted, self._indices = len(self._walls_s), indices
         self._group_at = counted
@@ -169,10 +173,10 @@ class Tracer:
             wall_s, result = self._timed(call, indices)
         finally:
             self._indices = None
-        if len(self._walls_s) - counted != len(indices):  # not one by one, or not in this thread
+        if len(self._walls_s) - counted != count:  # not one by one, or not in this thread
             del self._walls_s[counted:]
-            self._walls_s += [wall_s / len(indices)] * len(indices)
-        self._traced += len(indices)
+            self._walls_s += [wall_s / count] * count
+        self._traced += count
         return result
 
     def collate(self, call: Callable[[Any], Any], samples: Any) -> Any:
@@ -243,7 +247,7 @@ class Tracer:
         finally:
             self._indices = indices
         ended_s, place = now_s(), len(self._walls_s) - self._group_at
-        index = indices[place] if indices and place < len(indices) else None
+        index = indices[place] if indices is not None and place < len(indices) else None
         self._count(ended_s - began_s, index, before_s)
         self.clock.leave_out(now_s() - ended_s)
         return result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -131,6 +131,36 @@ class Threads(FolderStyle):
     def __getitems__(self, indices: list[int]) -> list[Any]:
         with ThreadPoolExecutor(4) as pool:
             return list(pool.map(self.__getitem__, indices))
+
+
+class Many(Dataset[int]):
+    """Makes the samples of a batch in one call."""
+
+    def __len__(self) -> int:
+        return 12
+
+    def __getitem__(self, index: int) -> int:
+        return 10 * int(index)
+
+    def __getitems__(self, indices: Any) -> list[int]:
+        return [self[index] for index in indices]
+
+
+BATCHES: dict[str, Callable[[], list[Any]]] = {
+    "tensors": lambda: list(torch.arange(12).split(4)),
+    "arrays": lambda: np.array_split(np.arange(12), 3),
+    "ranges": lambda: [range(4), range(4, 8), range(8, 12)],
+    "sets": lambda: [{0, 1, 2, 3}, {4, 5, 6, 7}, {8, 9, 10, 11}],
+    "iterators": lambda: [iter(range(4)), iter(range(4, 8)), iter(range(8, 12))],
+}
+
+
+@pytest.mark.parametrize("dataset", [Many(), Subset(Many(), range(12))], ids=["own", "subset"])
+@pytest.mark.parametrize("kind", BATCHES)
+def test_a_batch_sampler_may_give_indices_in_anything_that_torch_takes(kind: str, dataset: Dataset[int]) -> None:
+    batches, found = traced(DataLoader(dataset, batch_sampler=BATCHES[kind](), collate_fn=list))
+    assert batches == [[0, 10, 20, 30], [40, 50, 60, 70], [80, 90, 100, 110]]
+    assert found.samples == 12
 
 
 def test_samples_made_in_threads_are_counted() -> None:
