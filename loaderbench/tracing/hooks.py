@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from types import BuiltinFunctionType
 from typing import Any, Literal
 
 from loaderbench.tracing.active import local
@@ -34,7 +35,7 @@ PLAIN_OPEN = ((), (-1,), (-1, None, None, None))  # what pathlib passes on, too
 Does = Literal["open", "read", "decode", "image"]
 """What a function of a library does: opens a file, reads one, decodes bytes, or opens an image that decodes later."""
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # a signal handler may load a batch meanwhile
 _users = 0
 _placed: list[tuple[Any, str, Any, Any]] = []
 _made: dict[tuple[int, str], tuple[Any, Any]] = {}  # owner and name to the original and its replacement
@@ -71,13 +72,24 @@ def remove() -> None:
         _placed.clear()
 
 
+def _unlock_in_child() -> None:
+    """A thread that held the lock at a fork does not exist in the child."""
+    global _lock  # noqa: PLW0603
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock_in_child)
+
+
 def _targets() -> Iterator[tuple[Any, str, Callable[[Any], Any]]]:
     """Owner, name, and what makes the replacement of what was found there."""
     timed: dict[Does, Callable[[Any], Any]] = {
         "open": _timed_open, "decode": _timed_decoder, "image": _timed_image, "read": _timed_read,
     }  # fmt: skip
     for owner, name, does in library_functions():
-        yield owner, name, timed[does]
+        if does != "open" or isinstance(vars(owner)[name], BuiltinFunctionType):  # a user's own may open another file
+            yield owner, name, timed[does]
 
 
 def library_functions() -> Iterator[tuple[Any, str, Does]]:

@@ -9,6 +9,7 @@ import io
 import os
 import pickle
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,47 @@ def test_a_patch_of_open_made_meanwhile_is_left_alone() -> None:
     kept, builtins.open = builtins.open, original
     assert kept is mine
     assert io.open is original
+
+
+def test_an_open_that_the_user_replaced_before_is_called(
+    tracer: Tracer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cached.bin").write_bytes(b"cached")
+    (tmp_path / "raw.bin").write_bytes(b"raw")
+    real = open
+
+    def cached(file: Path, *args: Any) -> Any:
+        return real(file.with_name("cached.bin"), *args)
+
+    monkeypatch.setattr(builtins, "open", cached)
+    hooks.install()
+    active.set_tracer(tracer)
+    try:
+        found = tracer.sample(0, lambda: open(tmp_path / "raw.bin", "rb").read())  # noqa: PTH123, SIM115
+    finally:
+        active.set_tracer(None)
+        hooks.remove()
+    assert found == b"cached"
+    assert builtins.open is cached
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_of_a_fork_need_not_wait_for_a_thread_that_is_not_there() -> None:
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with hooks._lock:
+            held.set()
+            done.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    if (child := os.fork()) == 0:
+        os._exit(0 if hooks._lock.acquire(timeout=5) else 1)
+    done.set()
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_hooks_stay_until_the_last_of_two_loaders_is_done() -> None:
