@@ -23,13 +23,14 @@ pytestmark = pytest.mark.usefixtures("without_collector")
 def test_the_user_s_own_dictionary_of_variables_stays_as_it_was(new_recorder: NewRecorder) -> None:
     def run(rate: float = 0.1) -> dict[str, Any]:
         arguments = locals()
+        arguments["rate"] = 0.2
         loader = DataLoader(Listed(), batch_size=4)
         for _ in script.epoch(loader):
             break
-        return dict(arguments)
+        return {name: value for name, value in arguments.items() if value is not script}
 
     script = new_recorder()
-    assert run()["rate"] == 0.1
+    assert run() == {"rate": 0.2}
 
 
 def test_what_exec_has_put_among_the_variables_stays(new_recorder: NewRecorder) -> None:
