@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from loaderbench.script.launcher import HOME_OF_LAUNCHER, is_rank, note_launcher, note_rank
 from loaderbench.script.makers import Makers
 from loaderbench.script.order import RecordOrder, take_order
+from loaderbench.script.own_imports import note_path, own_imports
 from loaderbench.script.own_iterators import OwnIterators
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def install() -> None:
     """Follow the order of this process, if it has one; nothing is imported before the script imports torch."""
     order = take_order()
     if order is not None:
+        note_path()
         sys.meta_path.insert(0, _Watcher(order))
         if order.inherited and is_rank():
             note_rank(Path(order.folder))
@@ -167,7 +169,8 @@ class RecordedKind:
         if self._made is None:
             drawn = random.getstate()  # a library that is imported for it draws
             try:
-                from loaderbench.script.recorder import ScriptRecorder
+                with own_imports():
+                    from loaderbench.script.recorder import ScriptRecorder
 
                 self._made = ScriptRecorder(self._order, self._begin, self._give_back, self._makers)
             except Exception as error:

@@ -29,6 +29,7 @@ from loaderbench.script.missing import of_a_background_thread, with_reason
 from loaderbench.script.naming import Place, place_of
 from loaderbench.script.only_rank import only_rank
 from loaderbench.script.order import RecordOrder
+from loaderbench.script.own_imports import own_imports
 from loaderbench.script.recorded_processes import note_begun, ranks_by_files
 from loaderbench.script.recording import Recording, write_recordings
 from loaderbench.script.step_stages import StepStages
@@ -291,7 +292,7 @@ class ScriptRecorder:
         self._has_begun.wait()
         if self._over.is_set():
             return
-        with suppress(Exception), _saving, SWITCH_INTERVAL.at_most(SWITCH_S):  # a save says what is wrong
+        with suppress(Exception), _saving, own_imports(), SWITCH_INTERVAL.at_most(SWITCH_S):  # a save says why
             import_module("loaderbench.dataset_traits")
         pause_s = min(FIRST_SAVE_S, longest_s)
         while not self._over.wait(pause_s):
@@ -341,7 +342,8 @@ def _make_tuner(order: RecordOrder, makers: Makers) -> ScriptTuner | None:
     """Imported late: it takes longer to import than all the rest."""
     if order.tune_s is None:
         return None
-    from loaderbench.script.tuner import ScriptTuner
+    with own_imports():
+        from loaderbench.script.tuner import ScriptTuner
 
     return ScriptTuner(order, makers)
 

@@ -130,6 +130,17 @@ def test_a_sitecustomize_of_the_user_is_imported_too(tmp_path: Path) -> None:
     assert done.stdout == f"theirs\ntheirs\n{tmp_path / 'sitecustomize.py'}\n"  # by the command, and by the script
 
 
+@pytest.mark.slow
+def test_a_file_of_the_script_that_is_called_like_a_module_is_the_script_s_alone(tmp_path: Path) -> None:
+    write(tmp_path, "raise SystemExit('statistics of the script')", "statistics.py")  # which torch does not import
+    loop = "print(sum(1 for _ in DataLoader(Slow(80, 0), batch_size=8)))\n"
+    later = "try:\n    import statistics\nexcept SystemExit as end:\n    print(end)\n"
+    write(tmp_path, HEAD + loop + later)
+    done = profile(tmp_path, "--out", "run", "train.py")
+    assert (done.returncode, done.stdout) == (0, "10\nstatistics of the script\n"), done.stderr
+    assert load(tmp_path / "run").trials[0].batches
+
+
 @pytest.mark.parametrize(
     ("end", "code", "words"),
     [
