@@ -70,6 +70,7 @@ class LoopRecorder:
         self._waiting: list[Row] = []
         self._exposed_s: deque[float] = deque()
         self._ending_s: float | None = None
+        self._pauses_s = deque[float]()
         self._epoch_rows: EpochRows | None = None
         self._look_at_s, self._pause_s = 0.0, FIRST_LOOK_S
 
@@ -142,6 +143,10 @@ class LoopRecorder:
             yield None
         yield from chain(source)  # what follows is not recorded; without `chain`, it would close a user's generator
 
+    def note_pause(self) -> None:
+        """The loop begins an epoch of its own within the one that is recorded: what it did last is no step."""
+        self._pauses_s.append(_now_s())
+
     def keep_waits(self) -> None:
         """Keep the waits of the epoch that begins now, for `take_waits`."""
         self._epoch_rows = EpochRows()
@@ -164,7 +169,7 @@ class LoopRecorder:
 
     def _add_up(self, rows: list[Row]) -> None:
         """Move rows to the logs; those whose wait a device has not reported yet are kept."""
-        taken, exposed_s = rows.copy(), None
+        taken, exposed_s = [self._unless_paused(row) for row in rows], None
         rows.clear()
         if self._epoch_rows is not None:
             self._epoch_rows.add(taken)
@@ -182,6 +187,14 @@ class LoopRecorder:
                 self.warmed.add(table, WARMUP, waits_s)
             self.windows.add(table, waits_s)
             self._recent.add(table)
+
+    def _unless_paused(self, row: Row) -> Row:
+        """The row, kept apart if the loop paused in its step."""
+        asked_s, ended_s, got_s, samples, _, epoch = row
+        while self._pauses_s and self._pauses_s[0] < got_s:
+            self._pauses_s.popleft()
+        paused = bool(self._pauses_s) and self._pauses_s[0] <= ended_s
+        return (asked_s, ended_s, got_s, samples, APART, epoch) if paused else row
 
     def _end_epoch(self, kind: int, done: int) -> None:
         """Add up an epoch that has ended or was left, after `done` more batches."""

@@ -124,7 +124,7 @@ class RecordedKind:
         self._kind, self._order, self._own_pid = kind, order, os.getpid()
         self._usual, self._usual_init = kind.__iter__, kind.__init__
         self._makers = Makers()
-        self._subclasses = OwnIterators(kind, self._epoch, lambda: self._is_here)
+        self._subclasses = OwnIterators(kind, self._epoch, lambda: self._is_here, self._passed_on)
         self._made: ScriptRecorder | None = None
 
     @property
@@ -158,6 +158,10 @@ class RecordedKind:
     def _epoch(self, loader: Any) -> Iterator[Any]:
         recorder = self.recorder()
         return self._begin(loader) if recorder is None else recorder.epoch(loader)
+
+    def _passed_on(self, loader: Any) -> None:
+        if self._made is not None:
+            self._made.note_pause(loader)
 
     def recorder(self) -> ScriptRecorder | None:
         """Made with the first epoch: importing it costs more than all the rest.

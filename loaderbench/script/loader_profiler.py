@@ -106,6 +106,10 @@ class LoaderProfiler(Profiler):
         kind = APART if took_s is None else STEADY if step >= self._warmup else WARMUP
         self._observer.user_stages.end_body(kind, took_s)
 
+    def note_pause(self) -> None:
+        """The script begins another epoch with an iterator that it keeps."""
+        self._recorder.note_pause()
+
     def end(self) -> None:
         """Stop recording."""
         self._end()

@@ -205,6 +205,12 @@ class ScriptRecorder:
             _say(f"cannot record {_called(loader)}: {type(error).__name__}: {error}; the script continues")
             return self._usual(loader)
 
+    def note_pause(self, loader: Any) -> None:
+        """The script begins an epoch over this loader, which may keep one iterator for all of them."""
+        for one in self._recorded:
+            if one.profiler.under_way and one.profiler.source is loader:
+                one.profiler.note_pause()
+
     def _recorded_epoch(self, one: _Recorded, loader: Any) -> RecordedEpoch:
         tunes = self._tuner is not None and not self._tuner.is_done
         epoch = one.profiler.epoch(loader, stop_at_each=tunes)

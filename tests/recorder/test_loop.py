@@ -55,6 +55,26 @@ def test_a_batch_that_the_loop_drops_is_freed_before_the_next_one_is_asked_for(e
     assert source.freed == [True] * 6
 
 
+def test_what_a_loop_does_between_epochs_of_its_own_is_no_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loader may keep one iterator for all epochs, as timm's does: a validation lies between two of its batches."""
+    now_s = [0.0]
+    monkeypatch.setattr("loaderbench.recorder.loop._now_s", lambda: now_s[0])
+
+    def source() -> Iterator[list[int]]:
+        for _ in range(7):
+            now_s[0] += 1.0
+            yield [0] * 4
+
+    recorder = LoopRecorder(warmup=0, steps=None)
+    recorder.note_pause()  # before the first epoch
+    for number, _ in enumerate(recorder.epoch(source)):
+        now_s[0] += 2.0
+        if number in (2, 4):
+            now_s[0] += 100.0
+            recorder.note_pause()
+    assert (recorder.log.batches, recorder.log.wall_s, sum(recorder.log.waits.sums_s)) == (4, 12.0, 4.0)
+
+
 @pytest.mark.parametrize("events", [None, LateDevice(0.0, behind=0)], ids=["host", "device"])
 def test_an_iterator_that_has_ended_is_not_asked_again(events: LateDevice | None) -> None:
     """DALI's begins another epoch then, and FFCV's waits forever."""

@@ -200,6 +200,51 @@ def test_each_class_is_recorded_once(tmp_path: Path, kind: str, workers: str) ->
     assert sum(cost.wall_s or 0.0 for cost in trial.stages.values()) == pytest.approx(0.004, rel=0.8)
 
 
+ONE_ITERATOR = """
+import time
+from torch.utils.data import DataLoader
+
+class Samples:
+    def __len__(self): return 40
+    def __getitem__(self, index):
+        time.sleep(0.004)
+        return index
+
+class Repeats:  # as timm's
+    def __init__(self, sampler): self.sampler = sampler
+    def __iter__(self):
+        while True:
+            yield from self.sampler
+
+class Endless(DataLoader):
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        object.__setattr__(self, "batch_sampler", Repeats(self.batch_sampler))
+        self.kept = super().__iter__()
+    def __len__(self): return 10
+    def __iter__(self):
+        for _ in range(10):
+            yield next(self.kept)
+
+loader = Endless(Samples(), batch_size=4)
+for epoch in range(3):
+    for batch in loader:
+        time.sleep(0.016)
+    time.sleep(1)  # a validation
+"""
+
+
+@pytest.mark.slow
+def test_a_validation_is_no_step_of_a_loader_that_keeps_one_iterator(tmp_path: Path) -> None:
+    write(tmp_path, ONE_ITERATOR)
+    done = profile(tmp_path, "--out", "run", "train.py", "--warmup", "0")
+    assert done.returncode == 0, done.stderr
+    (trial,) = load(tmp_path / "run").trials
+    assert trial.step
+    assert trial.step.max_s < 0.5
+    assert (trial.data_wait_share or 0.0) > 0.3
+
+
 def test_classes_that_are_defined_later_are_recorded_and_all_is_undone(tmp_path: Path) -> None:
     write(tmp_path, UNDONE)
     done = subprocess.run(
