@@ -10,7 +10,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import count
@@ -47,7 +47,7 @@ LONGEST_HELD_S = 10.0
 SWITCH_S = 50e-6
 """Switch interval of Python during a save. By default, each operation of a step that gives up the GIL waits 5 ms."""
 
-_saving = threading.RLock()  # again by the same thread: a sampler may iterate over another loader
+_saving = threading.RLock()
 _saving_pid = os.getpid()  # a forked child has no thread that saves
 _held: list[bool] = []
 _exchanges = count()
@@ -167,8 +167,8 @@ class ScriptRecorder:
             note_begun(Path(order.folder))
         if order.inherited:
             find_ranks_by(ranks_by_files(Path(order.folder)))
-        self._begun: Any = None  # by torch, for the epoch that was begun last
-        self._of_loader: BaseException | None = None
+        self._last = threading.local()  # what torch began last in a thread, as `epoch`, or the `error` that it raised
+        self._beginning = 0
         self._over, self._has_begun = threading.Event(), threading.Event()
         self._tunes = False
         self._steps = StepStages(watches_optimizers=self._tuner is not None)
@@ -181,7 +181,7 @@ class ScriptRecorder:
             self._end_recordings()
             self._give_back()
             return self._usual(loader)
-        self._of_loader = None
+        self._last.error = None
         try:
             rank_of_training()  # which is kept: a script may leave its process group before it ends
             found = self._recorded_of(loader)
@@ -192,7 +192,7 @@ class ScriptRecorder:
                     self._steps.end()
                 return self._usual(loader)
             self._steps.begin()
-            with _saving:
+            with self._no_save():
                 begun = self._recorded_epoch(found, loader)
             self._has_begun.set()
             found.epoch = weakref.ref(begun)
@@ -200,7 +200,7 @@ class ScriptRecorder:
         except UsageError:  # a profiler of the user's own records it
             return self._usual(loader)
         except Exception as error:
-            if error is self._of_loader:
+            if error is self._last.error:
                 raise
             _say(f"cannot record {_called(loader)}: {type(error).__name__}: {error}; the script continues")
             return self._usual(loader)
@@ -211,10 +211,21 @@ class ScriptRecorder:
             if one.profiler.under_way and one.profiler.source is loader:
                 one.profiler.note_pause()
 
+    @contextmanager
+    def _no_save(self) -> Iterator[None]:
+        """Nothing is saved meanwhile. The lock is not held: the script may wait for an epoch of another thread."""
+        with _saving:
+            self._beginning += 1
+        try:
+            yield
+        finally:
+            with _saving:
+                self._beginning -= 1
+
     def _recorded_epoch(self, one: _Recorded, loader: Any) -> RecordedEpoch:
         tunes = self._tuner is not None and not self._tuner.is_done
         epoch = one.profiler.epoch(loader, stop_at_each=tunes)
-        begun, self._begun = self._begun, None  # its workers end with it
+        begun, self._last.epoch = getattr(self._last, "epoch", None), None  # its workers end with it
         one.steps.begin_epoch()
         if tunes:
             return ClockedEpoch(epoch, begun, one.steps, one.profiler.steps_cpu_s, loader)
@@ -252,11 +263,11 @@ class ScriptRecorder:
 
     def _begin(self, loader: Any) -> Iterator[Any]:
         try:
-            self._begun = self._usual(loader)
+            self._last.epoch = self._usual(loader)
         except BaseException as error:
-            self._of_loader = error
+            self._last.error = error
             raise
-        return cast("Iterator[Any]", self._begun)
+        return cast("Iterator[Any]", self._last.epoch)
 
     def _recorded_of(self, loader: Any) -> _Recorded:
         """Its own, or that of an earlier loader that the script has made anew."""
@@ -303,7 +314,7 @@ class ScriptRecorder:
         pause_s = min(FIRST_SAVE_S, longest_s)
         while not self._over.wait(pause_s):
             with _saving:
-                if not (self._tunes or self._over.is_set()):  # during trials, or after the last save
+                if not (self._tunes or self._beginning or self._over.is_set()):  # not in trials or after the last save
                     self._save()
             pause_s = min(2 * pause_s, longest_s)
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
+from queue import Queue
+from threading import Thread
 from typing import Any
 
 import pytest
 import torch
 from listed import Listed, NewRecorder
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, IterableDataset
 
 from loaderbench.script.recorder import ScriptRecorder
 from loaderbench.script.recording import read_recordings
@@ -39,6 +43,31 @@ def test_what_exec_has_put_among_the_variables_stays(new_recorder: NewRecorder) 
     loader = DataLoader(Listed(), batch_size=4)
     list(script.epoch(loader))
     assert eval("rate") == 0.1
+
+
+class Prefetched(IterableDataset[Any]):
+    """Takes batches of another loader in a thread, and waits for the first one before its own epoch begins."""
+
+    def __init__(self, take: Callable[[], Iterator[Any]]) -> None:
+        self.take = take
+
+    def __iter__(self) -> Iterator[Any]:
+        taken: Queue[Any] = Queue()
+
+        def fill() -> None:
+            for batch in self.take():
+                taken.put(batch)
+            taken.put(None)
+
+        Thread(target=fill, daemon=True).start()
+        return chain([taken.get(timeout=20)], iter(taken.get, None))
+
+
+def test_an_epoch_may_wait_for_one_of_another_thread_before_it_begins(new_recorder: NewRecorder) -> None:
+    script = new_recorder()
+    inner = DataLoader(Listed(), batch_size=4)
+    outer = DataLoader(Prefetched(lambda: script.epoch(inner)), batch_size=None)
+    assert len(list(script.epoch(outer))) == len(inner)
 
 
 def test_what_a_script_did_to_its_own_state_does_not_keep_it_from_being_saved(
