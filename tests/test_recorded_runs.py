@@ -91,13 +91,20 @@ were means that included rounds without the baseline, which its ratio is taken o
 `prefetch_factor` without workers, for which torch raises an error. For a custom transform, it took a class or a
 factory for the transform. Of the copy, it copied between two steps instead of during one."""
 
+RESIZED = "        image.resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0)"
 CORRECTED_CODE = {
     'for path in Path(root).rglob("*.*"):': "for path, _ in ImageFolder(root).samples:",
     "copy = small / path.relative_to(root)": "copy = small / Path(path).relative_to(root)",
     "collate_fn=collate_and_process, num_workers=2)": "collate_fn=collate_and_process, num_workers=...)",
+    'small = Path(f"{root}-256")': 'root = Path(root).absolute()\nsmall = root.with_name(f"{root.name}-256")',
+    f'{RESIZED}.save(copy, "JPEG", quality=90)': (
+        f'        part = copy.with_name(f"{{copy.name}}.part")\n{RESIZED}.save(part, "JPEG", quality=90)\n'
+        "        part.replace(copy)"
+    ),
 }
 """Lines of a program that were wrong when recorded: not every name with a dot is an image, and not everyone who loads
-in two workers or more wants two."""
+in two workers or more wants two. With a slash at the end of the folder, copies lay within it, and a program that was
+stopped left an incomplete one."""
 
 DECIDED_AGAIN = {
     "run_shared_memory_full": ("recommendations",),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, filterfalse, pairwise
@@ -198,6 +197,8 @@ def _comm(pid: int) -> str:
 
 
 def _user(uid: int) -> str:
+    import pwd  # which Windows lacks, where a line says that attach needs Linux
+
     try:
         return f"user {pwd.getpwuid(uid).pw_name}"
     except KeyError:

@@ -91,7 +91,8 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")  # a name may hold what it cannot encode
     try:
         exit_code = _call()
-        sys.stdout.flush()
+        if sys.stdout is not None:  # as it is where nobody takes the output
+            sys.stdout.flush()
         _exit(exit_code)
     except Interrupted as stop:
         _end(str(stop), stop.exit_code)
@@ -117,6 +118,9 @@ def _end_by(error: Exception) -> NoReturn:
         _end(f"loaderbench: {error.strerror}; raise the limit with `ulimit -n`", MissingError.exit_code)
     if isinstance(error, OSError) and error.errno in _OF_THE_FILE and error.filename:
         _end(f"loaderbench: {str(error.filename)[:200]}: {error.strerror}", UsageError.exit_code)
+    if isinstance(error, OSError) and error.errno in _OF_THE_FILE and not _can_write_output():
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _end(f"loaderbench: cannot write the output: {error.strerror}", UsageError.exit_code)
     traceback.print_exc()
     _end(f"loaderbench: internal error ({type(error).__name__}); please report it with the lines above", FAULT)
 
@@ -130,6 +134,14 @@ def _call() -> int:
     except typer.Exit as stop:
         return stop.exit_code
     return 0
+
+
+def _can_write_output() -> bool:
+    try:
+        os.write(1, b"\n")
+    except OSError:
+        return False
+    return True
 
 
 def _has_no_reader() -> bool:

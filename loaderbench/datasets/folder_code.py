@@ -136,7 +136,8 @@ def _presize(side: int) -> str:
         from pathlib import Path
         from PIL import Image
 
-        small = Path(f"{{root}}-{side}")
+        root = Path(root).absolute()
+        small = root.with_name(f"{{root.name}}-{side}")
         for path, _ in ImageFolder(root).samples:  # once: copies with a short side of {side} px
             copy = small / Path(path).relative_to(root)
             if not copy.exists():
@@ -144,7 +145,9 @@ def _presize(side: int) -> str:
                 image = Image.open(path).convert("RGB")
                 scale = min(1, {side} / min(image.size))
                 size = [round(length * scale) for length in image.size]
-                image.resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0).save(copy, "JPEG", quality=90)
+                part = copy.with_name(f"{{copy.name}}.part")  # if the program is stopped, no copy is incomplete
+                image.resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0).save(part, "JPEG", quality=90)
+                part.replace(copy)
         root = small
         """)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import io
 import math
+import os
 import secrets
 import shutil
 import time
@@ -67,13 +68,18 @@ def generate_photos(
     if images < 1 or classes < 1:
         raise UsageError(f"images and classes must be 1 or more, got {images} and {classes}")
     unfinished = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}{_UNFINISHED}")
+
+    def progress(done: int, total: int) -> None:
+        os.utime(unfinished)  # it is not stale
+        (on_progress or _say_nothing)(done, total)
+
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         _remove_stale(folder.parent)
         paths = _photo_paths(unfinished, images, min(classes, images))
         for class_folder in {path.parent for path in paths}:
             class_folder.mkdir(parents=True)
-        _write_all(paths, seed, on_progress or _say_nothing, threads or usable_cores())
+        _write_all(paths, seed, progress, threads or usable_cores())
         _move_into_place(unfinished, folder)
     except OSError as error:
         raise UsageError(f"{folder}: cannot write: {error.strerror or error}") from None
@@ -84,8 +90,9 @@ def generate_photos(
 def _remove_stale(parent: Path) -> None:
     """Remove what a call that was killed has left; one that still runs is younger than this."""
     for left in parent.glob(f".*{_UNFINISHED}"):
-        if time.time() - left.stat().st_mtime > _STALE_S:
-            shutil.rmtree(left, ignore_errors=True)
+        with contextlib.suppress(OSError):  # another call may remove it, too
+            if time.time() - left.stat().st_mtime > _STALE_S:
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def cached_photos(
@@ -130,8 +137,7 @@ def _write_one(path: Path, seed: int, index: int) -> None:
 
 def _move_into_place(unfinished: Path, folder: Path) -> None:
     if folder.is_dir() and folder.samefile(Path.cwd()):  # a shell is in it
-        for path in unfinished.iterdir():
-            path.rename(folder / path.name)
+        _move_contents(unfinished, folder)
         return
     with contextlib.suppress(OSError):
         folder.rmdir()  # an empty one: not every system renames onto it
@@ -140,6 +146,13 @@ def _move_into_place(unfinished: Path, folder: Path) -> None:
     except OSError:
         if not folder.is_dir():
             raise
+        if not _holds_something(folder):  # a link to an empty folder, or a mount point
+            _move_contents(unfinished, folder)
+
+
+def _move_contents(unfinished: Path, folder: Path) -> None:
+    for path in unfinished.iterdir():
+        shutil.move(path, folder / path.name)  # also to another file system
 
 
 def _say_nothing(done: int, total: int) -> None:

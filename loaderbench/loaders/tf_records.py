@@ -23,20 +23,23 @@ MIXED_SHARDS = 16
 _NEXT_SEED = 1  # of the buffer: it draws other numbers than the order of the shards
 
 _SHARDS = f"""\
+import shutil
 from pathlib import Path
 
 shards = sorted(map(str, Path("shards").glob("*.tfrecord")))
-if not shards:  # written once
-    Path("shards").mkdir()
+if not shards:  # written once, whole
+    shutil.rmtree("shards.part", ignore_errors=True)
+    Path("shards.part").mkdir()
     size = -(-len(dataset) // {MIXED_SHARDS})
     for begin in range(0, len(dataset), size):
-        with tf.io.TFRecordWriter(f"shards/{{begin:09d}}.tfrecord") as writer:
+        with tf.io.TFRecordWriter(f"shards.part/{{begin:09d}}.tfrecord") as writer:
             for path, label in dataset.samples[begin : begin + size]:
                 features = {{
                     "{ENCODED}": tf.train.Feature(bytes_list=tf.train.BytesList(value=[Path(path).read_bytes()])),
                     "{LABEL}": tf.train.Feature(int64_list=tf.train.Int64List(value=[label])),
                 }}
                 writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
+    Path("shards.part").rename("shards")
     shards = sorted(map(str, Path("shards").glob("*.tfrecord")))
 """
 

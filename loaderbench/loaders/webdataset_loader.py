@@ -14,16 +14,19 @@ from loaderbench.records import Config
 
 _CODE = """\
 import os
+import shutil
 from pathlib import Path
 import webdataset as wds
 
 shards = sorted(map(str, Path("shards").glob("*.tar")))
-if not shards:  # written once
-    Path("shards").mkdir()
-    with wds.ShardWriter("shards/%06d.tar", maxcount=-(-len(dataset) // 16), maxsize=64 << 20) as writer:
+if not shards:  # written once, whole
+    shutil.rmtree("shards.part", ignore_errors=True)
+    Path("shards.part").mkdir()
+    with wds.ShardWriter("shards.part/%06d.tar", maxcount=-(-len(dataset) // 16), maxsize=64 << 20) as writer:
         for number, (path, label) in enumerate(dataset.samples):
             suffix = os.path.splitext(path)[1][1:].lower()
             writer.write({{"__key__": f"{{number:09d}}", suffix: Path(path).read_bytes(), "cls": label}})
+    Path("shards.part").rename("shards")
     shards = sorted(map(str, Path("shards").glob("*.tar")))
 
 samples = wds.WebDataset(shards, nodesplitter=wds.split_by_node, {drawn}){mixed}

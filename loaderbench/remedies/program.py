@@ -89,8 +89,9 @@ def _imports_first(text: str) -> str:
     return "\n".join(imports) + "\n\n" + re.sub(r"\n{3,}", "\n\n", rest.strip("\n")) + "\n"
 
 
-def _place_of_import(line: str) -> tuple[bool, str]:
-    return line.startswith("from "), line
+def _place_of_import(line: str) -> tuple[bool, bool, str]:
+    """TensorFlow is the last: importing Triton after it, which torch does, ends the process."""
+    return "tensorflow" in line.partition("#")[0], line.startswith("from "), line
 
 
 def yaml_change(change: Config, config: Mapping[str, Any], loader: Mapping[str, Any]) -> str:

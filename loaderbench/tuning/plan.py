@@ -12,7 +12,7 @@ from loaderbench.loaders.torch_loader import worker_ladder
 from loaderbench.records import Scalar
 from loaderbench.records.words import OWN_LOADER
 from loaderbench.suite import LoadedSuite, Suite
-from loaderbench.tracing.loader import start_method_of
+from loaderbench.tracing.loader import start_method_of, worker_arguments
 from loaderbench.tuning.own_loader import OwnLoader
 
 if TYPE_CHECKING:
@@ -94,10 +94,10 @@ def make_tune_plan(loader: DataLoader[Any], order: TuneOrder) -> TunePlan:
     most = max(FEWEST, int(sweep_s / trial_s))
     sweep: dict[str, list[Scalar]] = {"num_workers": _counts(loader, most)}
     fixed: dict[str, Scalar] = {"batch_size": loader.batch_size} if loader.batch_size else {}
+    present = {"prefetch_factor": None, "persistent_workers": False, **worker_arguments(loader)}
     if loader.num_workers:  # as axes of one value, which a configuration without workers leaves out
-        sweep["prefetch_factor"] = [loader.prefetch_factor]
-        sweep["persistent_workers"] = [loader.persistent_workers]
-    persists = list(dict.fromkeys((loader.persistent_workers, True)))
+        sweep |= {axis: [present[axis]] for axis in ("prefetch_factor", "persistent_workers")}
+    persists = list(dict.fromkeys((bool(present["persistent_workers"]), True)))
     if whole and len(persists) * len(sweep["num_workers"]) <= most:
         sweep["persistent_workers"] = [*persists]
     count = len(sweep["num_workers"]) * len(sweep.get("persistent_workers", [None]))
@@ -108,7 +108,7 @@ def make_tune_plan(loader: DataLoader[Any], order: TuneOrder) -> TunePlan:
             "dataset": {"kind": "target", "target": OWN_LOADER},
             "loader": fixed,
             "sweep": sweep,
-            "baseline": {axis: getattr(loader, axis) for axis in sweep},
+            "baseline": {axis: present[axis] for axis in sweep},
             "consumer": _consumer(order.own),
             "measure": {
                 "rounds": ROUNDS,
@@ -138,7 +138,7 @@ def _counts(loader: DataLoader[Any], most: int) -> list[Scalar]:
 
     No workers only where torch takes the loader's other arguments without any.
     """
-    cpus, present = cpus_allotted(), loader.num_workers
+    cpus, present = cpus_allotted(), int(loader.num_workers)
     of_workers = bool(loader.timeout or loader.multiprocessing_context)
     ladder = [int(count or 0) for count in worker_ladder(cpus) if count or not of_workers]
     others = sorted(ladder, key=lambda count: abs(count - cpus))

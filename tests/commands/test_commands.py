@@ -65,6 +65,22 @@ def test_a_reader_that_leaves_is_no_gate_that_failed(arguments: str) -> None:
     assert (result.returncode, result.stderr) == (141, "")
 
 
+def test_without_an_output_a_command_ends_as_ever() -> None:
+    code = "import os, sys; os.close(1); os.execv(sys.executable, [sys.executable, '-m', 'loaderbench', '--version'])"
+    result = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, check=False)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_an_output_on_a_full_disk_is_one_line() -> None:
+    command = [sys.executable, "-m", "loaderbench", "show", str(EXAMPLE)]
+    with Path("/dev/full").open("w") as full:
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (result.returncode, result.stderr) == (
+        2, "loaderbench: cannot write the output: No space left on device\n",
+    )  # fmt: skip
+
+
 def test_a_broken_pipe_other_than_the_output_is_an_internal_error(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     def breaks() -> int:
         reading, writing = os.pipe()

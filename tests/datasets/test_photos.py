@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import errno
 import io
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -214,6 +216,39 @@ def test_what_a_killed_call_left_is_removed_by_the_next(tmp_path: Path) -> None:
     generate_photos(tmp_path / "photos", images=2)
     assert not old.exists()
     assert young.exists()
+
+
+def test_a_call_that_still_paints_is_not_taken_for_a_killed_one(tmp_path: Path) -> None:
+    def another_call(done: int, total: int) -> None:
+        (unfinished,) = tmp_path.glob(".long.*")
+        assert time.time() - unfinished.stat().st_mtime < 60
+        os.utime(unfinished, (0, 0))  # begun hours ago
+
+    generate_photos(tmp_path / "long", images=3, on_progress=another_call)
+
+
+@pytest.mark.parametrize("kind", ["link", "mount point"])
+def test_an_empty_folder_that_cannot_be_replaced_is_filled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    folder = tmp_path / "photos"
+    if kind == "link":
+        (tmp_path / "elsewhere").mkdir()
+        folder.symlink_to(tmp_path / "elsewhere", target_is_directory=True)
+    else:
+        folder.mkdir()
+        usual = Path.rename
+
+        def busy(path: Path, target: Path) -> Path:
+            if target == folder:
+                raise OSError(errno.EBUSY, "Device or resource busy")
+            return usual(path, target)
+
+        monkeypatch.setattr(Path, "rmdir", lambda _: None)
+        monkeypatch.setattr(Path, "rename", busy)
+    generate_photos(folder, images=2)
+    assert len(list(folder.rglob("*.jpg"))) == 2
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_a_place_that_cannot_be_written_to_is_one_line(tmp_path: Path) -> None:

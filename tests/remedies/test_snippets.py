@@ -65,7 +65,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def first_batch(change: Config, root: Path) -> tuple[torch.Tensor, torch.Tensor]:
+def first_batch(change: Config, root: Path | str) -> tuple[torch.Tensor, torch.Tensor]:
     names: dict[str, Any] = {"root": str(root), "__name__": "snippet"}
     exec(compile(python_program({**LOADER, **change}, LOADER, FOLDER), "snippet", "exec"), names)
     images, labels = next(iter(names["loader"]))
@@ -98,6 +98,37 @@ def test_copies_are_made_beside_the_folder_and_once(root: Path) -> None:
     made_ns = [path.stat().st_mtime_ns for path in copies]
     first_batch({"presize": 80}, root)
     assert [path.stat().st_mtime_ns for path in copies] == made_ns
+
+
+def test_copies_are_beside_the_folder_however_it_is_written(root: Path, tmp_path: Path) -> None:
+    """Within it, the next start would take them for a class."""
+    folder = tmp_path / "train"
+    shutil.copytree(root, folder)
+    for _ in range(2):
+        first_batch({"presize": 80}, f"{folder}/")
+    assert len([*(tmp_path / "train-80").rglob("*.jpg")]) == len([*folder.rglob("*.jpg")]) == 8
+
+
+def test_a_program_that_is_stopped_leaves_no_incomplete_copy(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(_: Image.Image, place: Path, *__: Any, **___: Any) -> None:
+        Path(place).write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Image.Image, "save", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            first_batch({"presize": 72}, root)
+    assert not list(Path(f"{root}-72").rglob("*.jpg"))
+    first_batch({"presize": 72}, root)
+    assert {min(Image.open(path).size) for path in Path(f"{root}-72").rglob("*.jpg")} == {72}
+
+
+def test_a_program_imports_tensorflow_last() -> None:
+    """Importing Triton after it, which torch does, ends the process."""
+    change: Config = {"loader": "tf_data", "threads": 2, "batch_size": 4, "decoder": "pillow"}
+    lines = python_program(change, {"shuffle": True}, FOLDER).splitlines()
+    imports = [line for line in lines if line.startswith(("import ", "from "))]
+    assert [line for line in imports if "import tensorflow" in line] == imports[-1:]
 
 
 def test_the_program_for_decoding_on_a_gpu_decodes_as_it_stands(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings, strategies as st
@@ -43,6 +44,12 @@ def order(budget_s: float = 120.0, demand: float | None = None, rate: float | No
 
 def suite_for(loader: DataLoader[int], order: TuneOrder) -> Suite:
     return make_tune_plan(loader, order).loaded.suite
+
+
+def test_numbers_of_numpy_are_taken_as_torch_takes_them() -> None:
+    own = loader(np.int64(2), prefetch_factor=np.int64(3), persistent_workers=np.bool_(True))  # type: ignore[arg-type]
+    found = suite_for(own, order())
+    assert found.baseline == {"num_workers": 2, "prefetch_factor": 3, "persistent_workers": True}
 
 
 @settings(deadline=None)
