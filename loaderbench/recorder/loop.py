@@ -169,7 +169,8 @@ class LoopRecorder:
 
     def _add_up(self, rows: list[Row]) -> None:
         """Move rows to the logs; those whose wait a device has not reported yet are kept."""
-        taken, exposed_s = [self._unless_paused(row) for row in rows], None
+        taken = [self._unless_paused(row) for row in rows] if self._pauses_s else rows.copy()
+        exposed_s: list[float] | None = None
         rows.clear()
         if self._epoch_rows is not None:
             self._epoch_rows.add(taken)

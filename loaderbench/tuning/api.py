@@ -23,6 +23,7 @@ from loaderbench.tuning.tune import tune_loader
 from loaderbench.tuning.words import asides, cautions, headline
 
 LEAST_S = 5.0
+_NO_WORKER_CALLS = "torch calls worker_init_fn in workers only: call it with 0 before training"
 
 
 def tune(loader: Any, demand: float | None = None, budget: str | float = "20s") -> dict[str, Any]:
@@ -83,7 +84,10 @@ def _keywords(loader: Any, found: Config) -> dict[str, Any]:
     if arguments["num_workers"]:
         arguments.setdefault("prefetch_factor", loader.prefetch_factor)
         arguments.setdefault("persistent_workers", loader.persistent_workers)
-    setup = worker_setup(arguments, loader.worker_init_fn) or loader.worker_init_fn
+    asked_for = worker_setup(arguments, loader.worker_init_fn)
+    if asked_for and not arguments["num_workers"]:
+        _say(_NO_WORKER_CALLS)
+    setup = asked_for or loader.worker_init_fn
     for name in WORKER_OPTIONS:
         arguments.pop(name, None)
     return arguments if setup is None else {**arguments, "worker_init_fn": setup}

@@ -136,6 +136,15 @@ def test_options_of_workers_become_a_function_that_sets_them_up() -> None:
     torch.set_num_threads(before)
 
 
+@pytest.mark.parametrize(("workers", "said"), [(0, True), (2, False)])
+def test_without_workers_a_line_says_to_call_that_function(
+    workers: int, said: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep(loader(), None, {"num_workers": workers, "keep_memory": True})
+    assert callable(loaderbench.tune(loader())["worker_init_fn"])
+    assert ("call it with 0 before training" in capsys.readouterr().err) is said
+
+
 @pytest.mark.parametrize("by_launcher", [True, False])
 def test_one_of_several_ranks_keeps_its_arguments_with_a_warning(
     monkeypatch: pytest.MonkeyPatch, by_launcher: bool
