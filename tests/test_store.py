@@ -6,7 +6,6 @@ import errno
 import gzip
 import json
 import os
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -110,23 +109,6 @@ def test_trials_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:
         read_trials(tmp_path)
 
 
-def test_a_discarded_run_with_trials_can_be_resumed(tmp_path: Path) -> None:
-    store = Store(tmp_path / "run")
-    store.append(DONE)
-    store.discard()
-    Store(tmp_path / "run", again=True).close()
-    assert read_trials(tmp_path / "run") == [DONE]
-
-
-def test_a_run_whose_folder_was_removed_meanwhile_is_discarded_without_another_error(tmp_path: Path) -> None:
-    store = Store(tmp_path / "run")
-    shutil.rmtree(tmp_path / "run")
-    with pytest.raises(UsageError, match="cannot write: No such file or directory"):
-        store.write_run(DONE)  # type: ignore[arg-type]
-    store.discard()
-    assert not (tmp_path / "run").exists()
-
-
 def test_a_record_is_written_a_field_a_line_and_never_with_what_is_no_json() -> None:
     text = run_json(DONE)  # type: ignore[arg-type]
     assert '\n "id": "r1-c00"' in text
@@ -218,11 +200,6 @@ def test_a_read_only_folder_is_one_line(tmp_path: Path) -> None:
         Store(tmp_path / "run")
 
 
-def test_a_folder_that_was_there_before_stays(tmp_path: Path) -> None:
-    Store(tmp_path).discard()
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_folder_in_which_a_run_is_under_way_is_refused(tmp_path: Path) -> None:
     store = Store(tmp_path / "run")
     store.append(DONE)
@@ -243,15 +220,6 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
     store._trials = full.open("a")
     with pytest.raises(UsageError, match="No space left on device"):
         store.append(DONE)
-
-
-def test_an_unused_folder_is_taken_away_and_a_used_one_stays(tmp_path: Path) -> None:
-    unused, used = Store(tmp_path / "unused"), Store(tmp_path / "used")
-    unused.discard()
-    used.append(DONE)
-    used.discard()
-    assert not (tmp_path / "unused").exists()
-    assert (tmp_path / "used" / "trials.jsonl").stat().st_size
 
 
 def test_a_timeline_comes_back_as_it_was(tmp_path: Path) -> None:
