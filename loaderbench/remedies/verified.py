@@ -57,8 +57,8 @@ def _answered(advice: Recommendation, findings: Findings, verification: Verifica
     found = chosen.judgement
     if found is None:
         return advice
-    if found.answer in ("failed", "undecided") and advice.basis == "measured":
-        return advice  # by the sweep
+    if found.answer != "gain" and advice.basis == "measured" and _is_of_the_sweep(advice, chosen, found):
+        return advice
     if found.ratio is None:
         why = _last_failure(chosen.config, findings.remedy_trials)
         return replace(advice, status="not_checked", basis=None, reason=f"Tried, not measured: {why}")
@@ -86,6 +86,12 @@ def _answered(advice: Recommendation, findings: Findings, verification: Verifica
         reason=None,
     )
     return replace(measured, status="open") if found.answer == "gain" else _no_gain(measured, found)
+
+
+def _is_of_the_sweep(advice: Recommendation, chosen: Tried, found: Judgement) -> bool:
+    """Whether what the sweep measured still holds: the try decided nothing, or was one of another value."""
+    other = any(chosen.change.get(axis, value) != value for axis, value in advice.change.items())
+    return found.answer in ("failed", "undecided") or (advice.status == "open" and other)
 
 
 def _is_gain(tried: Tried) -> bool:

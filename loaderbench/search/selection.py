@@ -138,7 +138,7 @@ class StepwiseSelection:
             self._together, self._live, self._in_step = together, [], 0
             return
         if gains:
-            self._accept(gains[0][0], self.config)
+            self._accept(together[0], self.config)
         self._try_what_is_left(late, NOTHING_LEFT if gains else NO_MORE)
 
     def _try_what_is_left(self, late: bool, ended: str) -> None:
@@ -162,7 +162,8 @@ class StepwiseSelection:
     def _keep_what_adds(self, done: Sequence[Trial], late: bool) -> None:
         """Accept the parts of the combination that add something.
 
-        If several add nothing, only the costliest is dropped: without it, the others may add something.
+        If several add nothing, only the costliest is dropped: without it, the others may add something. If it is late
+        to measure that, the others stay.
         """
         judged = [(found, self._judge_part(found, done)) for found in self._together]
         first, enough = self._together[0], all(how.pairs >= ENOUGH_PAIRS for _, how in judged)
@@ -170,10 +171,12 @@ class StepwiseSelection:
         for found, _ in judged if enough else ():
             self._note(found, without[found.id])
         weak = sorted((pair for pair in judged if pair[1].answer != "gain"), key=_least_costly)
-        if enough and len(weak) > 1 and len(judged) > 2 and not late:
-            self._drop(weak[-1][0])
-            return
         added = [found for found, how in judged if how.answer == "gain"] if enough else []
+        if enough and len(weak) > 1 and len(judged) > 2:
+            if not late:
+                self._drop(weak[-1][0])
+                return
+            added = [found for found in self._together if found is not weak[-1][0]]
         if enough:
             self._waiting = [one for one in self._waiting if one.id not in without]
         self._together = []

@@ -144,8 +144,11 @@ def consumer_for(planned: PlannedTrial, own: str) -> str:
 
 
 def is_alone(planned: PlannedTrial, made: Conditions) -> bool:
-    """Whether the trial has several ranks, which end together, or uses a GPU, whose memory is for one."""
-    if rank_count(planned.config) is not None:
+    """Whether it has several ranks, which end together, uses a GPU, whose memory is for one, or reads cold files.
+
+    Trials that take turns read the same files, and the first one warms the page cache for the others.
+    """
+    if rank_count(planned.config) is not None or made.loaded.suite.measure.cache == "cold":
         return True
     return made.accelerator and may_use_device(planned, made.loaded.suite, made.consumer)
 

@@ -45,6 +45,11 @@ def test_without_workers_the_main_process_is_the_worker() -> None:
     assert operational_bounds(replace(FACTS, workers=0)).workers == pytest.approx(1 / 2.4e-3)
 
 
+def test_with_workers_in_its_place_the_main_process_makes_no_samples() -> None:
+    alone = replace(FACTS, workers=0, next_cpu_s=0.06, batch_samples=32.0)
+    assert operational_bounds(alone, workers=4).main_process is None
+
+
 def test_what_is_not_known_is_left_out_and_said_by_nobody() -> None:
     nothing = operational_bounds(Facts(workers=2, cpus=2))
     assert nothing.tightest is None

@@ -122,6 +122,20 @@ def test_a_gain_that_the_sweep_could_not_measure_is_open() -> None:
     assert (card.status, card.title) == ("open", "Set num_workers=2 + normalize=device")
 
 
+@pytest.mark.parametrize("rate", [100.0, 90.0])
+def test_a_gain_of_the_sweep_stays_where_a_further_count_gained_nothing(rate: float) -> None:
+    """From 1 to 2 workers was a gain of the sweep. Three were tried then, as a fix of the best configuration."""
+    present: Config = {"num_workers": 2}
+    swept = measured([(present, [160, 161, 162]), ({"num_workers": 1}, [100, 101, 102])], {"num_workers": [1, 2]})
+    swept = replace(swept, baseline={"num_workers": 1})
+    assert answers(swept)["more_workers"].status == "open"
+    trials = pairs(1, [(present, 100.0), ({"num_workers": 3}, rate)])
+    more = tried("more_workers", {"num_workers": 3}, present)
+    found = judged(Verification(present=present, config=present, tried=(more,), ended=""), trials, present)
+    card = answers(replace(swept, verification=found, remedy_trials=trials))["more_workers"]
+    assert (card.status, card.change) == ("open", {"num_workers": 2})
+
+
 def test_what_was_not_tried_stays_advice() -> None:
     trials = pairs(1, [(PRESENT, 100.0), ({**PRESENT, **DECODER}, 130.0)])
     assert told([tried("faster_decoder", DECODER)], trials)["scaled_decode"].basis == "heuristic"

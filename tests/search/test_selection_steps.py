@@ -163,9 +163,10 @@ def test_a_remedy_of_which_a_part_is_overridden_is_part_of_the_result_no_longer(
     both = Candidate("both", {"decoder": "torchvision", "normalize": "device"}, 1.4)
     lazy = Candidate("scaled_decode", {"decoder": "pillow_lazy"}, 1.1, effort=2)
     selection = trying(both, lazy)
+    decoding = {"torchvision": 1.2, "pillow_lazy": 1.5}
     measured(
         selection,
-        lambda config, _: 100.0 * {"torchvision": 1.2, "pillow_lazy": 1.6}.get(str(config.get("decoder")), 1.0),
+        lambda config, _: decoding.get(str(config.get("decoder")), 1.0) * (130.0 if "normalize" in config else 100.0),
     )
     assert accepted(selection) == ["scaled_decode"]
     assert selection.config == {**PRESENT, "decoder": "pillow_lazy", "normalize": "device"}
@@ -173,9 +174,35 @@ def test_a_remedy_of_which_a_part_is_overridden_is_part_of_the_result_no_longer(
 
 def test_a_remedy_that_leaves_another_s_values_as_they_are_overrides_nothing() -> None:
     more = Candidate("more", {"decoder": "torchvision", "normalize": "device"}, 1.1, effort=2)
-    selection = trying(DECODER, more)
+    selection = StepwiseSelection(
+        PRESENT, BASELINE, lambda config: [more] if "decoder" in config else [DECODER], seed=0
+    )
     measured(selection, still(decoder=1.2, normalize=1.3))
     assert accepted(selection) == ["faster_decoder", "more"]
+
+
+def test_of_two_changes_of_one_argument_the_larger_gain_is_taken_whatever_its_effort() -> None:
+    """What the smaller one makes of the configuration may not call for the larger one any longer."""
+    draft = Candidate("jpeg_draft", {"decoder": "pillow_draft"}, 1.1, effort=2)
+    selection = StepwiseSelection(
+        PRESENT, BASELINE, lambda config: [] if "decoder" in config else [DECODER, draft], seed=0
+    )
+    decoding = {"torchvision": 1.25, "pillow_draft": 2.5}
+    measured(selection, lambda config, _: 100.0 * decoding.get(str(config.get("decoder")), 1.0))
+    assert accepted(selection) == ["jpeg_draft"]
+
+
+@pytest.mark.parametrize("late_after", [7, 10, 100])
+def test_of_changes_that_replace_each_other_one_stays_however_late_it_is(late_after: int) -> None:
+    cache = Candidate("memory_cache", {"image_cache": "shared_memory"}, 1.5, effort=2)
+    selection = trying(UINT8, cache, COPIES)
+
+    def rate(config: Config, _: int) -> float:
+        small = 2.0 if "image_cache" in config or "presize" in config else 1.0
+        return 100.0 * small * (1.3 if "normalize" in config else 1.0)
+
+    measured(selection, rate, late_after=late_after)
+    assert set(accepted(selection)) == {"uint8_transport", "memory_cache"}
 
 
 def test_what_failed_is_noted_and_what_was_never_measured_is_not() -> None:

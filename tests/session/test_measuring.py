@@ -13,7 +13,7 @@ from loaderbench.datasets import Inputs, pixels, presized
 from loaderbench.datasets.image_folder import MOST_COPIES
 from loaderbench.records import IDENTICAL, DatasetSummary, PixelChange
 from loaderbench.runner import TrialOrder
-from loaderbench.session.measuring import TrialMeasurer, may_use_device
+from loaderbench.session.measuring import TrialMeasurer, is_alone, may_use_device
 from loaderbench.suite import load_suite
 
 FILES = tuple((f"{number}.jpg", number % 3) for number in range(5_000))
@@ -211,3 +211,14 @@ def test_pixels_are_compared_of_both_configurations_with_the_loader_s_fixed_argu
     assert one.arguments == {"batch_size": 4, "decoder": "pillow"}
     assert other.arguments == {"batch_size": 4, "decoder": "torchvision"}
     assert (one.samples, one.folder) == (FILES, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("cache", "config", "alone"), [("warm", {}, False), ("cold", {}, True), ("warm", {"ranks": 2}, True)]
+)
+def test_trials_that_would_warm_files_for_each_other_take_no_turns(
+    cache: str, config: dict[str, int], alone: bool
+) -> None:
+    suite = SimpleNamespace(measure=SimpleNamespace(cache=cache))
+    made: Any = SimpleNamespace(loaded=SimpleNamespace(suite=suite), accelerator=False)
+    assert is_alone(planned("v1", {**config}), made) is alone
