@@ -91,7 +91,7 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")  # a name may hold what it cannot encode
     try:
         exit_code = _call()
-        if sys.stdout is not None:  # as it is where nobody takes the output
+        if sys.stdout is not None:  # closed by the caller, as by `>&-`
             sys.stdout.flush()
         _exit(exit_code)
     except Interrupted as stop:

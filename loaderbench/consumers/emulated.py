@@ -41,9 +41,9 @@ class EmulatedAccelerator:
 
     Its queue is kept as the moments at which its batches will be done; the host sleeps only while the queue is full,
     as a training loop does. A late wake-up delays no batch, because the device's time is computed and not slept.
-    `clock` is the device's, in seconds: it stops while the trial is stopped. `last_of_ranks` gets the moment at which
-    this device could begin a step, and says when those of all ranks can. Only `host_s_per_sample` of CPU time is taken,
-    by `host_threads` together, for a host that computes or launches kernels.
+    `clock` is the device's, in seconds: it stops while the trial is stopped. `last_of_ranks` takes the time at which
+    this device could begin a step, and returns the time at which all ranks can. Only `host_s_per_sample` of CPU time is
+    taken, by `host_threads` together, for a host that computes or launches kernels.
     """
 
     def __init__(
@@ -74,9 +74,10 @@ class EmulatedAccelerator:
 
 
 def last_of_ranks() -> Callable[[float], float]:
-    """Says the latest of the moments that all ranks of a trial tell it, as an all-reduce in each step would.
+    """A function that returns the latest start time of all ranks of a trial, in seconds, by an all-reduce.
 
-    They share a clock. A process by itself is told its own moment.
+    Every rank calls it once per step with its own start time; all of them read the same clock. In a process without
+    other ranks, it returns the argument.
     """
     import torch
     from torch import distributed

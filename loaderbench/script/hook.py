@@ -124,7 +124,7 @@ class RecordedKind:
         self._kind, self._order, self._own_pid = kind, order, os.getpid()
         self._usual, self._usual_init = kind.__iter__, kind.__init__
         self._makers = Makers()
-        self._subclasses = OwnIterators(kind, self._epoch, lambda: self._is_here, self._passed_on)
+        self._subclasses = OwnIterators(kind, self._epoch, lambda: self._is_here, self._note_pause)
         self._made: ScriptRecorder | None = None
 
     @property
@@ -159,7 +159,8 @@ class RecordedKind:
         recorder = self.recorder()
         return self._begin(loader) if recorder is None else recorder.epoch(loader)
 
-    def _passed_on(self, loader: Any) -> None:
+    def _note_pause(self, loader: Any) -> None:
+        """An epoch of the script may go on with an iterator that is recorded already."""
         if self._made is not None:
             self._made.note_pause(loader)
 

@@ -28,14 +28,14 @@ class OwnIterators:
     """All subclasses of a kind of loader, also those that are defined later, each with its `__iter__` replaced.
 
     An epoch is recorded in one place: in the class whose `__iter__` begins it without that of a base class, or in
-    `kind`. `epoch` records one there. `is_here` tells whether this process is recorded. `passed_on` is told of an
-    epoch that begins in a class of another `__iter__`: that may go on with an iterator that the loader keeps.
+    `kind`. `epoch` records one there. `is_here` tells whether this process is recorded. `on_other_epoch` is
+    called with the loader when an `__iter__` runs that is not recorded: it may reuse an iterator that the loader keeps.
     """
 
     def __init__(
-        self, kind: Any, epoch: Iterate, is_here: Callable[[], bool], passed_on: Callable[[Any], None]
+        self, kind: Any, epoch: Iterate, is_here: Callable[[], bool], on_other_epoch: Callable[[Any], None]
     ) -> None:
-        self._kind, self._epoch, self._is_here, self._pass_on = kind, epoch, is_here, passed_on
+        self._kind, self._epoch, self._is_here, self._on_other_epoch = kind, epoch, is_here, on_other_epoch
         self._changed: dict[int, _Changed] = {}  # by the id of the class: its hash may be anything
         self._is_over = False
         self._passed_on: set[str] = set()
@@ -118,7 +118,7 @@ class OwnIterators:
                     return iterate(loader)
                 if self.begins(loader, found):
                     return self._epoch(loader)
-                self._pass_on(loader)
+                self._on_other_epoch(loader)
                 if not self._holds_loaders(loader):
                     self._passed_on.add(type(loader).__name__)
                 return iterate(loader)

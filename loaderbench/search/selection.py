@@ -28,9 +28,9 @@ class StepwiseSelection:
     same without each of them, and the baseline. Parts that add nothing to the others are dropped, most costly first.
 
     The cause that is left may call for others: each is tried on top, and stays if it adds something. If nothing gains,
-    the trials may have shown another cause, and its candidates are tried beside each other. At the end the result is
-    compared with the baseline, unless it was already. Source: stepwise selection, backward and forward
-    (Efroymson 1960), with an interval for each addition.
+    the trials may point to another cause, and its candidates are tried in one step. At the end the result is compared
+    with the baseline, unless it was already. Source: stepwise selection, backward and forward (Efroymson 1960), with an
+    interval for each addition.
     """
 
     def __init__(
