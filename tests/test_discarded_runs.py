@@ -22,7 +22,7 @@ def test_a_discarded_run_with_trials_can_be_resumed(tmp_path: Path) -> None:
     assert read_trials(tmp_path / "run") == [DONE]
 
 
-def test_a_run_whose_folder_was_removed_meanwhile_is_discarded_without_another_error(tmp_path: Path) -> None:
+def test_a_run_whose_folder_was_deleted_is_discarded_without_a_second_error(tmp_path: Path) -> None:
     store = Store(tmp_path / "run")
     shutil.rmtree(tmp_path / "run")
     with pytest.raises(UsageError, match="cannot write: No such file or directory"):

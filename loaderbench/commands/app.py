@@ -104,7 +104,7 @@ def main() -> None:
         _end("loaderbench: terminated", 128 + signal.SIGTERM)
     except Exception as error:
         if isinstance(error, BrokenPipeError) and _has_no_reader():
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is buffered goes nowhere, without a complaint
+            _drop_output()
             sys.exit(128 + _SIGPIPE)
         _end_by(error)
 
@@ -119,7 +119,7 @@ def _end_by(error: Exception) -> NoReturn:
     if isinstance(error, OSError) and error.errno in _OF_THE_FILE and error.filename:
         _end(f"loaderbench: {str(error.filename)[:200]}: {error.strerror}", UsageError.exit_code)
     if isinstance(error, OSError) and error.errno in _OF_THE_FILE and not _can_write_output():
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _drop_output()
         _end(f"loaderbench: cannot write the output: {error.strerror}", UsageError.exit_code)
     traceback.print_exc()
     _end(f"loaderbench: internal error ({type(error).__name__}); please report it with the lines above", FAULT)
@@ -136,7 +136,13 @@ def _call() -> int:
     return 0
 
 
+def _drop_output() -> None:
+    """Send what is still buffered to the null device, or Python would complain about it at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
 def _can_write_output() -> bool:
+    """Whether stdout takes an empty line; after a failed write, flushing again may report success."""
     try:
         os.write(1, b"\n")
     except OSError:

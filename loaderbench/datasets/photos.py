@@ -70,7 +70,7 @@ def generate_photos(
     unfinished = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}{_UNFINISHED}")
 
     def progress(done: int, total: int) -> None:
-        os.utime(unfinished)  # it is not stale
+        os.utime(unfinished)  # still in use, for `_remove_stale`
         (on_progress or _say_nothing)(done, total)
 
     try:

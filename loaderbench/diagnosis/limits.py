@@ -244,9 +244,9 @@ def workers_that_fit(facts: Facts) -> int:
 
 
 def fewer_workers(facts: Facts) -> int:
-    """One for each CPU of a rank, or one fewer than now: as many as can be left out without an idle CPU.
+    """The smaller worker count to try: one per CPU of a rank, or one fewer than now if there are not more workers.
 
-    0 for a rank that has less than one CPU: its main process loads.
+    0 if a rank has less than one CPU; its main process then loads.
     """
     fewest = 0 if facts.ranks > 1 else 1
     return max(fewest, min(int(facts.cpus / facts.ranks), facts.workers - 1))

@@ -49,8 +49,9 @@ def operational_bounds(facts: Facts, demand: float | None = None, *, workers: in
     cpu_s = (
         facts.own_cpus / facts.samples_per_s if facts.own_cpus and facts.samples_per_s else sum(facts.cpu_s.values())
     )
-    taking = bool(count and facts.workers and facts.batch_samples)  # without workers now, it makes the samples, too
-    main_s = (facts.next_cpu_s or 0.0) / (facts.batch_samples or 1.0) if taking else 0.0
+    main_s = 0.0
+    if count and facts.workers and facts.batch_samples:  # without workers, the main process also makes the samples
+        main_s = (facts.next_cpu_s or 0.0) / facts.batch_samples
     return Bounds(
         workers=max(1, count) * facts.ranks_of_rate / wall_s if wall_s > SHORTEST_S else None,
         cpus=facts.cpus / cpu_s if cpu_s > SHORTEST_S else None,

@@ -37,7 +37,7 @@ class OtherWorkers:
 
     @property
     def is_less_and_no_faster(self) -> bool:
-        """Whether fewer workers, or threads, certainly gain little, and either nothing or nothing noticeable."""
+        """Whether fewer workers, or threads, gain less than `NOTICED`, or less than `SMALL` if not significant."""
         return self.workers <= self.now and self._is_at_most(1 + NOTICED)
 
     @property
@@ -63,7 +63,7 @@ class OtherWorkers:
         return self.workers > max(1, self.now)
 
     def _is_at_most(self, sure: float, unsure: float = SMALL) -> bool:
-        """Whether its whole interval lies below one of these: `sure` if it is above 1, `unsure` otherwise."""
+        """Whether the upper end of the gain is at most `sure` if the gain is significant, or `unsure` if it is not."""
         hi = self.gain.hi
         return hi is not None and hi <= (sure if is_above_one(self.gain) else unsure)
 
@@ -101,7 +101,7 @@ def of_setting(one: WorkerSetting, config: Config, loader: Mapping[str, Any]) ->
 
 
 def _tried(trials: Sequence[Trial], config: Config, loader: Mapping[str, Any]) -> Iterator[OtherWorkers]:
-    """Other worker counts, and one library thread in as many workers; a longer queue of as many is neither."""
+    """Measured configurations with another worker count, or with one library thread in each of as many workers."""
     others = alike(config, loader, trials)
     counts = [other for other in others if worker_count(other, loader) != worker_count(config, loader)]
     one_thread = {**config, **ONE_THREAD}

@@ -85,7 +85,7 @@ def most_cpus_are_used(facts: Facts) -> bool:
 
 
 def less_may_be_faster(facts: Facts) -> bool:
-    """Fewer workers or threads were measured as faster, or one of the two that may be was not measured."""
+    """Fewer workers or library threads were measured as faster, or could still be: not all were measured."""
     threads_may_be = have_library_threads(facts) and not facts.one_thread_is_no_faster
     return facts.less_is_faster or threads_may_be or not facts.fewer_are_no_faster
 

@@ -144,7 +144,7 @@ class LoopRecorder:
         yield from chain(source)  # what follows is not recorded; without `chain`, it would close a user's generator
 
     def note_pause(self) -> None:
-        """The loop begins an epoch of its own within the one that is recorded: what it did last is no step."""
+        """The script starts another epoch on the recorded iterator. The step in progress does not count."""
         self._pauses_s.append(_now_s())
 
     def keep_waits(self) -> None:

@@ -57,7 +57,7 @@ def _answered(advice: Recommendation, findings: Findings, verification: Verifica
     found = chosen.judgement
     if found is None:
         return advice
-    if found.answer != "gain" and advice.basis == "measured" and _is_of_the_sweep(advice, chosen, found):
+    if _sweep_still_holds(advice, chosen, found):
         return advice
     if found.ratio is None:
         why = _last_failure(chosen.config, findings.remedy_trials)
@@ -88,8 +88,10 @@ def _answered(advice: Recommendation, findings: Findings, verification: Verifica
     return replace(measured, status="open") if found.answer == "gain" else _no_gain(measured, found)
 
 
-def _is_of_the_sweep(advice: Recommendation, chosen: Tried, found: Judgement) -> bool:
-    """Whether what the sweep measured still holds: the try decided nothing, or was one of another value."""
+def _sweep_still_holds(advice: Recommendation, chosen: Tried, found: Judgement) -> bool:
+    """Whether advice from the sweep stands: another value was tried without a gain, or the trials were undecided."""
+    if advice.basis != "measured" or found.answer == "gain":
+        return False
     other = any(chosen.change.get(axis, value) != value for axis, value in advice.change.items())
     return found.answer in ("failed", "undecided") or (advice.status == "open" and other)
 

@@ -16,11 +16,11 @@ _OF_NOBODY_ELSE = 3
 
 
 def locals_of(frame: FrameType) -> dict[str, Any]:
-    """A copy of the variables; of a function that may ask for them itself, nothing before Python 3.13.
+    """A copy of the variables. Before Python 3.13, it is empty for a function that calls `locals()` or `vars()`.
 
-    Until then, a function's frame has one dictionary of them, which asking brings up to date: one that the function
-    keeps would change. If nobody else holds it, they are taken out of it, or they would stay alive until the function
-    returns. What `exec` has put there stays.
+    In those versions, a frame has a single dictionary of its variables, and reading it updates it. If the function kept
+    that dictionary, it would change. Otherwise the variables are removed from it after the copy, since they would stay
+    alive until the function returns. What `exec` has put there stays.
     """
     code = frame.f_code
     shared = sys.version_info < (3, 13) and code.co_flags & CO_OPTIMIZED
@@ -36,7 +36,7 @@ def locals_of(frame: FrameType) -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=1024)
 def _asks_for_them(code: CodeType) -> bool:
-    """Whether the function names one of the built-in functions; an attribute of the name does not count."""
+    """Whether the function uses `locals` or `vars` as a global name, not as an attribute."""
     return not _ASK_FOR_THEM.isdisjoint(code.co_names) and any(
         step.opname == "LOAD_GLOBAL" and step.argval in _ASK_FOR_THEM for step in dis.get_instructions(code)
     )

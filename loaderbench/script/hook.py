@@ -160,7 +160,7 @@ class RecordedKind:
         return self._begin(loader) if recorder is None else recorder.epoch(loader)
 
     def _note_pause(self, loader: Any) -> None:
-        """An epoch of the script may go on with an iterator that is recorded already."""
+        """The script starts an epoch that may reuse an iterator which is being recorded."""
         if self._made is not None:
             self._made.note_pause(loader)
 

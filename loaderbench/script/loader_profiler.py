@@ -107,7 +107,7 @@ class LoaderProfiler(Profiler):
         self._observer.user_stages.end_body(kind, took_s)
 
     def note_pause(self) -> None:
-        """The script begins another epoch with an iterator that it keeps."""
+        """The script starts another epoch on the iterator that is being recorded."""
         self._recorder.note_pause()
 
     def end(self) -> None:

@@ -1,4 +1,4 @@
-"""Imports of our own inside a script's process, where a file of the script may have the name of a module we need."""
+"""Imports loaderbench's modules in a script's process without picking up the script's files of the same name."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ _before_script: list[str] = []
 
 
 def note_path() -> None:
-    """Remember where modules are found before the script begins, whose own folder then comes first."""
+    """Save `sys.path` before the script starts, which puts the script's folder first."""
     _before_script[:] = sys.path
 
 
 @contextmanager
 def own_imports() -> Iterator[None]:
-    """Modules that this thread imports meanwhile are not the script's.
+    """Within this block, imports in this thread use the saved path.
 
-    Where the script has a file of the same name, such as `statistics.py`, the module is forgotten at the end, and the
-    script's own import still finds its file. What the script has imported already stays what it is.
+    If the script has a file of the same name, such as `statistics.py`, the imported module is removed from
+    `sys.modules` at the end, so a later import in the script finds the script's file. Modules that the script has
+    imported already are used as they are.
     """
     finder = _Finder(_before_script)
     if _before_script:
@@ -33,11 +34,11 @@ def own_imports() -> Iterator[None]:
     finally:
         with suppress(ValueError):
             sys.meta_path.remove(finder)
-        finder.forget_those_of_the_script()
+        finder.remove_names_of_script()
 
 
 class _Finder(MetaPathFinder):
-    """Finds top-level modules of one thread on a path of its own."""
+    """Finds top-level modules on a given path, for imports in one thread."""
 
     def __init__(self, path: Sequence[str]) -> None:
         self._path, self._thread, self._found = list(path), get_ident(), list[str]()
@@ -55,8 +56,8 @@ class _Finder(MetaPathFinder):
             self._found.append(name)
         return found
 
-    def forget_those_of_the_script(self) -> None:
-        """Of what was found."""
+    def remove_names_of_script(self) -> None:
+        """Remove modules from `sys.modules` if the script has a file of the same name."""
         of_script = [place for place in sys.path if place not in self._path]
         for name in self._found:
             if PathFinder.find_spec(name, of_script) is not None:

@@ -47,7 +47,7 @@ LONGEST_HELD_S = 10.0
 SWITCH_S = 50e-6
 """Switch interval of Python during a save. By default, each operation of a step that gives up the GIL waits 5 ms."""
 
-_saving = threading.RLock()
+_saving = threading.RLock()  # reentrant: `_save` takes it again
 _saving_pid = os.getpid()  # a forked child has no thread that saves
 _held: list[bool] = []
 _exchanges = count()
@@ -206,14 +206,14 @@ class ScriptRecorder:
             return self._usual(loader)
 
     def note_pause(self, loader: Any) -> None:
-        """The script begins an epoch over this loader, which may keep one iterator for all of them."""
+        """The script starts an epoch over this loader, which may reuse one iterator for all epochs."""
         for one in self._recorded:
             if one.profiler.under_way and one.profiler.source is loader:
                 one.profiler.note_pause()
 
     @contextmanager
     def _no_save(self) -> Iterator[None]:
-        """Nothing is saved meanwhile. The lock is not held: the script may wait for an epoch of another thread."""
+        """Prevent saves in this block without holding the lock: the script may wait for an epoch in another thread."""
         with _saving:
             self._beginning += 1
         try:

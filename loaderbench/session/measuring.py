@@ -144,9 +144,10 @@ def consumer_for(planned: PlannedTrial, own: str) -> str:
 
 
 def is_alone(planned: PlannedTrial, made: Conditions) -> bool:
-    """Whether it has several ranks, which end together, uses a GPU, whose memory is for one, or reads cold files.
+    """Whether the trial must run alone: it has several ranks, uses a GPU, or needs a cold page cache.
 
-    Trials that take turns read the same files, and the first one warms the page cache for the others.
+    Ranks end together. GPU memory may hold one trial only. Trials in turns read the same files and would warm them for
+    each other.
     """
     if rank_count(planned.config) is not None or made.loaded.suite.measure.cache == "cold":
         return True

@@ -68,7 +68,7 @@ def overrides_of(folder: Path | None) -> list[Override]:
 
 
 def refuse_another_suite(earlier: Earlier, suite: Mapping[str, Any]) -> None:
-    """Raise `UsageError` with what the suite asks for now and did not ask for then; it needs no preparation."""
+    """Raise `UsageError` if the suite has changed. This check needs no preparation of data or machine."""
     _refuse(earlier, [*_suites(earlier.record.suite, suite)])
 
 

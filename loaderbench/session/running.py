@@ -69,6 +69,8 @@ def run_suite(
     Raises `MissingError` and `UsageError` before anything is measured; a failed trial is a record and raises nothing.
     """
     earlier = read_earlier(resume) if resume is not None else None
+    if earlier is not None:
+        refuse_another_suite(earlier, loaded.suite.model_dump(mode="json"))
     store = _store(loaded, out, earlier)
     try:
         with restored_signals():
@@ -97,8 +99,6 @@ def _run_into(  # noqa: PLR0917
     undecided: Undecided | None,
 ) -> SessionResult:
     """Prepare, measure, conclude, write."""
-    if earlier is not None:
-        refuse_another_suite(earlier, loaded.suite.model_dump(mode="json"))
     server.warm_up()
     conditions = find_conditions(loaded, server, listener, earlier.record.started_at if earlier else utc_now())
     nothing_yet = conditions.measured((), None, dict.fromkeys(LATER_STEPS, NOT_ENDED), NOT_ENDED)

@@ -19,9 +19,9 @@ Key = TypeVar("Key")
 LEVEL = 0.95
 
 REPEATED_SD = 0.03
-"""Between a ratio and the same comparison later, in other processes: the standard deviation of its logarithm.
+"""Standard deviation of a log ratio when the comparison is repeated later, in new processes.
 
-That is beyond what the rounds of a comparison, minutes apart, show. Measured by `benchmarks/repeated_gains.py`.
+It adds to the variation between rounds, which are only minutes apart. Measured by `benchmarks/repeated_gains.py`.
 """
 
 FEWEST_PROCESSES = 2
@@ -64,7 +64,7 @@ def ratio_interval(
 
 
 def at_another_time(ratio: Interval) -> Interval:
-    """The ratio with an interval for the same comparison at another time, which varies by `REPEATED_SD` in addition."""
+    """The ratio with a wider interval that covers the same comparison at another time: it adds `REPEATED_SD`."""
     if ratio.lo is None or ratio.hi is None:
         return ratio
     by_time = NormalDist().inv_cdf(0.5 + LEVEL / 2) * REPEATED_SD

@@ -35,7 +35,7 @@ PLAIN_OPEN = ((), (-1,), (-1, None, None, None))  # what pathlib passes on, too
 Does = Literal["open", "read", "decode", "image"]
 """What a function of a library does: opens a file, reads one, decodes bytes, or opens an image that decodes later."""
 
-_lock = threading.RLock()  # a signal handler may load a batch meanwhile
+_lock = threading.RLock()  # reentrant: a signal handler may load a batch while this is held
 _users = 0
 _placed: list[tuple[Any, str, Any, Any]] = []
 _made: dict[tuple[int, str], tuple[Any, Any]] = {}  # owner and name to the original and its replacement
@@ -88,7 +88,9 @@ def _targets() -> Iterator[tuple[Any, str, Callable[[Any], Any]]]:
         "open": _timed_open, "decode": _timed_decoder, "image": _timed_image, "read": _timed_read,
     }  # fmt: skip
     for owner, name, does in library_functions():
-        if does != "open" or isinstance(vars(owner)[name], BuiltinFunctionType):  # a user's own may open another file
+        if does != "open" or isinstance(
+            vars(owner)[name], BuiltinFunctionType
+        ):  # a replacement by the user may open another file
             yield owner, name, timed[does]
 
 

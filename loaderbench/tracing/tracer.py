@@ -162,7 +162,7 @@ class Tracer:
     def group(self, call: Callable[[Any], Any], indices: Sequence[Any]) -> Any:
         """Call what loads many samples at once; those it loads one by one are counted one by one.
 
-        A batch sampler of the user's own may give a tensor or an array, which has no truth value, or an iterator.
+        A custom batch sampler may yield tensors or arrays, which have no truth value, or iterators.
         """
         count = len(indices) if hasattr(indices, "__len__") and hasattr(indices, "__getitem__") else 0
         if self.clock.ident or not self.block.header[layout.ENABLED] or thread() != self._thread or not count:

@@ -224,7 +224,7 @@ def test_a_run_that_goes_on_keeps_its_trials_where_nothing_has_changed(
     listener = Silent()
     listener.warned = warned.append  # type: ignore[method-assign]
     run_suite(loaded(), None, listener, Path("left"))
-    assert taken[:4] == ["store left again", "refuse another suite", "warm up", "refuse changes"]
+    assert taken[:4] == ["refuse another suite", "store left again", "warm up", "refuse changes"]
     assert taken[4:6] == ["copies of all", "keep ['r1-c00']"]
     assert warned == ["mine.py changed"]
 
