@@ -14,6 +14,7 @@ from loaderbench.commands.gates import JunitFile
 from loaderbench.commands.options import finite
 from loaderbench.commands.outputs import STDOUT, JsonFile, MarkdownFile, SpeedscopeFile, check_outputs, make_console
 from loaderbench.commands.scripts import OpenPage, write_copies
+from loaderbench.ending_signals import signals_put_off
 from loaderbench.errors import Interrupted
 
 if TYPE_CHECKING:
@@ -55,11 +56,12 @@ def attach(
     for one in seen:
         if one.stopped and one.stopped_by is None:
             print(f"loaderbench: {one.training}: {one.stopped}", file=sys.stderr)
-    found = write_run_folders([_recording(one, len(trainings)) for one in seen], folder)
-    if found:
-        write_copies(found[0].run, json_file, md_file, junit, speedscope)
-    if STDOUT not in (json_file, md_file, str(junit)):
-        print_loaders(found, make_console())
+    with signals_put_off():
+        found = write_run_folders([_recording(one, len(trainings)) for one in seen], folder)
+        if found:
+            write_copies(found[0].run, json_file, md_file, junit, speedscope)
+        if STDOUT not in (json_file, md_file, str(junit)):
+            print_loaders(found, make_console())
     if found and open_page:
         webbrowser.open(found[0].page.absolute().as_uri())
     if seen[0].stopped_by is not None:

@@ -26,6 +26,7 @@ from loaderbench.commands.scripts import (
     trained_script,
     write_copies,
 )
+from loaderbench.ending_signals import signals_put_off
 from loaderbench.errors import LoaderbenchError
 
 
@@ -71,11 +72,12 @@ def profile(
         with suppress(OSError):
             folder.rmdir()
         raise
-    found = write_run_folders(ended.recordings, folder)
-    if found:
-        write_copies(found[0].run, json_file, md_file, junit, speedscope)
-    if not quiet:
-        print_loaders(found, stderr_console(), ended.sent_to, begun=ended.begun, failure=ended.failure)
+    with signals_put_off():
+        found = write_run_folders(ended.recordings, folder)
+        if found:
+            write_copies(found[0].run, json_file, md_file, junit, speedscope)
+        if not quiet:
+            print_loaders(found, stderr_console(), ended.sent_to, begun=ended.begun, failure=ended.failure)
     if found and open_page:
         webbrowser.open(found[0].page.absolute().as_uri())
     raise_for_script(ended.code)

@@ -22,6 +22,7 @@ from loaderbench.commands.scripts import (
     stderr_console,
     write_copies,
 )
+from loaderbench.ending_signals import signals_put_off
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -69,15 +70,16 @@ def tune(
     folder = make_run_folder(f"tune-{script_name(script or [], module)}", out)
     ended = run_script(command, launcher=launcher, tuning=Tuning(budget_s, folder, keep_training))
     tuned, measured = ended.tuned, ended.tuned and ended.tuned.tuned.folder
-    loaders = write_run_folders(ended.recordings, folder / OF_SCRIPT if any(folder.iterdir()) else folder)
-    run = load_concluded(measured) if measured else loaders[0].run if loaders else None
-    if run is not None:
-        write_copies(run, json_file, md_file, junit)
-    if not quiet:
-        console = stderr_console()
-        print_loaders(loaders, console, begun=ended.begun, failure=ended.failure)
-        if loaders or not ended.failure:
-            _print(tuned, ended.untuned or _NO_LOOP, folder / PAGE_FILE, console)
+    with signals_put_off():
+        loaders = write_run_folders(ended.recordings, folder / OF_SCRIPT if any(folder.iterdir()) else folder)
+        run = load_concluded(measured) if measured else loaders[0].run if loaders else None
+        if run is not None:
+            write_copies(run, json_file, md_file, junit)
+        if not quiet:
+            console = stderr_console()
+            print_loaders(loaders, console, begun=ended.begun, failure=ended.failure)
+            if loaders or not ended.failure:
+                _print(tuned, ended.untuned or _NO_LOOP, folder / PAGE_FILE, console)
     if run is not None and open_page:
         webbrowser.open((folder / PAGE_FILE).absolute().as_uri())
     raise_for_script(ended.code)

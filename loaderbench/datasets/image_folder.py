@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
@@ -150,9 +152,9 @@ class ImageFolder(DatasetOfOptions):
             return samples
         from loaderbench.datasets.presized import presized_copies
 
-        chosen = samples[:: max(1, len(samples) // MOST_COPIES)]
+        chosen = samples[:: max(1, math.ceil(len(samples) / MOST_COPIES))]
         listener.doing(f"pre-resizing {len(chosen):,} images to {self.presize} px (short side)")
-        return presized_copies(chosen, self.presize)
+        return presized_copies(chosen, self.presize, on_progress=partial(listener.writing, "smaller JPEGs"))
 
     @property
     def lists_files(self) -> bool:

@@ -31,6 +31,9 @@ class PrepareListener(Protocol):
     def generating(self, done: int, total: int) -> None:
         """Called as files are generated: `done` of `total`."""
 
+    def writing(self, name: str, done: int, total: int) -> None:
+        """Called as files are written: `done` of `total`, as what `name` says. May raise, which ends the writing."""
+
 
 @dataclass(frozen=True)
 class Inputs:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 from PIL import Image
@@ -26,13 +27,14 @@ def presized_copies(
     """The same samples, from copies whose shorter side has `side` pixels; smaller images are left as they are.
 
     A copy is made once for each state of its original, complete or not at all. What cannot be read is left as it is,
-    for the trial to meet it and name it. Raises `MissingError` if the cache cannot be written to.
+    for the trial to meet it and name it. What `on_progress` raises ends the writing; copies that are written are kept.
+    Raises `MissingError` if the cache cannot be written to.
     """
     folder = (cache_dir or user_cache()) / "presized" / str(side)
     made: list[tuple[str, int]] = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with ThreadPoolExecutor(usable_cores()) as pool:
+        with _pool() as pool:
             copies = pool.map(lambda sample: _copy(sample[0], side, folder), samples)
             for path, (_, label) in zip(copies, samples, strict=True):
                 made.append((path, label))
@@ -42,6 +44,17 @@ def presized_copies(
         said = f"presize={side}: cannot write to {folder}: {error.strerror or error}"
         raise MissingError(f"{said}; set LOADERBENCH_CACHE to another folder") from error
     return tuple(made)
+
+
+@contextmanager
+def _pool() -> Iterator[ThreadPoolExecutor]:
+    """A thread for each core. An error, or Ctrl-C, ends it after the copies that have begun."""
+    with ThreadPoolExecutor(usable_cores()) as pool:
+        try:
+            yield pool
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def _copy(path: str, side: int, folder: Path) -> str:

@@ -147,14 +147,15 @@ def gain_in_words(ratio: Interval) -> str:
 
 
 def bottlenecks_in_words(found: Sequence[Bottleneck]) -> tuple[Evidence, ...]:
-    """One line: `If decode were free: +84% (76 to 93%); transform: +31% (24 to 38%); collate: not significant`.
+    """A line for each stage that gains: `If decode were free: +84% (76 to 93%)`, and one that names the others.
 
     Stages of one round are left out if others have more. If none has, only the largest gain is said: noise of that
     round is in all of them, and a small one may be nothing else.
     """
     if not found:
         return ()
-    first, *others = [one for one in found if one.gain_if_free.lo is not None] or found[:1]
-    said = [gain_in_words(first.gain_if_free)]
-    said += [f"{stage_name(one.stage)}: {gain_in_words(one.gain_if_free)}" for one in others]
-    return (Evidence("free", f"If {stage_name(first.stage)} were free", "; ".join(said)),)
+    shown = [one for one in found if one.gain_if_free.lo is not None] or found[:1]
+    gains = {stage_name(one.stage): gain_in_words(one.gain_if_free) for one in shown}
+    others = [name for name, gain in gains.items() if gain in (NOT_SIGNIFICANT, NO_GAIN)]
+    lines = [Evidence("free", f"If {name} were free", gain) for name, gain in gains.items() if name not in others]
+    return (*lines, *([Evidence("free", "No clear gain if free", ", ".join(others))] if others else []))

@@ -27,7 +27,7 @@ _FIXES = {
     "predicted": "Fixes, predicted (not run)",
     "heuristic": "Fixes, not measured (gain unknown)",
 }
-_MOST_DOUBTS, _MOST_REASONS = 2, 4  # lines
+_MOST_DOUBTS, _MOST_REASONS = 2, 6  # lines
 _MARKS = {"best": "\u2605", "tied": "\u2248"}
 _STRONG = ("best", "total")
 _BOUND_STYLES = {"INPUT": "bold red", "TRANSFER": "bold red", "COMPUTE": "bold green", "UNKNOWN": "bold yellow"}
@@ -40,7 +40,7 @@ _PLAIN = {
 def print_summary(
     document: Document, console: Console, *, report_path: str | Path | None = None, verbose: bool = False
 ) -> None:
-    """The verdict, the fixes, why, and the table that shows it: at most 30 lines, if not `verbose`.
+    """The verdict, the fixes, why, and the table that shows it: about 30 lines, if not `verbose`.
 
     `verbose` adds all warnings, all fixes and all failures, the pipeline with its limits, isolation runs, evidence
     against the verdict, and notes.

@@ -16,6 +16,9 @@ from loaderbench.result import Run
 from loaderbench.script.recording import Recording
 from loaderbench.store import PAGE_FILE, Store, new_run_folder, note_without_parquet
 
+MOST_LOADERS = 20
+"""Of a script that has more, as where each client of a federated training has its own, these get a run folder."""
+
 
 @dataclass(frozen=True)
 class RecordedLoader:
@@ -62,6 +65,7 @@ def write_run_folders(recordings: Sequence[Recording], folder: Path) -> list[Rec
     """Conclude and write each loader; the first is the one in whose loop the script spent most of its time.
 
     If that loop waits for other loaders rather than for its own, the first is the one that is waited for the longest.
+    Beyond `MOST_LOADERS`, a note of the first says how many were left out and what share of the time they took.
 
     An empty folder is removed if there is nothing to write. If the script has written files there, runs go into a new
     folder within it. Raises `UsageError` where the folder cannot be written.
@@ -72,10 +76,12 @@ def write_run_folders(recordings: Sequence[Recording], folder: Path) -> list[Rec
         return []
     if folder.exists() and any(folder.iterdir()):
         folder = _free(folder / "loaderbench")
-    main, *others = _main_first([*_of_jobs(recordings)])
-    found = [_write(main, folder), *(_write(recording, _free(folder / _slug(recording))) for recording in others)]
+    found = _main_first([*_of_jobs(recordings)])
+    (main, *others), left_out = found[:MOST_LOADERS], found[MOST_LOADERS:]
+    written = [_write(main, folder, _note_on_left_out(left_out, found))]
+    written += [_write(recording, _free(folder / _slug(recording))) for recording in others]
     update_index(folder)
-    return found
+    return written
 
 
 def _main_first(found: Sequence[Recording]) -> Sequence[Recording]:
@@ -101,9 +107,9 @@ def _of_jobs(recordings: Sequence[Recording]) -> Iterator[Recording]:
             yield Recording(name=name, place=place, rank=rank, measured=measured, readings=readings)
 
 
-def _write(recording: Recording, folder: Path) -> RecordedLoader:
+def _write(recording: Recording, folder: Path, on_left_out: str = "") -> RecordedLoader:
     note = _note_on_others(recording)
-    notes = (*recording.measured.notes, *filter(None, [note]), *note_without_parquet())
+    notes = (*recording.measured.notes, *filter(None, [note, on_left_out]), *note_without_parquet())
     run = Run(conclude(replace(recording.measured, notes=notes)), recording.readings, folder)
     store = Store(folder)
     try:
@@ -119,6 +125,13 @@ def _write(recording: Recording, folder: Path) -> RecordedLoader:
 def _note_on_others(recording: Recording) -> str:
     share = recording.others_share
     return f"{share:.0%} of its step time is waiting for other loaders" if share >= NOTICED else ""
+
+
+def _note_on_left_out(left_out: Sequence[Recording], found: Sequence[Recording]) -> str:
+    if not left_out:
+        return ""
+    share = sum(one.took_s for one in left_out) / (sum(one.took_s for one in found) or 1.0)
+    return f"{len(found):,} loaders recorded; no report for {len(left_out):,} with the least time ({share:.0%} of all)"
 
 
 def _slug(recording: Recording) -> str:

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from loaderbench.plan import ROUND_SHARE, Plan
+from loaderbench.ranks import process_count
 from loaderbench.records import Config, Dropped, PlannedTrial, Trial
 from loaderbench.search.grid import BytesOf, Grid
 from loaderbench.statistics.configurations import PRACTICAL_TIE, rate_of
@@ -22,6 +23,8 @@ _AMONG = 64  # of the next in random order, the one whose values are the rarest 
 
 class Adaptive(Grid):
     """Successive elimination: what is excluded as best at 95% after a round gets no more rounds.
+
+    Configurations with other `ranks` are other jobs: each job has a race of its own.
 
     The baseline is in every round, because gains are relative to it. Its twin is in those that the A/A test needs. The
     sweep ends when the best is separated from all others or tied with them. Source: Even-Dar, Mannor and Mansour,
@@ -77,7 +80,7 @@ class Adaptive(Grid):
 
     def _why_dropped(self, race: Race, one: int, why_short: str) -> Dropped:
         config, rounds = self._plan.configurations[one], len(race.rounds[one])
-        at = race.standing(max(race.rounds[one], default=0))
+        at = race.standing(one, max(race.rounds[one], default=0))
         if at is not None and at.is_out(one):
             than, ratio = self._plan.configurations[at.leader], at.ratios[one]
             said = f"{times(ratio)} the rate of {self._plan.label(than)}"
@@ -89,16 +92,20 @@ class Adaptive(Grid):
         """Rounds beyond the plan's, which a gate has asked for, are of some configurations only."""
         last = self._plan.rounds
         planned = (trial for trial in known if trial.role == "sweep" and trial.round <= last)
-        return Race(((self._numbers[_key(trial.config)], trial) for trial in planned), last - 1)
+        jobs = list(map(process_count, self._plan.configurations))
+        return Race(((self._numbers[_key(trial.config)], trial) for trial in planned), last - 1, jobs)
 
 
 class Race:
-    """The trials of a sweep by the number of their configuration, and what each round decides."""
+    """The trials of a sweep by the number of their configuration, and what each round decides.
 
-    def __init__(self, trials: Iterable[tuple[int, Trial]], looks: int) -> None:
+    `jobs` has a job for each configuration; only those of one job are compared.
+    """
+
+    def __init__(self, trials: Iterable[tuple[int, Trial]], looks: int, jobs: Sequence[int]) -> None:
         self.rates: dict[int, dict[int, float]] = defaultdict(dict)
         self.rounds: dict[int, set[int]] = defaultdict(set)
-        self._pruned, self._looks = set[int](), looks
+        self._pruned, self._looks, self._jobs = set[int](), looks, jobs
         for one, trial in trials:
             self.rounds[one].add(trial.round)
             if (rate := rate_of(trial)) is not None:
@@ -106,36 +113,46 @@ class Race:
             if trial.status == "unavailable":
                 self._pruned.add(one)
         self.last = max((max(found) for found in self.rounds.values()), default=0)
-        self._left: dict[int, tuple[list[int], RaceState[int] | None]] = {}
+        self._left: dict[int, tuple[list[int], dict[int, RaceState[int]]]] = {}
 
     def left_after(self, number: int) -> list[int]:
-        """Those that may still be the best after this round, the fastest first."""
+        """Those that may still be the best of their job after this round, the fastest of each job first."""
         return self._after(number)[0]
 
-    def standing(self, number: int) -> RaceState[int] | None:
-        """How those that were in this round stood after it; `None` where nothing was measured."""
-        return self._after(number)[1] if number else None
+    def standing(self, one: int, number: int) -> RaceState[int] | None:
+        """How those of its job that were in this round stood after it; `None` where nothing was measured."""
+        return self._after(number)[1].get(one) if number else None
 
-    def _after(self, number: int) -> tuple[list[int], RaceState[int] | None]:
+    def _after(self, number: int) -> tuple[list[int], dict[int, RaceState[int]]]:
         if number not in self._left:
-            before = [one for one, found in self.rounds.items() if 1 in found]
-            field = (
-                before if number == 1 else [one for one in self.left_after(number - 1) if number in self.rounds[one]]
-            )
-            found = standing({one: self._until(one, number) for one in field}, self._looks)
-            left = [one for one in field if not (found and found.is_out(one)) and not self._fails(one, number)]
-            ahead = found.estimates if found else {}
-            left.sort(key=lambda one: -ahead.get(one, -math.inf))
+            before = list(self.rounds) if number == 1 else self.left_after(number - 1)
+            field = [one for one in before if number in self.rounds[one]]
+            found = self._standings(field, number)
+            left = [one for one in field if not (one in found and found[one].is_out(one))]
+            left = [one for one in left if not self._fails(one, number)]
+            left.sort(key=lambda one: found[one].behind(one) if one in found else math.inf)
             self._left[number] = left, found
         return self._left[number]
 
+    def _standings(self, field: Sequence[int], number: int) -> dict[int, RaceState[int]]:
+        """For each of these, how its job stands after this round; those of a job without rates are left out."""
+        jobs: dict[int, list[int]] = defaultdict(list)
+        for one in field:
+            jobs[self._jobs[one]].append(one)
+        found: dict[int, RaceState[int]] = {}
+        for members in jobs.values():
+            state = standing({one: self._until(one, number) for one in members}, self._looks)
+            found |= {} if state is None else dict.fromkeys(members, state)
+        return found
+
     def is_decided(self, number: int) -> bool:
-        """Whether the best is separated from all others after this round, or tied with those that are left."""
-        found = self.standing(number)
-        if found is None:
-            return True
-        rest = [one for one in self.left_after(number) if one != found.leader]
-        ratios = (ratio_interval(self._until(one, number), self._until(found.leader, number)) for one in rest)
+        """Whether the best of each job is separated from its others after this round, or tied with those left."""
+        left, found = self._after(number)
+        return all(self._is_best(leader, left, number) for leader in {state.leader for state in found.values()})
+
+    def _is_best(self, leader: int, left: Sequence[int], number: int) -> bool:
+        rest = [one for one in left if one != leader and self._jobs[one] == self._jobs[leader]]
+        ratios = (ratio_interval(self._until(one, number), self._until(leader, number)) for one in rest)
         return all(ratio is not None and is_tie(ratio, PRACTICAL_TIE) for ratio in ratios)
 
     def _until(self, one: int, number: int) -> dict[int, float]:

@@ -15,6 +15,7 @@ from loaderbench.records import Config, PlannedTrial, Reasons, Trial
 from loaderbench.session.conditions import Conditions
 from loaderbench.session.listener import Progress
 from loaderbench.session.session import Session
+from loaderbench.session.time_left import mean_trial_s
 from loaderbench.statistics.configurations import rates_by_round
 from loaderbench.suite import Suite
 
@@ -56,9 +57,19 @@ def measure_isolation(session: Session, subject: Config | None) -> None:
     for number, trial in enumerate(planned.trials):
         if any(done.isolation == trial.isolation and done.status != "completed" for done in found.of("isolation")):
             continue  # it would fail again, or hang as long
+        if session.is_late(mean_trial_s(found.of("isolation"), plan.isolation_s)):
+            _note_not_reached(session, planned.trials[number:])
+            return
         session.listener.trial_started(trial, progress(number))
         measured = session.measure(trial)
         session.listener.trial_ended(measured, progress(number + 1))
+
+
+def _note_not_reached(session: Session, left: Sequence[PlannedTrial]) -> None:
+    """Say why there is nothing of the isolation runs that were not reached in any round."""
+    measured = {done.isolation for done in session.found.of("isolation")}
+    for name in sorted({one.isolation for one in left if one.isolation} - measured):
+        session.found.left_out[name] = f"{session.budget_used_up} left no time for it"
 
 
 def _planner(made: Conditions) -> IsolationPlanner:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from loaderbench.datasets import PrepareListener
+from loaderbench.errors import MissingError
 from loaderbench.plan import Plan
 from loaderbench.records import PlannedTrial, Trial, Verdict
 
@@ -82,3 +85,26 @@ class Silent:
 
     def verdict_so_far(self, verdict: Verdict, after: str, report: Path) -> None:
         """Ignore it."""
+
+
+class InTime:
+    """Passes on what is prepared, and ends it at the monotonic time `until_s` by `MissingError`."""
+
+    def __init__(self, listener: PrepareListener, until_s: float) -> None:
+        self._listener, self._until_s = listener, until_s
+
+    def doing(self, what: str) -> None:
+        """Pass it on."""
+        self._listener.doing(what)
+
+    def generating(self, done: int, total: int) -> None:
+        """Pass it on."""
+        self._listener.generating(done, total)
+
+    def writing(self, name: str, done: int, total: int) -> None:
+        """Pass it on, unless it is too late."""
+        self._listener.writing(name, done, total)
+        if done < total and time.monotonic() > self._until_s:
+            raise MissingError(
+                f"the budget left time to write {done:,} of {total:,} {name}; the next run writes the rest"
+            )

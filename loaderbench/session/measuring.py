@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -9,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from loaderbench.consumers import NOTHING, consumer_kind, consumer_of
-from loaderbench.datasets import DatasetOrder, Inputs, Samples
+from loaderbench.datasets import DatasetOrder, Inputs, PrepareListener, Samples
 from loaderbench.freeing import Freeing
 from loaderbench.loaders import AXIS, backend_of, backends_of
 from loaderbench.plan import before_slices_seconds, isolation_seconds, verify_seconds
@@ -20,7 +21,7 @@ from loaderbench.runner.guard import SessionGuard, guard
 from loaderbench.runner.parity import ParityOrder, compare_loaders
 from loaderbench.session.conditions import Conditions
 from loaderbench.session.copies import Copies
-from loaderbench.session.listener import Listener
+from loaderbench.session.listener import InTime, Listener
 from loaderbench.store import Store
 from loaderbench.suite import LoadedSuite, Suite
 
@@ -83,9 +84,13 @@ class TrialMeasurer:
         """What came of a trial that was begun, followed and ended."""
         return self._runner.outcome(begun, slices)
 
-    def write_copies(self, configs: Sequence[Config]) -> tuple[FormatCopy, ...]:
-        """Write what these configurations read, before anything is timed. Raises `MissingError`."""
-        found = [self._copies.of(self._samples(config), config) for config in configs]
+    def write_copies(self, configs: Sequence[Config], until_s: float = math.inf) -> tuple[FormatCopy, ...]:
+        """Write what these configurations read, before anything is timed.
+
+        Raises `MissingError`, also if smaller images would be written at the monotonic time `until_s`.
+        """
+        listener = InTime(self._listener, until_s)
+        found = [self._copies.of(self._samples(config, listener), config) for config in configs]
         return tuple(dict.fromkeys(copy.about for copy in found if copy is not None))
 
     def pixel_changes(self, pairs: Sequence[tuple[Config, Config]]) -> list[PixelChange]:
@@ -118,12 +123,12 @@ class TrialMeasurer:
         seed = loaded.suite.measure.seed + planned.round
         return replace(order, freeing=replace(self.freeing, stage=planned.freed, seed=seed))
 
-    def _samples(self, config: Config) -> Samples:
+    def _samples(self, config: Config, listener: PrepareListener | None = None) -> Samples:
         """The files, or what the configuration asks for in their place; made once."""
         dataset = self._loaded.suite.dataset.with_axes(config)
         key = tuple(getattr(dataset, option) for option in dataset.change_samples)
         if key not in self._changed:
-            self._changed[key] = dataset.samples_for(self._inputs.samples, self._listener)
+            self._changed[key] = dataset.samples_for(self._inputs.samples, listener or self._listener)
         return self._changed[key]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from loaderbench.conclusion import conclude
 from loaderbench.diagnosis.ranking import rank
+from loaderbench.ending_signals import put_off_signals, restored_signals
 from loaderbench.errors import Terminated, UsageError
 from loaderbench.records import Scalar
 from loaderbench.records.words import utc_now
@@ -34,7 +35,6 @@ from loaderbench.session.resuming import (
     refuse_changes,
 )
 from loaderbench.session.session import LATER_STEPS, Session
-from loaderbench.session.signals import put_off_signals, restored_signals
 from loaderbench.session.sweep import measure_sweep
 from loaderbench.session.verifying import try_remedies
 from loaderbench.store import Store, new_run_folder

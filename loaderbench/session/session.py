@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from loaderbench.ending_signals import put_off_signals
 from loaderbench.errors import Terminated
 from loaderbench.records import (
     Dropped,
@@ -29,7 +30,6 @@ from loaderbench.session.conditions import Conditions
 from loaderbench.session.listener import Listener, Progress
 from loaderbench.session.measuring import TrialMeasurer, consumer_for
 from loaderbench.session.resuming import Earlier
-from loaderbench.session.signals import put_off_signals
 from loaderbench.session.time_left import TimeLeft
 from loaderbench.session.time_slicing import SlicedRounds
 from loaderbench.store import Store

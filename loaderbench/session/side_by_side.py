@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from loaderbench.conclusion import conclude
 from loaderbench.consumers import NOTHING, consumer_kind
+from loaderbench.ending_signals import put_off_signals, restored_signals
 from loaderbench.errors import LoaderbenchError, MissingError, Terminated, UsageError
 from loaderbench.records import Config, Gate, PlannedTrial, Side, SideBySide, TimeSlices, config_label, config_name
 from loaderbench.records.words import utc_now
@@ -23,7 +24,6 @@ from loaderbench.session.listener import Listener, Progress
 from loaderbench.session.measuring import TrialMeasurer, is_alone
 from loaderbench.session.running import SessionResult, write_results
 from loaderbench.session.session import Session
-from loaderbench.session.signals import put_off_signals, restored_signals
 from loaderbench.session.time_slicing import SlicedRounds
 from loaderbench.session.versions import Found
 from loaderbench.statistics.comparison import DATA_WAIT

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import fmean
 
 from loaderbench.conclusion import candidates
+from loaderbench.ending_signals import put_off_signals
 from loaderbench.errors import MissingError, Terminated
 from loaderbench.loaders import AXIS
 from loaderbench.plan import Plan
@@ -17,7 +19,6 @@ from loaderbench.session.fitting import Fitting
 from loaderbench.session.listener import Progress
 from loaderbench.session.measuring import is_alone
 from loaderbench.session.session import NO_VERIFY, Session
-from loaderbench.session.signals import put_off_signals
 from loaderbench.session.time_left import mean_trial_s
 from loaderbench.session.time_slicing import SlicedRounds
 from loaderbench.statistics.judging import ENOUGH_PAIRS, FEWEST_PAIRS, judged
@@ -83,14 +84,14 @@ class RemedyStep:
         self._session, self._found = session, session.found
         sweep = session.found.of("sweep")
         deadline_s = session.deadline_s
-        self._until_s = until_s(session.plan, subject, sweep, session.began_s) if deadline_s is None else deadline_s
+        end_s = until_s(session.plan, subject, sweep, session.began_s) if deadline_s is None else deadline_s
         self._rounds = SlicedRounds(session.measuring, lambda planned: is_alone(planned, session.conditions))
         self._verifier = Verifier(
             session.plan,
             subject,
             self._candidates,
             session.measuring.pixel_changes,
-            until_s=self._until_s,
+            until_s=end_s,
             strict=session.budget_s is not None,
             sweep=sweep,
         )
@@ -114,7 +115,9 @@ class RemedyStep:
         """Whether the files that it reads could be written; a note says why not."""
         if candidate.id not in self._found.remarks:
             try:
-                self._session.measuring.write_copies([{**config, **candidate.change}])
+                deadline_s = self._session.deadline_s
+                until_s = math.inf if deadline_s is None else deadline_s
+                self._session.measuring.write_copies([{**config, **candidate.change}], until_s)
             except MissingError as error:
                 self._found.remarks[candidate.id] = f"not tried: {candidate.id}: {error}"
         return candidate.id not in self._found.remarks
@@ -143,14 +146,15 @@ class RemedyStep:
 
     def _progress(self) -> Progress:
         tried, sweep = len(self._found.of("remedy")), self._found.of("sweep")
-        return self._session.time_left.in_fixes(tried, self._until_s, sweep)
+        return self._session.time_left.in_fixes(tried, self._verifier.until_s, sweep)
 
 
 class Verifier:
     """Proposes trials for one configuration and says what came of them.
 
-    `propose` names the remedies for a configuration; `until_s` is the monotonic moment at which no more is tried. The
-    result is compared with the baseline all the same, unless the time is `strict`. `sweep` says how long a trial takes.
+    `propose` names the remedies for a configuration, and may write the files that they read. `until_s` is the monotonic
+    moment at which no more is tried. The seconds that `propose` takes are added to it, and the result is compared with
+    the baseline after it; neither where a budget makes the time `strict`. `sweep` says how long a trial takes.
     """
 
     def __init__(
@@ -166,13 +170,28 @@ class Verifier:
     ) -> None:
         self._plan, self._present, self._compare_pixels, self._strict = plan, present, compare_pixels, strict
         now_s = time.monotonic()
-        self._until_s, self._steps_until_s = until_s, now_s + STEPS_SHARE * (until_s - now_s)
+        self.until_s, self._steps_until_s = until_s, now_s + STEPS_SHARE * (until_s - now_s)
         self._combined_until_s = until_s + (0.0 if strict else COMBINING_SHARE * (until_s - now_s))
         self._expected_s = _expected_s(plan, present, sweep)
         rounds_s = FEWEST_PAIRS * self._expected_s
         most = min(MOST_CANDIDATES, max(1, int(STEPS_SHARE * (until_s - now_s) / rounds_s) - 1))
+        propose = propose if strict else self._put_off_by(propose)
         self._selection = StepwiseSelection(present, plan.baseline, propose, seed=plan.seed, most=most)
         self._wanted = bool(self._selection.candidates)
+
+    def _put_off_by(self, propose: Propose) -> Propose:
+        """The same, with the end put off by as long as it takes."""
+
+        def proposed(config: Config) -> Sequence[Candidate] | None:
+            began_s = time.monotonic()
+            found = propose(config)
+            took_s = time.monotonic() - began_s
+            self.until_s += took_s
+            self._steps_until_s += took_s
+            self._combined_until_s += took_s
+            return found
+
+        return proposed
 
     def next_round(self, done: Sequence[Trial]) -> Sequence[PlannedTrial]:
         """The next round, or nothing when all is tried or the time is up."""
@@ -180,7 +199,7 @@ class Verifier:
         self._selection.keep_what_fits(done, (self._steps_until_s - time.monotonic()) / trial_s)
         late = time.monotonic() + (1 + len(self._selection.candidates)) * trial_s > self._steps_until_s
         planned = self._selection.next_round(done, late=late)
-        until_s = self._combined_until_s if self._selection.combines else self._until_s
+        until_s = self._combined_until_s if self._selection.combines else self.until_s
         over = time.monotonic() + len(planned) * trial_s > until_s
         if not (over and late):
             return planned

@@ -56,6 +56,10 @@ class RaceState(Generic[Name]):
         ratio = self.ratios.get(name)
         return ratio is not None and ratio.hi is not None and ratio.hi < 1
 
+    def behind(self, name: Name) -> float:
+        """How far its estimate is below the leader's; infinite for one without a rate."""
+        return self.estimates[self.leader] - self.estimates.get(name, -math.inf)
+
 
 def standing(rates: Mapping[Name, Mapping[Round, float]], looks: int) -> RaceState[Name] | None:
     """Compare those in the race, which has at most `looks` looks; `None` where none has a rate.

@@ -18,6 +18,8 @@ from pathlib import Path, PurePath
 from types import BuiltinMethodType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
+from loaderbench.code_places import is_library
+
 MOST_OBJECTS = 2_000
 MOST_OF_ONE = 50  # of a list of files, all are alike
 MOST_WORDS = 2_000
@@ -51,6 +53,7 @@ class _Description:
         self._met: dict[int, tuple[int, Any]] = {}  # with the object: the id of one that is gone is given again
         self._waiting = deque[Any]()
         self._files: dict[type, str] = {}
+        self._classes = set[type]()  # whose methods were looked at
         self._digests: dict[str, str] = {}
 
     def of(self, parts: Iterable[Any]) -> list[Any]:
@@ -75,8 +78,18 @@ class _Description:
         return "object", self._met[id(part)][0]
 
     def _one(self, part: Any) -> tuple[Any, ...]:
-        held = [self._named(one) for one in _held(part)]
+        held = [self._named(one) for one in chain(_held(part), self._globals(part))]
         return _kind(type(part)), _length(part), _words(part), held, self._code(part)
+
+    def _globals(self, part: Any) -> Iterator[Any]:
+        """Plain values of the global names in a function of the user's, or in the methods of a class, once."""
+        kind = type(part)
+        if kind is FunctionType:
+            yield from _plain_globals([part])
+        elif kind not in self._classes:
+            self._classes.add(kind)
+            members = chain.from_iterable(vars(base).values() for base in kind.__mro__)
+            yield from _plain_globals(member for member in members if type(member) is FunctionType)
 
     def _code(self, part: Any) -> str:
         """A digest of the file that defines it, or its class; empty where there is none."""
@@ -174,6 +187,14 @@ def _of_function(part: Any, kind: type) -> Iterator[Any]:
         for cell in part.__closure__ or ():
             with suppress(ValueError):  # empty, until the function around it has set the value
                 yield cell.cell_contents
+
+
+def _plain_globals(functions: Iterable[FunctionType]) -> Iterator[Any]:
+    """Their names and values, in order."""
+    own = [function for function in functions if not is_library(function.__code__.co_filename)]
+    names = {name: one.__globals__[name] for one in own for name in one.__code__.co_names if name in one.__globals__}
+    plain = {name: value for name, value in names.items() if type(value) in (*_PLAIN, str)}
+    yield from chain.from_iterable(sorted(plain.items()))
 
 
 def _attributes(part: Any) -> Iterator[tuple[str, Any]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from io import StringIO
@@ -11,8 +13,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 from saved_recordings import saved_at, with_trial
+from scripts import HEAD, profile, write
 
 from loaderbench.errors import UsageError
+from loaderbench.script import run_folders
 from loaderbench.script.recording import Recording
 from loaderbench.script.run_folders import make_run_folder, write_run_folders
 from loaderbench.script.summary import print_loaders
@@ -77,6 +81,16 @@ def test_the_line_of_another_loader_says_that_its_loop_waits_for_others(tmp_path
     assert "; 70% of its step time is waiting for other loaders; " in line
 
 
+def test_hundreds_of_loaders_do_not_get_a_report_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_folders, "MOST_LOADERS", 2)
+    recordings = [of(f"client{n}", seconds=float(n), wait=0.4, others=0.0) for n in range(1, 5)]
+    found = write_run_folders(recordings, tmp_path / "out")
+    assert [one.place for one in found] == ["client4", "client3"]
+    assert len(list((tmp_path / "out").rglob("report.html"))) == 2
+    said = "4 loaders recorded; no report for 2 with the least time (30% of all)"
+    assert [said in one.run.record.notes for one in found] == [True, False]
+
+
 def test_of_many_loaders_five_have_a_line_and_the_rest_are_counted(tmp_path: Path) -> None:
     found = write_run_folders([of("one", seconds=3.0, wait=0.2, others=0.0)], tmp_path / "out")
     console = Console(file=StringIO(), width=1_000)
@@ -84,3 +98,18 @@ def test_of_many_loaders_five_have_a_line_and_the_rest_are_counted(tmp_path: Pat
     *_, last = lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert sum(line.startswith("Loader: one:") for line in lines) == 5
     assert last == f"3 more loaders: {tmp_path / 'out' / '*' / 'report.html'}"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_the_report_is_written_loses_nothing(
+    number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def press(_: Path) -> None:
+        os.kill(os.getpid(), number)
+
+    monkeypatch.setattr(run_folders, "update_index", press)
+    write(tmp_path, HEAD + "for batch in DataLoader(Slow(40), batch_size=4): pass\n")
+    done = profile(tmp_path, "--out", "run", "--json", "run.json", "train.py")
+    assert done.returncode == 0
+    assert (tmp_path / "run.json").exists()
+    assert "report.html" in done.stderr

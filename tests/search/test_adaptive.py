@@ -122,6 +122,22 @@ def test_each_beginning_of_the_order_has_all_values_about_as_often() -> None:
             assert all(abs(seen[value] - beginning / 5) <= 1 for value in values)
 
 
+def test_each_number_of_ranks_has_a_race_of_its_own() -> None:
+    laid_out = plan(ranks=[4, 1], num_workers=[0, 1, 2])
+
+    def rate(one: PlannedTrial) -> float:
+        ranks, workers = int(one.config["ranks"]), int(one.config["num_workers"])  # type: ignore[arg-type]
+        return {4: 300.0, 1: 100.0}[ranks] * {0: 0.1, 1: 1.0, 2: 0.3}[workers]
+
+    done = measured(laid_out, rate)
+    found = rounds_of(done)
+    assert found[4, 1] == found[1, 1] == 3
+    dropped = {tuple(one.config.values()): one for one in Adaptive(laid_out).dropped(done)}
+    assert dropped.keys() == {(4, 2), (1, 0), (1, 2)}  # and not the baseline (4, 0)
+    assert dropped[1, 2].than == {"ranks": 1, "num_workers": 1}
+    assert dropped[4, 2].than == {"ranks": 4, "num_workers": 1}
+
+
 @settings(max_examples=30)
 @given(seed=st.integers(0, 10_000), kept=st.floats(0.0, 1.0), rounds=st.integers(1, 6))
 def test_a_resumed_sweep_measures_what_an_uninterrupted_one_does(seed: int, kept: float, rounds: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -74,7 +75,7 @@ class FakeMeasuring:
             self.clock.now_s += self.takes_s
         return TrialOutcome(trial_of(one, self.rate(one)), [TimelinePoint(one.id, 0.1, "rss_bytes", 1.0)])
 
-    def write_copies(self, configs: Sequence[Config]) -> tuple[FormatCopy, ...]:
+    def write_copies(self, configs: Sequence[Config], until_s: float = math.inf) -> tuple[FormatCopy, ...]:
         """Of a dataset that has none."""
         return ()
 
@@ -98,6 +99,12 @@ class Notes:
         self.kept: list[Trial] = []
 
     def doing(self, what: str) -> None:
+        pass
+
+    def generating(self, done: int, total: int) -> None:
+        pass
+
+    def writing(self, name: str, done: int, total: int) -> None:
         pass
 
     def trial_started(self, one: PlannedTrial, progress: Progress) -> None:

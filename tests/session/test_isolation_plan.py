@@ -164,6 +164,18 @@ def test_a_run_that_fails_is_not_tried_in_the_next_round() -> None:
     assert sorted(str(one.isolation) for one in measuring.asked) == ["loader_cold"] * 2 + ["loader_warm"]
 
 
+def test_runs_that_take_longer_than_planned_end_with_the_budget(clock: Clock) -> None:
+    each_s = session_of(FakeMeasuring()).plan.isolation_s
+    measuring = FakeMeasuring(clock=clock, takes_s=5 * each_s)
+    session = session_of(measuring, suite(measure={"budget": 4.5 * each_s}))
+    session.found.trials += sweep()
+    measure_isolation(session, CONFIG)
+    (asked,) = measuring.asked
+    (other,) = {"loader_cold", "loader_warm"} - {asked.isolation}
+    assert session.found.left_out[other].startswith("the budget of ")
+    assert asked.isolation not in session.found.left_out
+
+
 def test_a_sweep_that_is_not_complete_is_not_taken_apart() -> None:
     measuring = FakeMeasuring()
     session = session_of(measuring)

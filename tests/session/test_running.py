@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from fakes import Notes, planned, suite, trial_of
 
+from loaderbench.ending_signals import put_off_signals, restored_signals
 from loaderbench.errors import Terminated, UsageError
 from loaderbench.records import Readings
 from loaderbench.session import running
 from loaderbench.session.listener import Silent
 from loaderbench.session.running import NOT_ENDED, run_suite
-from loaderbench.session.signals import put_off_signals, restored_signals
 
 STEPS = [
     "copies of all",
@@ -279,3 +279,13 @@ def test_in_another_thread_signals_are_nobody_s_business() -> None:
     thread.start()
     thread.join()
     assert (came, signal.getsignal(signal.SIGTERM)) == ([0], before)
+
+
+def test_a_signal_that_is_ignored_stays_ignored() -> None:
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        with restored_signals():
+            put_off_signals([])
+            assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -11,15 +11,14 @@ import pytest
 from fakes import Clock, FakeMeasuring, Notes, plan_of, planned, session_of, suite, trial_of
 
 from loaderbench.consumers.model import COMPILE_S
-from loaderbench.errors import MissingError, Terminated
+from loaderbench.errors import Terminated
 from loaderbench.plan import DEVICE_START_S, FIRST_CHILD_S, MOST_VERIFY_S, Plan
-from loaderbench.records import IDENTICAL, Candidate, Config, FormatCopy, PixelChange, PlannedTrial, Trial
+from loaderbench.records import IDENTICAL, Candidate, Config, PixelChange, PlannedTrial, Trial
 from loaderbench.session import verifying
 from loaderbench.session.session import NO_VERIFY
 from loaderbench.session.verifying import (
     CALLS_FOR_NONE,
     MOST_OF_PLAN,
-    RemedyStep,
     Verifier,
     try_remedies,
     until_s,
@@ -366,19 +365,3 @@ def test_a_sweep_that_took_long_leaves_less_time_for_fixes_and_enough_for_one(
     assert MOST_OF_PLAN * (plan.estimated_s + plan.verify_s) == pytest.approx(172.5)
     began_s, clock.now_s = clock.now_s, clock.now_s + ran_s
     assert until_s(plan, PRESENT, [], began_s) == pytest.approx(clock.now_s + left_s)
-
-
-def test_a_fix_whose_files_cannot_be_written_is_left_out_with_a_note(clock: Clock) -> None:
-    class Full(FakeMeasuring):
-        pixel_changes = staticmethod(lambda pairs: [IDENTICAL] * len(pairs))
-
-        def write_copies(self, configs: Sequence[Config]) -> tuple[FormatCopy, ...]:
-            if any(config.get("axis0") for config in configs):
-                raise MissingError("format tar: no room")
-            return ()
-
-    session = session_of(Full(clock=clock))
-    step = object.__new__(RemedyStep)
-    step._session, step._found = session, session.found
-    assert [step._is_prepared(one, PRESENT) for one in MANY[:2]] == [False, True]
-    assert session.found.remarks == {MANY[0].id: f"not tried: {MANY[0].id}: format tar: no room"}

@@ -140,6 +140,23 @@ def test_another_transform_is_another_question(name: str) -> None:
     assert kept_answer(loader(1_024), None, 20.0) is None
 
 
+SIDE = 64
+
+
+class ByGlobal:
+    def __call__(self, image: Any) -> Any:
+        return image * SIDE
+
+
+@pytest.mark.parametrize("transform", [ByGlobal(), lambda image: image * SIDE])
+def test_another_global_value_is_another_question(transform: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = DataLoader(Rows(transform), batch_size=4)  # type: ignore[arg-type]
+    keep_answer(loader, None, Kept({"num_workers": 2}, 20.0))
+    assert kept_answer(loader, None, 20.0) is not None
+    monkeypatch.setitem(globals(), "SIDE", 128)
+    assert kept_answer(loader, None, 20.0) is None
+
+
 @pytest.mark.parametrize("name", ["closure", "default", "keyword-only default", "partial, keyword"])
 def test_another_collate_function_is_another_question(name: str) -> None:
     first, same, other = (DataLoader(Rows(), collate_fn=TRANSFORMS[name](size)) for size in (8, 8, 9))  # type: ignore[var-annotated]

@@ -13,11 +13,12 @@ _ENDING = (signal.SIGINT, signal.SIGTERM)
 def put_off_signals(came: list[int]) -> None:
     """Let the result be written, which takes a second or two; what comes meanwhile is noted in `came`.
 
-    `restored_signals` undoes it.
+    What is ignored stays so. `restored_signals` undoes it.
     """
     if threading.current_thread() is threading.main_thread():
         for number in _ENDING:
-            signal.signal(number, lambda signal_number, _: came.append(signal_number))
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, lambda signal_number, _: came.append(signal_number))
 
 
 @contextmanager
@@ -32,3 +33,11 @@ def restored_signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def signals_put_off() -> Iterator[None]:
+    """Finish this block, whatever comes meanwhile."""
+    with restored_signals():
+        put_off_signals([])
+        yield
