@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from scripts import HEAD, profile, write
 
-from loaderbench.result import load
+from loaderbench.result import Run, load
 from loaderbench.tracing.block import BLOCK_BYTES, Block
 from loaderbench.tracing.parts import counted
 from loaderbench.tracing.taking import NotifyingSampler, TakingClock
@@ -76,18 +76,19 @@ class Alias(DataLoader):
 """
 )
 
+KINDS = ["Own", "Inherits", "Generates", "CallsBase", "CallsRenamedBase", "Endless", "Delegates", "Alias"]
+
 OWN = (
     CLASSES
-    + """\
+    + f"""\
 if __name__ == "__main__":
-    train_loader = globals()[sys.argv[1]](Slow(160, 0.004), batch_size=8, num_workers=int(sys.argv[2]))
-    val_loader = DataLoader(Slow(80, 0), batch_size=8)
-    for epoch in range(2):
-        print(sum(1 for batch in train_loader))
-        if sys.argv[1] == "Endless":
-            break
-    for batch in val_loader:
-        pass
+    loaders = {{}}
+    for kind in {KINDS}:
+        loaders[kind] = globals()[kind](Slow(112, 0.004), batch_size=8, num_workers=int(sys.argv[1]))
+        for epoch in range(2):
+            assert sum(1 for batch in loaders[kind]) == 14
+            if kind == "Endless":
+                break
 """
 )
 
@@ -178,21 +179,26 @@ if __name__ == "__main__":
 )
 
 
-@pytest.mark.parametrize("workers", ["0", "1"])
-@pytest.mark.parametrize(
-    "kind", ["Own", "Inherits", "Generates", "CallsBase", "CallsRenamedBase", "Endless", "Delegates", "Alias"]
-)
-def test_each_class_is_recorded_once(tmp_path: Path, kind: str, workers: str) -> None:
-    write(tmp_path, OWN)
-    done = profile(tmp_path, "--out", "run", "train.py", kind, workers)
+@pytest.fixture(scope="module", params=["0", "1"])
+def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
+    """The run of each loader of a script that has one of each class, with so many workers."""
+    place = tmp_path_factory.mktemp("own")
+    write(place, OWN)
+    done = profile(place, "--out", "run", "train.py", request.param)
     assert done.returncode == 0, done.stderr
     assert "cannot record" not in done.stderr
-    run = load(tmp_path / "run")
+    runs = [load(file.parent) for file in (place / "run").rglob("run.json")]
+    assert len(runs) == len(KINDS), "each is recorded once"
+    return {run.record.name: run for run in runs}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_class_is_recorded(recorded: dict[str, Run], kind: str) -> None:
+    called = {"Delegates": "inner", "Endless": "Slow loader"}  # which begins its epoch before it has a name
+    run = recorded[called.get(kind, f"loaders[{kind!r}]")]
     (trial,) = run.trials
     assert trial.status == "completed"
     assert run.verdict.bound == "input"
-    others = [load(place.parent) for place in (tmp_path / "run").glob("*/run.json")]
-    assert len(others) == 1, "the loader of the validation"
     if kind != "Endless":  # which ends its epoch when the loader would begin another
         assert trial.epochs is not None
         assert trial.epochs.begun == 2
