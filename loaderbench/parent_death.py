@@ -26,6 +26,12 @@ def named_parent() -> Iterator[None]:
         os.environ.pop(_PARENT, None)
 
 
+def die_with_parent() -> None:
+    """In a forked child: let Linux kill it, and the program that it becomes, when the thread that forked it ends."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 @contextmanager
 def ended_with_parent() -> Iterator[None]:
     """Let Linux kill this process with its parent; exit if the parent has already died.

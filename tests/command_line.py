@@ -79,7 +79,7 @@ def _line_by_line(number: int) -> TextIO:
 def _exit_code(
     arguments: tuple[str | Path, ...], cwd: Path, environment: Mapping[str, str], out: TextIO, err: TextIO
 ) -> int:
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     with pytest.MonkeyPatch.context() as changed, redirect_stdout(out), redirect_stderr(err):
         changed.chdir(cwd)
         changed.setattr(sys, "argv", ["loaderbench", *map(str, arguments)])

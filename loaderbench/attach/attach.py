@@ -47,7 +47,8 @@ def _seen(
     training, folder = watch.training, ""
     with suppress(OSError):
         folder = str(Path(f"/proc/{training.pid}/cwd").readlink())
-    looks = read_stacks(recorder.stacks(), training.pid, watch.most_workers, folder)
+    stacks = recorder.stacks().without(watch.idle_workers)
+    looks = read_stacks(stacks, training.pid, watch.most_workers, folder)
     why = ""
     if stopped_by is not None:
         why = "interrupted"

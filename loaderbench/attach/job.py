@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, filterfalse, pairwise
@@ -15,7 +16,11 @@ from loaderbench.ranks import rank_in
 STOPPED = ("T", "t")
 """States of a process that a signal or a debugger has stopped. Source: proc(5)."""
 
-WORKER_THREAD = "pt_data_worker"  # torch's name for a worker, from 2.6 on
+WORKER_THREAD = "pt_data_worker"
+NAMES_WORKERS = (2, 6)
+"""The version of torch from which on a worker has this name."""
+
+_VERSION = re.compile(r"^__version__ = '(\d+)\.(\d+)", re.MULTILINE)
 _STARTED_BY = ("multiprocessing.spawn", "multiprocessing.forkserver", "--multiprocessing-fork")
 _HELPERS = ("resource_tracker", "semaphore_tracker", "loaderbench.fork_server")
 _LAUNCHERS = (
@@ -45,15 +50,13 @@ class Training:
         """The workers that are alive."""
         below = proc.process_tree(self.pid)[1:]
         named = [pid for pid in below if _comm(pid) == WORKER_THREAD]
-        if named:  # some may be of another rank, which this one has started
+        if named or _names_workers(self.pid):  # some may be of another rank, which this one has started
             return [pid for pid in named if _loop_of(pid) == self.pid]
         return [pid for pid in below if self._may_be_worker(pid)]
 
     def _may_be_worker(self, pid: int) -> bool:
         """Where torch names no worker: forked with the same command, or started by `multiprocessing`."""
-        command = command_of(pid)
-        is_helper = any(helper in command for helper in _HELPERS)
-        return command == self.command or (not is_helper and any(word in command for word in _STARTED_BY))
+        return command_of(pid) == self.command or _is_spawned(pid)
 
 
 def find_trainings(pid: int) -> list[Training]:
@@ -85,12 +88,33 @@ def _trainings_of(pid: int) -> list[Training]:
     loading = {_loop_of(below) for below in tree if _comm(below) == WORKER_THREAD}
     if starts := [below for below in pythons if below in loading]:  # a parent may only have started them
         return [Training(below, command_of(below)) for below in starts]
+    spawned = [below for below in with_torch if _is_spawned(below) and _names_workers(below)]
+    if spawned:
+        return [Training(below, command_of(below)) for below in with_torch if below == main or below in spawned]
     found = next(chain(filterfalse(_is_launcher, with_torch), filterfalse(_is_launcher, pythons), pythons), None)
     if found is None:
         raise UsageError(
             f"process {pid} ({_comm(pid)}) is not Python and has no Python child; pass the PID of the training script"
         )
     return [Training(found, command_of(found))]
+
+
+def _is_spawned(pid: int) -> bool:
+    """Whether `multiprocessing` started it, and not to help itself."""
+    command = command_of(pid)
+    return any(word in command for word in _STARTED_BY) and not any(helper in command for helper in _HELPERS)
+
+
+def _names_workers(pid: int) -> bool:
+    """Whether the process has a torch that names its workers, by the version file next to torch's library."""
+    library = next((line.split(maxsplit=5)[-1] for line in _maps(pid).splitlines() if "libtorch_cpu" in line), "")
+    folder = library.rpartition("/lib/")[0]
+    found = _VERSION.search(proc.read_text(f"/proc/{pid}/root{folder}/version.py")) if folder else None
+    return found is not None and (int(found[1]), int(found[2])) >= NAMES_WORKERS
+
+
+def _maps(pid: int) -> str:
+    return proc.read_text(f"/proc/{pid}/maps")
 
 
 def _check(pid: int) -> None:
@@ -145,8 +169,16 @@ def _ranks_below(launcher: int) -> Iterator[Training]:
     def is_rank(pid: int) -> bool:
         return rank_of(pid) is not None and named in proc.environment_of(pid)
 
+    def is_topmost(pid: int) -> bool:
+        """A wrapper around it, such as a shell script, has its rank, too."""
+        while pid > 1 and pid != launcher:
+            pid = parent_of(pid)
+            if is_rank(pid) and is_python(pid):
+                return False
+        return True
+
     for pid in tree:
-        if is_rank(pid) and is_python(pid) and (pid == launcher or not is_rank(parent_of(pid))):
+        if is_rank(pid) and is_python(pid) and is_topmost(pid):
             count = proc.environment_of(pid).get("WORLD_SIZE", "")
             yield Training(pid, command_of(pid), rank_of(pid), int(count) if count.isdigit() else 1)
 
@@ -173,7 +205,7 @@ def is_python(pid: int) -> bool:
         program = Path(f"/proc/{pid}/exe").readlink().name
     except OSError:
         program = _comm(pid)
-    return "python" in program.lower() or "libpython" in proc.read_text(f"/proc/{pid}/maps")
+    return "python" in program.lower() or "libpython" in _maps(pid)
 
 
 def _is_launcher(pid: int) -> bool:
@@ -184,7 +216,7 @@ def _is_launcher(pid: int) -> bool:
 
 
 def _uses_torch(pid: int) -> bool:
-    return "libtorch" in proc.read_text(f"/proc/{pid}/maps")
+    return "libtorch" in _maps(pid)
 
 
 def _state(pid: int) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 
 from loaderbench.attach.job import Training
-from loaderbench.attach.reading import NO_LOADER, LoopLooks
+from loaderbench.attach.reading import IN_THREAD, NO_LOADER, LoopLooks
 from loaderbench.attach.watch import TrainingWatch
 from loaderbench.consumers import LOOP
 from loaderbench.environment import cpus_allotted_to, describe_machine
@@ -64,7 +64,7 @@ class Seen:
     @property
     def wait_share(self) -> float | None:
         """By stacks, else by what the kernel says of a main process that has workers."""
-        if self.stacks.wait_share is not None:
+        if self.stacks.wait_share is not None or self.stacks.why_not == IN_THREAD:
             return self.stacks.wait_share
         return self.watch.main_looks.wait_share if self.watch.most_workers else None
 
@@ -122,7 +122,7 @@ _AGAIN = "attach while the training runs"
 
 def _times(seen: Seen) -> LoopTimes:
     why = seen.stacks.why_not or HIDDEN
-    if not seen.watch.most_workers and why != NO_LOADER:
+    if not seen.watch.most_workers and why not in (NO_LOADER, IN_THREAD):
         why = f"{ONE_THREAD}; {why}"
     return LoopTimes(
         data_wait_share=seen.wait_share,

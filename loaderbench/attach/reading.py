@@ -18,10 +18,11 @@ from loaderbench.records import CodeLooks, StackLooks, StageLooks
 FEWEST_LOOKS = 10
 
 NO_LOADER = "the main thread was never in a DataLoader while it was watched"
+IN_THREAD = "batches are taken in a background thread, whose wait is not that of the training loop"
 
 _LOADER = "torch/utils/data/dataloader.py"
 _FETCH = "torch/utils/data/_utils/fetch.py"
-_WORKER = "torch/utils/data/_utils/worker.py"
+_WORKER = ("torch/utils/data/_utils/worker.py", "torchdata/stateful_dataloader/worker.py")
 _SPAWN = "multiprocessing/spawn.py"
 _QUEUES = "multiprocessing/queues.py"
 _WAITING = re.compile(r"^(wait|_?poll|select|get|acquire|_wait_for_tstate_lock)$")
@@ -71,8 +72,11 @@ def read_stacks(stacks: Stacks, pid: int, workers: int, folder: str) -> LoopLook
     own, seen, running = (_count(some, pid, workers) for some in (stacks.own, stacks.all, stacks.running))
     if own.main < FEWEST_LOOKS:
         return LoopLooks(None, None, why_not=f"py-spy sampled the main thread only {own.main} times")
-    if not own.in_next + own.startup and not workers:
-        return LoopLooks(None, None, why_not=NO_LOADER)
+    if not own.in_next + own.startup:
+        if any(stack.pid == pid and _last(stack.frames, _LOADER) is not None for stack in stacks.own):
+            return LoopLooks(None, None, why_not=IN_THREAD)
+        if not workers:
+            return LoopLooks(None, None, why_not=NO_LOADER)
     _charge_start(own, seen, workers)
     steady = own.main - own.startup
     wait_share = own.in_next / steady if steady >= FEWEST_LOOKS else None
@@ -183,9 +187,9 @@ def _name(frame: CodeFrame) -> str:
     return frame.function.rpartition(".")[2]
 
 
-def _is(frame: CodeFrame, file: str) -> bool:
+def _is(frame: CodeFrame, file: str | tuple[str, ...]) -> bool:
     return frame.file.endswith(file)
 
 
-def _last(frames: Sequence[CodeFrame], file: str) -> int | None:
+def _last(frames: Sequence[CodeFrame], file: str | tuple[str, ...]) -> int | None:
     return next((i for i in range(len(frames) - 1, -1, -1) if _is(frames[i], file)), None)

@@ -10,11 +10,12 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loaderbench.code_places import CodeFrame
+from loaderbench.parent_death import die_with_parent
 
 OWN_RATE_HZ, RATE_HZ = 100, 25
 """Of the stacks of the main process alone, and of those of all processes."""
@@ -27,7 +28,8 @@ _NOT_PERMITTED = (
     "(in a container: --cap-add SYS_PTRACE)"
 )
 _PROCESS = re.compile(r"process (\d+):")
-_THREAD = re.compile(r";?thread \((\w+)\)(?::[^;]*)?;?")
+_THREAD = re.compile(r";?thread \((\w+)\)(?::(?P<name>[^;]*))?;?")
+_OUTERMOST = ("<module>", "_run_module_as_main")
 _FRAME = re.compile(r"(?P<function>.*?) \((?P<file>.*?)(?::(?P<line>\d+))?\)$")
 
 
@@ -36,14 +38,9 @@ class Stack:
     """The calls of a thread, the outermost first, and how many looks found it so."""
 
     pid: int
-    thread: int
     frames: tuple[CodeFrame, ...]
     looks: int
-
-    @property
-    def is_main_thread(self) -> bool:
-        """Of its process."""
-        return self.thread == self.pid
+    is_main_thread: bool = True
 
 
 @dataclass(frozen=True)
@@ -58,6 +55,11 @@ class Stacks:
     all: tuple[Stack, ...] = ()
     running: tuple[Stack, ...] = ()
     why_not: str = ""
+
+    def without(self, pids: Collection[int]) -> Stacks:
+        """The same without those of these processes."""
+        seen, running = (tuple(one for one in some if one.pid not in pids) for some in (self.all, self.running))
+        return replace(self, all=seen, running=running)
 
 
 class StackRecorder:
@@ -79,7 +81,12 @@ class StackRecorder:
         command += ["--rate", str(rate_hz), "--format", "raw", "--output", str(file), *flags]
         command += ["--threads", "--nonblocking", "--full-filenames"]
         return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=die_with_parent,  # noqa: PLW1509 - threads start later
         )
 
     def stacks(self) -> Stacks:
@@ -134,10 +141,19 @@ def parse(line: str, pid: int) -> Stack | None:
     thread = next(iter([*_THREAD.finditer(text)][-1:]), None)
     if thread is None or not count.isdigit():
         return None
-    pids = [pid, *map(int, _PROCESS.findall(text[: thread.start()]))]
+    pid = [pid, *map(int, _PROCESS.findall(text[: thread.start()]))][-1]
     frames = tuple(map(_frame, text[thread.end() :].split(";"))) if text[thread.end() :] else ()
-    number = thread.group(1)
-    return Stack(pids[-1], int(number, 16 if number.startswith("0x") else 10), frames, int(count))
+    return Stack(pid, frames, int(count), _is_main_thread(pid, thread.group(1), thread["name"] or "", frames))
+
+
+def _is_main_thread(pid: int, number: str, name: str, frames: Sequence[CodeFrame]) -> bool:
+    """By its number, which is the process's; by its name, where a container has numbers of its own.
+
+    Before Python 3.11, py-spy knows neither. Then the outermost frame is no thread's.
+    """
+    if number == str(pid) or name.strip() == "MainThread":
+        return True
+    return number.startswith("0x") and bool(frames) and frames[0].function in _OUTERMOST
 
 
 def _frame(text: str) -> CodeFrame:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from loaderbench.attach.awaited import AwaitedLooks
 from loaderbench.attach.blocked_reads import BlockedReads
+from loaderbench.attach.idle_loaders import IdleLoaders
 from loaderbench.attach.job import Training
 from loaderbench.environment import quota_periods
 from loaderbench.monitors import (
@@ -86,11 +87,22 @@ class TrainingWatch:
         self.gpus, self.no_gpu = gpus_used_by(proc.process_tree(training.pid))
         self.gpu_monitor = GpuMonitor(self.gpus)
         self.gpu_thread = GpuThread(self.gpu_monitor, time.perf_counter, interval_s=READ_S, describe=True)
-        self.most_workers = 0
         self.samples: list[Sample] = []
         self.pss_bytes: int | None = None
         self._tree = TreeMonitor(training.pid)
         self._pids: list[int] = []
+        self._counts: list[int] = []
+        self._idle_loaders = IdleLoaders()
+
+    @property
+    def idle_workers(self) -> frozenset[int]:
+        """Those of loaders that were not iterated over."""
+        return self._idle_loaders.idle
+
+    @property
+    def most_workers(self) -> int:
+        """Of those that worked; the first reading cannot tell."""
+        return max(self._counts[1:] or self._counts or [0])
 
     @property
     def use(self) -> ProgramUse:
@@ -106,8 +118,8 @@ class TrainingWatch:
 
     def read(self) -> None:
         """Everything else; processes that came since are found."""
-        self._pids = self.training.workers()
-        self.most_workers = max(self.most_workers, len(self._pids))
+        self._pids = self._idle_loaders.at_work(self.training.workers())
+        self._counts.append(len(self._pids))
         self.workers.read(self._pids)
         self.blocked_reads.read(self._pids)
         self.main_process.read([self.training.pid])

@@ -41,10 +41,10 @@ def waits_of(file: Path, lines: tuple[int, int], *below: CodeFrame) -> tuple[flo
     takes, works = (CodeFrame(str(file), line, "f") for line in lines)
     loop = CodeFrame(str(file.with_name("train.py")), 1, "<module>")
     stacks = tuple(
-        Stack(MAIN, MAIN, frames, looks)
+        Stack(MAIN, frames, looks)
         for frames, looks in (((loop, takes, NEXT, POLL), 10), ((loop, works, *below), 30), ((loop,), 60))
     )
-    found = read_stacks(Stacks(stacks, (*stacks, Stack(11, 11, (_WORKER, _FETCH), 9)), ()), MAIN, workers=1, folder="")
+    found = read_stacks(Stacks(stacks, (*stacks, Stack(11, (_WORKER, _FETCH), 9)), ()), MAIN, workers=1, folder="")
     return found.wait_share, found.inside.waits if found.inside else {}
 
 
@@ -80,7 +80,7 @@ def test_code_that_cannot_be_read_is_part_of_the_step(tmp_path: Path) -> None:
 
 def test_without_workers_it_is_a_stage_of_loading(file: Path) -> None:
     takes, works = (CodeFrame(str(file), line, "f") for line in CONVERT)
-    stacks = (Stack(MAIN, MAIN, (takes, NEXT, _FETCH), 10), Stack(MAIN, MAIN, (works,), 30))
+    stacks = (Stack(MAIN, (takes, NEXT, _FETCH), 10), Stack(MAIN, (works,), 30))
     found = read_stacks(Stacks(stacks, stacks, ()), MAIN, workers=0, folder="").inside
     assert found is not None
     assert {stage: one.share for stage, one in found.stages.items()} == {"sample": 0.25, "main_process": 0.75}
@@ -90,7 +90,7 @@ def test_lines_are_named_from_looks_at_samples_alone(file: Path) -> None:
     """Those at code around the loader have no stack below the fetcher."""
     takes, works = (CodeFrame(str(file), line, "f") for line in CONVERT)
     for at_samples in (0, 2):
-        stacks = (Stack(MAIN, MAIN, (takes, NEXT, _FETCH), at_samples), Stack(MAIN, MAIN, (works,), 100))
+        stacks = (Stack(MAIN, (takes, NEXT, _FETCH), at_samples), Stack(MAIN, (works,), 100))
         seen = tuple(one for one in stacks if one.looks)
         found = read_stacks(Stacks(seen, seen, ()), MAIN, workers=0, folder="")
         assert found.code is None

@@ -97,6 +97,16 @@ def test_any_process_of_a_job_leads_to_all_its_ranks(start: Start) -> None:
         assert [one.pid for one in find_trainings(pid)] == [one.pid for one in ranks]
 
 
+def test_a_rank_may_have_a_shell_script_around_it(start: Start) -> None:
+    """As `torchrun --no-python ./wrapper.sh train.py` starts it."""
+    wrapped = LAUNCHER.replace("[sys.executable,", "['sh', '-c', '\"$@\"; true', 'wrapper', sys.executable,")
+    launcher = start(sys.executable, "-c", wrapped)
+    ranks = find_trainings(launcher)
+    assert [one.rank for one in ranks] == [0, 1]
+    assert all("wrapper" not in one.command for one in ranks)
+    assert [one.pid for one in find_trainings(ranks[1].pid)] == [one.pid for one in ranks]
+
+
 def test_a_shell_leads_to_the_python_below_it(start: Start) -> None:
     shell = start("sh", "-c", f'{sys.executable} -c "{WAITS}"; true')
     (training,) = find_trainings(shell)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from loaderbench.attach.reading import NO_LOADER, read_stacks
+from loaderbench.attach.reading import IN_THREAD, NO_LOADER, read_stacks
 from loaderbench.attach.stacks import Stack, Stacks, parse
 from loaderbench.code_places import CodeFrame, CodeStack
 from loaderbench.diagnosis.hotspots import find_hotspots
@@ -30,7 +30,7 @@ def trial(looks: CodeLooks) -> Trial:
 
 
 def stack(pid: int, *frames: CodeFrame, looks: int = 1, thread: int | None = None) -> Stack:
-    return Stack(pid, pid if thread is None else thread, frames, looks)
+    return Stack(pid, frames, looks, thread is None)
 
 
 def test_a_line_has_processes_a_thread_frames_and_a_count() -> None:
@@ -40,7 +40,7 @@ def test_a_line_has_processes_a_thread_frames_and_a_count() -> None:
     )
     found = parse(line, 10)
     assert found is not None
-    assert (found.pid, found.thread, found.looks, found.is_main_thread) == (11, 11, 7, True)
+    assert (found.pid, found.looks, found.is_main_thread) == (11, 7, True)
     assert found.frames[1:] == (SAMPLE, CodeFrame("a (b).py", 0, "f"))
 
 
@@ -49,10 +49,21 @@ def test_anything_else_is_no_stack(line: str) -> None:
     assert parse(line, 10) is None
 
 
-def test_a_thread_without_a_name_of_the_system_has_its_number() -> None:
-    found = parse("thread (0x1F);f (g.py:1) 2", 10)
+@pytest.mark.parametrize(
+    ("line", "is_main"),
+    [
+        ("thread (10);f (g.py:1) 2", True),
+        ("thread (12): feeds;f (g.py:1) 2", False),
+        ("thread (1): MainThread;f (g.py:1) 2", True),  # in a container, seen from outside
+        ("thread (0x7F1F);<module> (g.py:1) 2", True),  # Python 3.10
+        ("thread (0x7F1F);_run_module_as_main (<frozen runpy>:1);<module> (g.py:1) 2", True),
+        ("thread (0x7F2F);Thread._bootstrap (threading.py:1);f (g.py:1) 2", False),
+    ],
+)
+def test_the_main_thread_is_told_by_number_name_or_outermost_frame(line: str, is_main: bool) -> None:
+    found = parse(line, 10)
     assert found is not None
-    assert (found.pid, found.thread, found.frames) == (10, 31, (CodeFrame("g.py", 1, "f"),))
+    assert found.is_main_thread is is_main
 
 
 @pytest.mark.parametrize(
@@ -174,8 +185,29 @@ def test_why_stacks_say_nothing() -> None:
     assert "only 9 times" in few.why_not
     elsewhere = Stacks((stack(MAIN, SAMPLE, looks=50),))
     assert read_stacks(elsewhere, MAIN, 0, "").why_not == NO_LOADER
+    in_thread = Stacks(
+        (*elsewhere.own, stack(MAIN, CodeFrame("/usr/lib/python3.11/threading.py", 1, "run"), NEXT, thread=9))
+    )
+    for workers in (0, 2):
+        assert read_stacks(in_thread, MAIN, workers, "").why_not == IN_THREAD
     at_a_long_step = read_stacks(elsewhere, MAIN, 2, "")
     assert (at_a_long_step.wait_share, at_a_long_step.inside) == (0.0, None)
+
+
+def test_workers_of_torchdata_are_workers() -> None:
+    stateful = CodeFrame(f"{PACKAGES}/torchdata/stateful_dataloader/worker.py", 300, "_worker_loop")
+    main = stack(MAIN, NEXT, looks=50)
+    seen = Stacks((main,), (main, stack(FIRST, stateful, FETCH, SAMPLE, looks=20)), ())
+    found = read_stacks(seen, MAIN, workers=1, folder="").inside
+    assert found is not None
+    assert found.stages.keys() == {"sample"}
+
+
+def test_workers_of_an_idle_loader_are_left_out() -> None:
+    main = stack(MAIN, NEXT, looks=50)
+    at_work, idle = stack(FIRST, WORKER, FETCH, SAMPLE, looks=20), stack(SECOND, WORKER, IDLE, looks=40)
+    found = Stacks((main,), (main, at_work, idle), (at_work, idle)).without({SECOND})
+    assert (found.own, found.all, found.running) == ((main,), (main, at_work), (at_work,))
 
 
 def test_the_fetchers_own_line_says_that_it_collates(tmp_path: Path) -> None:
