@@ -26,7 +26,7 @@ from loaderbench.session.running import SessionResult, write_results
 from loaderbench.session.session import Session
 from loaderbench.session.time_slicing import SlicedRounds
 from loaderbench.session.versions import Found
-from loaderbench.statistics.comparison import DATA_WAIT
+from loaderbench.statistics.comparison import DATA_WAIT, RATE
 from loaderbench.statistics.gates import check_waits, fails
 from loaderbench.statistics.sequential import FIRST_LOOK, planned_looks
 from loaderbench.statistics.sides import comparison_of, is_decided, pairs_of
@@ -34,6 +34,7 @@ from loaderbench.store import Store, new_run_folder
 from loaderbench.suite import LoadedSuite
 
 MOST_CONFIGS = 4
+CAPPED = "the gate on data_wait_share caps samples/s at the target; use another call for the gate on samples_per_s"
 """Each further configuration takes a share of the budget and widens all intervals."""
 
 FAILED_ROUNDS = 2
@@ -90,6 +91,9 @@ def _run_into(  # noqa: PLR0917
         versions, lambda v: find_conditions(loaded[v.version.side], servers[v.version.side], listener, started)
     )
     with_consumer = any(gate.metric == DATA_WAIT.name for gate in gates)
+    is_capped = with_consumer and consumer_kind(found["after"].consumer).capped
+    if is_capped and any(gate.metric == RATE.name for gate in gates):
+        listener.warned(CAPPED)
     conditions = {side: _consuming(one, with_consumer=with_consumer) for side, one in found.items()}
     measuring = TwoVersions(conditions, servers, store, listener)
     session = Session(conditions["after"], measuring.of["after"], store=store, listener=listener)
@@ -286,7 +290,9 @@ class Pairs:
     def _undecided(self, left: list[Config]) -> list[Config]:
         """What needs more pairs: nothing once a gate has failed, because it can no longer pass."""
         trials = self._found.of("ab")
-        if failed := [config for config in left if self._has_failed(config)]:
+        failed = [config for config in left if self._has_failed(config)]
+        left = [config for config in left if config not in failed]
+        if failed and not left:
             self._ended = f"every trial of a version failed, with {config_name(failed[0])}"
             return []
         if not self._asked.looks and self._round == FIRST_LOOK - 1:

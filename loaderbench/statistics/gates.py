@@ -42,6 +42,7 @@ _LEVELS = {"samples_per_s": "samples_per_s<800", "data_wait_share": "data_wait_s
 _FORMS = ", ".join([*_CHANGES.values(), *_LEVELS.values()])
 _NOT_IN_BOTH = "not measured in both runs"
 _NOTHING = "no config was measured"
+LATER_FAILED = "every trial of the later version failed"
 _ORDER: tuple[GateOutcome, ...] = ("failed", "inconclusive", "passed")
 _MINUS, _EN_DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 
@@ -130,8 +131,17 @@ def judge_sides(gate: Gate, comparison: Comparison) -> GateResult:
     found = [judge_one(gate, replace(comparison, config=config)) for config in configs]
     if not found:
         return GateResult(gate=gate, outcome="inconclusive", said=_NOTHING)
+    if len(found) > 1:
+        broken = [change.config for change in comparison.metrics if _is_broken(change)]
+        failed = GateResult(gate=gate, outcome="failed", said=LATER_FAILED)
+        found = [failed if config in broken else one for config, one in zip(configs, found, strict=True)]
     place, worst = min(enumerate(found), key=lambda one: _ORDER.index(one[1].outcome))
     return replace(worst, said=f"{worst.said} with {config_name(configs[place])}") if len(found) > 1 else worst
+
+
+def _is_broken(change: MetricChange) -> bool:
+    """Whether only the later version fails to load."""
+    return change.before is not None and change.not_measured.get("after") == LATER_FAILED
 
 
 def fails(gate: Gate, comparison: Comparison) -> bool:

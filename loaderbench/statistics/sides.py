@@ -25,7 +25,7 @@ from loaderbench.records import (
 )
 from loaderbench.statistics.comparison import DATA_WAIT, RATE, change_of, headline_of, within_one
 from loaderbench.statistics.configurations import Round, rates_of
-from loaderbench.statistics.gates import judge_one, judge_sides
+from loaderbench.statistics.gates import LATER_FAILED, judge_one, judge_sides
 from loaderbench.statistics.intervals import (
     FEWEST_ROUNDS,
     LEVEL,
@@ -36,7 +36,6 @@ from loaderbench.statistics.sequential import level_at_looks
 
 FAILED = "every trial failed"
 EARLIER_FAILED = "every trial of the earlier version failed"
-LATER_FAILED = "every trial of the later version failed"
 NO_RATE = "no trial delivered a sample"
 NO_WAIT = "not measured without a gate on data_wait_share"
 _WIDE = "the interval includes both no change and one that matters; a longer --budget narrows it"

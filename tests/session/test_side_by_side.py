@@ -117,6 +117,21 @@ def test_a_version_that_always_fails_is_not_tried_for_long(measured: Measured) -
     assert found.ended == "every trial of a version failed, with num_workers=2"
 
 
+@pytest.mark.parametrize("sides", [("after",), ("before", "after")])
+def test_a_config_that_fails_does_not_end_the_measuring_of_the_others(
+    measured: Measured, sides: tuple[str, ...]
+) -> None:
+    four: Config = {"num_workers": 4}
+
+    def rate(one: PlannedTrial) -> float | None:
+        return None if one.config == four and one.side in sides else noisy(1.0)(one)
+
+    found, asked = measured(rate, "samples_per_s:-10%", configs=(TWO, four))
+    counts = [sum(one.config == config for one in asked) for config in (TWO, four)]
+    assert counts == [10, 4]
+    assert found.ended == "decided"
+
+
 class Warned(Silent):
     """Notes warnings."""
 

@@ -193,6 +193,11 @@ def test_a_configuration_that_only_the_later_version_fails_to_load_is_the_worst(
     found = comparison_of(asked(configs=(TWO, FOUR)), [*pairs(1.2), *broken])
     assert (found.config, found.outcome) == (FOUR, "inconclusive")
     assert LATER_FAILED in found.headline
+    judged = judge_sides(parse_gate("samples_per_s:-10%", "--fail-if"), found)
+    assert (judged.outcome, judged.said) == ("failed", f"{LATER_FAILED} with num_workers=4")
+    in_both = [one for one in [*pairs(1.2), *broken] if one.config == TWO or one.side == "after"]
+    found = comparison_of(asked(configs=(TWO, FOUR)), in_both)
+    assert judge_sides(parse_gate("samples_per_s:-10%", "--fail-if"), found).outcome == "inconclusive"
 
 
 def test_a_rate_in_time_slices_makes_no_pair_with_one_without() -> None:
