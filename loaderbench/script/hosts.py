@@ -30,7 +30,7 @@ _CHUNK_BYTES = 1 << 20  # the store takes 8 MiB at a time
 class Machines:
     """The place of this rank, and of the store that all ranks can reach.
 
-    The first `together` ranks share a folder for what they record, and so do as many on every other machine.
+    `together` ranks of this machine share a folder for what they record. `is_first`: rank 0 is one of them.
     """
 
     rank: int
@@ -38,15 +38,11 @@ class Machines:
     together: int
     address: str
     port: int
-
-    @property
-    def is_first(self) -> bool:
-        """Whether rank 0 sees this rank's folder; torchrun numbers ranks machine by machine."""
-        return self.rank < self.together
+    is_first: bool
 
     @property
     def other_ranks(self) -> range:
-        """Those whose folders rank 0 does not see."""
+        """Those whose folders rank 0 does not see, if this is rank 0: torchrun numbers ranks machine by machine."""
         return range(self.together, self.ranks)
 
 
@@ -59,8 +55,9 @@ def find_machines(*, alone: bool) -> Machines | None:
     if rank is None or known.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
         return None
     together = 1 if alone else int(known["LOCAL_WORLD_SIZE"])
-    found = Machines(rank, int(known["WORLD_SIZE"]), together, known["MASTER_ADDR"], int(known["MASTER_PORT"]))
-    return found if found.other_ranks else None
+    is_first = rank == 0 if alone else known["GROUP_RANK"] == "0"
+    ranks, port = int(known["WORLD_SIZE"]), int(known["MASTER_PORT"])
+    return Machines(rank, ranks, together, known["MASTER_ADDR"], port, is_first) if together < ranks else None
 
 
 def exchange(machines: Machines, found: Sequence[Recording], folder: Path, number: int = 0) -> str:

@@ -17,8 +17,8 @@ from loaderbench.script.hosts import Machines, exchange, find_machines
 from loaderbench.script.recording import SENT, Recording, read_recordings
 
 TORCHRUN = {
-    "RANK": "2", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "29500",
-    "TORCHELASTIC_USE_AGENT_STORE": "True",
+    "RANK": "2", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2", "GROUP_RANK": "1",
+    "MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "29500", "TORCHELASTIC_USE_AGENT_STORE": "True",
 }  # fmt: skip
 
 
@@ -43,7 +43,7 @@ def recording(rank: int, steps: int = 10) -> Recording:
 
 
 def machines(rank: int, store: Any, world_size: int = 4) -> Machines:
-    return Machines(rank, world_size, 2, "127.0.0.1", store.port)
+    return Machines(rank, world_size, 2, "127.0.0.1", store.port, is_first=rank < 2)
 
 
 def test_rank_0_has_what_the_other_machines_sent(store: Any, tmp_path: Path) -> None:
@@ -96,11 +96,23 @@ def test_another_version_is_not_read(store: Any, tmp_path: Path) -> None:
 def test_several_machines_are_found_by_what_torchrun_says(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in TORCHRUN.items():
         monkeypatch.setenv(name, value)
-    assert find_machines(alone=True) == Machines(2, 4, 1, "10.0.0.1", 29500)
+    assert find_machines(alone=True) == Machines(2, 4, 1, "10.0.0.1", 29500, is_first=False)
     found = find_machines(alone=False)
-    assert found == Machines(2, 4, 2, "10.0.0.1", 29500)
-    assert not found.is_first
+    assert found == Machines(2, 4, 2, "10.0.0.1", 29500, is_first=False)
     assert list(found.other_ranks) == [2, 3]
+
+
+def test_machines_may_have_different_numbers_of_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rank 1 is the first of two on the second machine; rank 0 is alone on its own."""
+    two = {"RANK": "1", "WORLD_SIZE": "3", "LOCAL_WORLD_SIZE": "2", "GROUP_RANK": "1"}
+    one = {"RANK": "0", "WORLD_SIZE": "3", "LOCAL_WORLD_SIZE": "1", "GROUP_RANK": "0"}
+    for changes, is_first in ((two, False), (one, True)):
+        for name, value in {**TORCHRUN, **changes}.items():
+            monkeypatch.setenv(name, value)
+        found = find_machines(alone=False)
+        assert found is not None
+        assert found.is_first is is_first
+    assert list(found.other_ranks) == [1, 2]
 
 
 @pytest.mark.parametrize(
