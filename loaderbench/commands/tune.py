@@ -68,16 +68,17 @@ def tune(
     budget_s = checked_budget_s(budget, "--budget")
     check_outputs(json_file, md_file, junit)
     folder = make_run_folder(f"tune-{script_name(script or [], module)}", out)
-    ended = run_script(command, launcher=launcher, tuning=Tuning(budget_s, folder, keep_training))
+    ended = run_script(command, launcher=launcher, tuning=Tuning(budget_s, folder, keep_training, quiet))
     tuned, measured = ended.tuned, ended.tuned and ended.tuned.tuned.folder
     with signals_put_off():
-        loaders = write_run_folders(ended.recordings, folder / OF_SCRIPT if any(folder.iterdir()) else folder)
+        has_trials = folder.exists() and any(folder.iterdir())  # the script may have removed it
+        loaders = write_run_folders(ended.recordings, folder / OF_SCRIPT if has_trials else folder)
         run = load_concluded(measured) if measured else loaders[0].run if loaders else None
         if run is not None:
             write_copies(run, json_file, md_file, junit)
         if not quiet:
             console = stderr_console()
-            print_loaders(loaders, console, begun=ended.begun, failure=ended.failure)
+            print_loaders(loaders, console, begun=ended.begun, failure=ended.failure, verb="tune")
             if loaders or not ended.failure:
                 _print(tuned, ended.untuned or _NO_LOOP, folder / PAGE_FILE, console)
     if run is not None and open_page:

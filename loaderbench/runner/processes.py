@@ -87,6 +87,7 @@ def end_session(process: BaseProcess, pipe: Connection | None = None, grace_s: f
             pipe.send(LEAVE)
         process.join(grace_s)
     if process.is_alive():
+        _kill(below)  # first: without their parent, those with a session of their own are found by nobody else
         process.kill()
     process.join(GRACE_S)  # a system call that waits for storage may not end, even by SIGKILL
     below = list({*below, *_in_session(process.pid)})  # those begun since

@@ -21,6 +21,7 @@ _LAST = -200  # after the end of multiprocessing's own folder, which is at -100
 _SOCKET = "/loaderbench-12345678/pymp-12345678/listener-12345678"
 _LONGEST_SOCKET = 100  # bytes of its path, of the 104 that macOS takes and the 108 of Linux
 _SHORT = Path("/tmp")
+_claimed: list[tuple[int, Path]] = []
 
 
 @cache
@@ -36,7 +37,15 @@ def claim_scratch() -> Path | None:
     (folder / "new").rename(folder / _LOCK)  # held from the moment that another can find it
     util.Finalize(None, _leave, args=(folder, lock), exitpriority=_LAST)
     _let_multiprocessing_use(folder)
+    _claimed.append((os.getpid(), folder))
     return folder
+
+
+def leave_scratch() -> None:
+    """Remove this process's folder, before an end that runs nothing else."""
+    for pid, folder in _claimed:
+        if pid == os.getpid():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _place() -> Path:

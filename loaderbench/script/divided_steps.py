@@ -28,16 +28,22 @@ class DividedSteps:
     """The steps of one loader's loop, over its epochs.
 
     Called for every batch. `at` is the number of the latest step, `due` that of the next step to divide. `other_waits`
-    are those of all steps for batches of other loaders, `thread` is the one that takes the batches.
+    are those of all steps for batches of other loaders, `thread` is the one that takes the batches. `optimizes`: the
+    latest step that ended updated a model.
     """
 
-    __slots__ = ("_loader", "at", "calls_model", "due", "other_waits", "stages", "thread")
+    __slots__ = ("_loader", "_updates", "at", "calls_model", "due", "optimizes", "other_waits", "stages", "thread")
 
     def __init__(self, stages: StepStages, loader: LoaderProfiler) -> None:
         self.stages, self._loader = stages, loader
         self.calls_model, self.other_waits = False, OtherWaits()
         self.thread: int | None = None
         self.at, self.due = 0, NEVER
+        self._updates, self.optimizes = stages.updates, False
+
+    def step_ended(self) -> None:
+        """The next batch is asked for."""
+        self.optimizes, self._updates = self.stages.updates > self._updates, self.stages.updates
 
     def begin_epoch(self) -> None:
         """The next batch is the first of an epoch, which is not counted."""

@@ -55,11 +55,15 @@ def python_command(script: Sequence[str], *, module: bool = False) -> list[str]:
 
 @dataclass(frozen=True)
 class Tuning:
-    """Tune the training loader for `budget_s` seconds, with a run folder; then let the script go on or end it."""
+    """Tune the training loader for `budget_s` seconds, with a run folder; then let the script go on or end it.
+
+    `quiet`: no line says that it begins.
+    """
 
     budget_s: float
     folder: Path
     keep_training: bool
+    quiet: bool = False
 
 
 def run_script(
@@ -86,6 +90,7 @@ def run_script(
             tune_s=tuning.budget_s if tuning else None,
             tune_folder=str(tuning.folder.absolute()) if tuning else "",
             keep_training=tuning is not None and tuning.keep_training,
+            quiet=tuning is not None and tuning.quiet,
             longest_save_s=LIVE_SAVE_S if live else LONGEST_SAVE_S,
         )
         code, place = _run(command, order, live), Path(folder)

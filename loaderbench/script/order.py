@@ -24,7 +24,8 @@ class RecordOrder:
     After `steps` batches of a loader, or `seconds` of the script, recording stops and the script continues.
     `python_path` is `PYTHONPATH` as the user has set it. With `inherited`, the processes that a launcher starts are
     recorded as well. `tune_s` is the time for tuning the training loader, once it has settled, and `tune_folder` its
-    run folder; without `keep_training`, the script ends then. What is recorded is saved after `longest_save_s` at most.
+    run folder; without `keep_training`, the script ends then, and if `quiet`, no line says so. What is recorded is
+    saved after `longest_save_s` at most.
     """
 
     folder: str
@@ -35,6 +36,7 @@ class RecordOrder:
     tune_s: float | None = None
     tune_folder: str = ""
     keep_training: bool = False
+    quiet: bool = False
     longest_save_s: float = LONGEST_SAVE_S
 
     def environment(self) -> dict[str, str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import time
 
+from loaderbench.profiler.other_loaders import waits_for_others
+
 _now_s = time.perf_counter
 
 
@@ -20,11 +22,11 @@ _waited = _Waited()
 class OtherWaits:
     """Of one loop, over its epochs. Called for every batch, before and after it is waited for."""
 
-    __slots__ = ("_asked_s", "_has_batch", "_others_s", "_steps_s", "_waited_s")
+    __slots__ = ("_asked_s", "_has_batch", "_others_s", "_own_s", "_steps_s", "_waited_s")
 
     def __init__(self) -> None:
         self._asked_s = self._waited_s = 0.0  # when the last batch was asked for, and waited for until it came
-        self._steps_s = self._others_s = 0.0  # of all steps, and of the waits in them
+        self._steps_s = self._others_s = self._own_s = 0.0  # of all steps, and of the waits in them
         self._has_batch = False
 
     def asks(self) -> None:
@@ -38,7 +40,9 @@ class OtherWaits:
 
     def got(self) -> None:
         """It is there."""
-        _waited.seconds += _now_s() - self._asked_s
+        took_s = _now_s() - self._asked_s
+        self._own_s += took_s
+        _waited.seconds += took_s
         self._waited_s, self._has_batch = _waited.seconds, True
 
     def leave(self) -> None:
@@ -49,3 +53,8 @@ class OtherWaits:
     def share(self) -> float:
         """Of the time of all steps that ended, from one request for a batch to the next."""
         return self._others_s / self._steps_s if self._steps_s else 0.0
+
+    @property
+    def are_for_others(self) -> bool:
+        """Whether the loop waits for batches of other loaders, and for them rather than for its own."""
+        return waits_for_others(self.share, self._own_s / self._steps_s if self._steps_s else None)

@@ -139,7 +139,7 @@ class ClockedEpoch(RecordedEpoch):
     def __next__(self) -> Any:
         if self._since_s:
             self._steps_cpu_s.append(time.process_time() - self._since_s)
-        self._steps.stages.step_ended()
+        self._steps.step_ended()
         batch = super().__next__()
         self._since_s = time.process_time()
         return batch
@@ -294,8 +294,8 @@ class ScriptRecorder:
             with _saving:  # a save that is under way ends first
                 self._tunes = True
             try:
-                calls_model = any(one.profiler is profiler and one.steps.calls_model for one in self._recorded)
-                self._tuner.consider(profiler, trains=self._steps.optimizes, calls_model=calls_model, save=self._save)
+                for steps in [one.steps for one in self._recorded if one.profiler is profiler]:
+                    self._tuner.consider(profiler, steps, save=self._save)
             finally:
                 self._tunes = False
 
@@ -332,7 +332,7 @@ class ScriptRecorder:
         """What was recorded of a loader. Where each rank is recorded by itself, only a launcher's ranks count."""
         by_group = self._order.inherited
         rank = rank_of_training() if by_group else this_rank()
-        place, around_s = str(one.place), one.profiler.around_s
+        place, around_s = f"{one.place}{_restarts()}", one.profiler.around_s
         only = None if by_group else only_rank()
         shown = rank if only is None else only.rank
         script = Script(_command(), place if shown is None else f"rank {shown}: {place}", has_ended)
@@ -363,6 +363,12 @@ def _make_tuner(order: RecordOrder, makers: Makers) -> ScriptTuner | None:
         from loaderbench.script.tuner import ScriptTuner
 
     return ScriptTuner(order, makers)
+
+
+def _restarts() -> str:
+    """Of torchrun, which restarts all ranks after one has failed: each attempt is a training of its own."""
+    count = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    return "" if count == "0" else f", restart {count}"
 
 
 def _command() -> str:

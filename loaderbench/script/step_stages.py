@@ -59,15 +59,15 @@ class Loop(Protocol):
 class StepStages:
     """The stages of the steps of one thread, from `begin` to `end`.
 
-    `loop` is the one whose step is being divided. `optimizes`: the latest step that ended updated a model. It is known
-    only where optimizers are watched in every step, which costs each some microseconds. `training_thread` is looked for
-    once another thread than the main one takes batches.
+    `loop` is the one whose step is being divided. `updates` counts steps of optimizers: all of them only where these
+    are watched in every step, which costs each some microseconds. `training_thread` is looked for once another thread
+    than the main one takes batches.
     """
 
     def __init__(self, *, watches_optimizers: bool) -> None:
         self._watches_optimizers = watches_optimizers
         self.loop: Loop | None = None
-        self.optimizes = self._optimized = False
+        self.updates = 0
         self._thread = thread()
         self.training_thread = TrainingThread()
         self._depth = 0
@@ -122,10 +122,6 @@ class StepStages:
             self._enter("transfer")
         if asks is not None:
             self._around.begin(asks)
-
-    def step_ended(self) -> None:
-        """The next batch is asked for."""
-        self.optimizes, self._optimized = self._optimized, False
 
     def leave_step(self, by: Loop | None) -> None:
         """End the step that is divided. It counts if its own loop asks for a batch and torch compiled nothing."""
@@ -185,7 +181,7 @@ class StepStages:
 
     def _optimizer_begins(self, *_: Any) -> None:
         if thread() == self._thread:
-            self._optimized = True
+            self.updates += 1
             if self.loop is not None:
                 self._around.model_called()
                 self._end_backward()

@@ -15,6 +15,7 @@ from typing import TypeVar
 from loaderbench.profiler.measured import Script
 from loaderbench.ranks import rank_of_training
 from loaderbench.records import CodeLine
+from loaderbench.script.divided_steps import DividedSteps
 from loaderbench.script.loader_profiler import LoaderProfiler
 from loaderbench.script.makers import Makers
 from loaderbench.script.order import RecordOrder
@@ -57,19 +58,20 @@ class ScriptTuner:
         self._began_s = time.monotonic()
         self.is_done = False
 
-    def consider(self, profiler: LoaderProfiler, *, trains: bool, calls_model: bool, save: Callable[[], None]) -> None:
+    def consider(self, profiler: LoaderProfiler, steps: DividedSteps, *, save: Callable[[], None]) -> None:
         """Tune this loader, if its loop has settled and trains; of several ranks, in rank 0. Raises `SystemExit` then.
 
-        `trains`: an optimizer's step was seen in it. `save` keeps what was recorded, for nothing may come after.
-
-        What goes wrong in it is a line, and not the script's own error.
+        A loop whose `steps` mostly wait for another loader leaves that one the time to settle. `save` keeps what was
+        recorded, for nothing may come after. What goes wrong in it is a line, and not the script's own error.
         """
         import torch
 
         if self.is_done or profiler.steady_batches < SETTLED_BATCHES or not torch.is_grad_enabled():
             return
-        trains = trains or isinstance(profiler.source, OtherLoader)  # fastai has its own optimizers
-        patience_s = PATIENCE_S if calls_model else LONG_PATIENCE_S
+        if steps.other_waits.are_for_others and time.monotonic() < self._began_s + LONG_PATIENCE_S:
+            return
+        trains = steps.optimizes or isinstance(profiler.source, OtherLoader)  # fastai has its own optimizers
+        patience_s = PATIENCE_S if steps.calls_model else LONG_PATIENCE_S
         if not trains and (rank_of_training() is not None or time.monotonic() < self._began_s + patience_s):
             return  # clocks of ranks differ: one would wait for the other in a collective
         if not trains:
@@ -108,10 +110,11 @@ class ScriptTuner:
 
     def _tune(self, profiler: LoaderProfiler, own: OwnLoop) -> None:
         loader = profiler.source
-        print(
-            f"loaderbench: tuning {profiler.name} for up to {self._order.tune_s:.0f} s; the script waits",
-            file=sys.stderr,
-        )
+        if not self._order.quiet:
+            print(
+                f"loaderbench: tuning {profiler.name} for up to {self._order.tune_s:.0f} s; the script waits",
+                file=sys.stderr,
+            )
         order = TuneOrder(
             name=profiler.name,
             budget_s=self._order.tune_s or 0.0,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 import warnings
 from math import inf
 from numbers import Real
@@ -17,12 +18,14 @@ from loaderbench.ranks import ranks_of_training
 from loaderbench.records import Config
 from loaderbench.suite import parse_duration_s
 from loaderbench.tracing.loader import is_loader
+from loaderbench.tuning.first_look import rate_of
 from loaderbench.tuning.kept import Kept, keep_answer, kept_answer, kept_folder
 from loaderbench.tuning.plan import OwnLoop, TuneOrder
 from loaderbench.tuning.tune import tune_loader
 from loaderbench.tuning.words import asides, cautions, headline
 
 LEAST_S = 5.0
+LOOK_SHARE = 0.05  # of the budget, for how long an epoch takes
 _NO_WORKER_CALLS = "torch calls worker_init_fn in workers only: call it with 0 before training"
 
 
@@ -43,6 +46,7 @@ def tune(loader: Any, demand: float | None = None, budget: str | float = "20s") 
         raise UsageError(f"tune() expects a DataLoader, got {type(loader).__name__}")
     if demand is not None and not (isinstance(demand, Real) and 0 < demand < inf):
         raise UsageError(f"demand must be above 0 samples/s, got {demand!r}")
+    loader = _unwrapped(loader)
     name = f"{type(loader.dataset).__name__} loader"
     known = kept_answer(loader, demand, budget_s)
     if known is not None:
@@ -52,9 +56,12 @@ def tune(loader: Any, demand: float | None = None, budget: str | float = "20s") 
         _warn(name, "one of several ranks; tune in a single process")
         return _keywords(loader, {})
     _say(f"tuning {name} for up to {budget_s:.0f} s")
+    began_s = time.monotonic()
+    rate = rate_of(loader, LOOK_SHARE * budget_s)
+    own = OwnLoop(samples_per_s=rate, step_s_per_sample=1 / demand if demand else None)
+    left_s = max(LEAST_S, budget_s - (time.monotonic() - began_s))
     with TemporaryDirectory(prefix="loaderbench-tune-") as folder:
-        own = OwnLoop(step_s_per_sample=1 / demand if demand else None)
-        order = TuneOrder(name=name, budget_s=budget_s, own=own, script=Path(next(iter(sys.argv), "") or "-").resolve())
+        order = TuneOrder(name=name, budget_s=left_s, own=own, script=Path(next(iter(sys.argv), "") or "-").resolve())
         found = tune_loader(loader, order, Path(folder) / "run")
     _say(headline(name, found), *asides(found))
     if found.holds_later:
@@ -62,6 +69,12 @@ def tune(loader: Any, demand: float | None = None, budget: str | float = "20s") 
     elif not found.is_decided:
         _warn(name, found.why_none)
     return _keywords(loader, found.arguments)
+
+
+def _unwrapped(loader: Any) -> Any:
+    """The loader within one that Accelerate has prepared."""
+    inner = getattr(loader, "base_dataloader", None)
+    return inner if is_loader(inner) else loader
 
 
 def checked_budget_s(budget: str | float, given: str = "budget") -> float:

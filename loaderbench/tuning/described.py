@@ -34,7 +34,7 @@ _WITHOUT_WORDS = (*_BYTES, *_SEQUENCES, *_SETS, dict, partial)
 _OPAQUE = {"_thread", "_weakref", "asyncio", "concurrent", "logging", "multiprocessing", "threading", "weakref"}
 """Packages whose objects hold what changes between calls. Their words alone are taken."""
 
-_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def described(*parts: Any) -> list[Any]:
@@ -82,14 +82,20 @@ class _Description:
         return _kind(type(part)), _length(part), _words(part), held, self._code(part)
 
     def _globals(self, part: Any) -> Iterator[Any]:
-        """Plain values of the global names in a function of the user's, or in the methods of a class, once."""
+        """Plain values of the global names in a function of the user's, or in the methods of a class, once.
+
+        The methods themselves where their file is gone, as of a class that a notebook defines.
+        """
         kind = type(part)
         if kind is FunctionType:
             yield from _plain_globals([part])
         elif kind not in self._classes:
             self._classes.add(kind)
             members = chain.from_iterable(vars(base).values() for base in kind.__mro__)
-            yield from _plain_globals(member for member in members if type(member) is FunctionType)
+            methods = [member for member in members if type(member) is FunctionType]
+            yield from _plain_globals(methods)
+            if not self._digest(_file_of(kind)):
+                yield from methods
 
     def _code(self, part: Any) -> str:
         """A digest of the file that defines it, or its class; empty where there is none."""
@@ -169,7 +175,13 @@ def _items(part: Any, kind: type) -> Iterator[Any]:
     else:
         for sequence in _SEQUENCES:
             if issubclass(kind, sequence):
-                yield from islice(sequence.__iter__(part), MOST_OF_ONE)
+                first = list(islice(sequence.__iter__(part), MOST_OF_ONE))
+                yield from () if _are_indices(first) else first
+
+
+def _are_indices(first: list[Any]) -> bool:
+    """Whether a long list holds whole numbers, as those of a random split, which are others in the next process."""
+    return len(first) == MOST_OF_ONE and all(type(one) is int for one in first)
 
 
 def _of_function(part: Any, kind: type) -> Iterator[Any]:

@@ -2,46 +2,91 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Iterator
-from types import CodeType
+from functools import partial
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from loaderbench.code_places import is_library
 
+MOST_FUNCTIONS = 500
 _NEUTRAL = ("torch", "typing", "collections", "abc", "builtins")
-_ASKED = ("get_worker_info", "worker_info")
+_ASKS = ("get_worker_info", "worker_info")
 
 
 def each_worker_gives_all(loader: Any) -> bool:
     """Whether more workers may give every sample several times: torch leaves it to an `IterableDataset` to divide them.
 
-    One of a library, one that asks which worker it is in, and a loader with a `worker_init_fn` are taken to divide. So
-    is one that has several workers already.
+    A dataset of a library is taken to divide them, and so is a dataset or a `worker_init_fn` whose code, or a function
+    that it calls, asks which worker it is in. A loader that has several workers already is not questioned.
     """
     from torch.utils.data import IterableDataset
 
     dataset = loader.dataset
-    if not isinstance(dataset, IterableDataset) or loader.worker_init_fn is not None or loader.num_workers > 1:
+    if not isinstance(dataset, IterableDataset) or loader.num_workers > 1:
         return False
-    return not any(_divides(kind) for kind in type(dataset).__mro__ if kind is not IterableDataset)
-
-
-def _divides(kind: type) -> bool:
-    module = sys.modules.get(kind.__module__)
-    file = getattr(module, "__file__", None) or ""
-    if kind.__module__.partition(".")[0] in _NEUTRAL:
+    kinds = [kind for kind in type(dataset).__mro__ if kind.__module__.partition(".")[0] not in _NEUTRAL]
+    if any(_is_of_library(kind) for kind in kinds):
         return False
-    if file and is_library(file):
-        return True
-    return any(name in vars(module or kind) for name in _ASKED) or any(name in _ASKED for name in _names(kind))
+    functions = [member for kind in kinds for member in vars(kind).values()]
+    return not _asks([*functions, loader.worker_init_fn])
 
 
-def _names(kind: type) -> Iterator[str]:
-    """The names that the methods of a class use."""
-    waiting = [found.__code__ for found in vars(kind).values() if inspect.isfunction(found)]
-    while waiting:
-        code = waiting.pop()
-        yield from code.co_names
-        waiting += [part for part in code.co_consts if isinstance(part, CodeType)]
+def _is_of_library(kind: type) -> bool:
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
+    return bool(file) and is_library(file)
+
+
+def _asks(members: list[Any]) -> bool:
+    """Whether one of these functions, or one that they call, asks torch which worker it is in."""
+    waiting, met = list(members), set[int]()
+    while waiting and len(met) < MOST_FUNCTIONS:
+        function = _function_of(waiting.pop())
+        if function is None or id(function) in met:
+            continue
+        met.add(id(function))
+        names = set(_names(function.__code__))
+        called = [*_called(function, names)]
+        if not names.isdisjoint(_ASKS) or any(getattr(one, "__name__", "") in _ASKS for one in called):
+            return True
+        waiting += called
+    return False
+
+
+def _function_of(member: Any) -> FunctionType | None:
+    """The function behind a method, a property, a partial or an object that is called like one."""
+    while isinstance(member, partial | MethodType | staticmethod | classmethod | property):
+        parts = {partial: "func", property: "fget"}
+        member = getattr(member, next((name for kind, name in parts.items() if isinstance(member, kind)), "__func__"))
+    if isinstance(member, FunctionType):
+        return member
+    called = vars(type(member)).get("__call__")
+    return called if isinstance(called, FunctionType) else None
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """All names that its code uses, and those of functions within."""
+    yield from code.co_names
+    yield from code.co_freevars
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            yield from _names(part)
+
+
+def _called(function: FunctionType, names: set[str]) -> Iterator[Any]:
+    """What it may call: functions by these names in its module, in modules that it uses, and in its closure."""
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    for name in names:
+        if name in cells:
+            try:
+                yield cells[name].cell_contents
+            except ValueError:  # empty
+                continue
+        found = function.__globals__.get(name)
+        if isinstance(found, ModuleType) and not is_library(getattr(found, "__file__", None) or ""):
+            yield from (vars(found)[one] for one in names if one in vars(found))
+        elif isinstance(found, type):
+            yield from vars(found).values()
+        elif found is not None:
+            yield found

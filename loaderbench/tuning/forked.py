@@ -15,6 +15,7 @@ from multiprocessing.connection import Connection
 from typing import Any, Generic, TypeVar
 
 from loaderbench.runner.processes import enter_own_session
+from loaderbench.runner.scratch import leave_scratch
 
 Answer = TypeVar("Answer")
 
@@ -72,6 +73,7 @@ def _answer(function: Callable[[], Any], pipe: Connection) -> None:
             said = Returned(raised="".join(traceback.format_exception_only(type(error), error)).strip())
         pipe.send(said)
     finally:
+        leave_scratch()
         os._exit(0)
 
 

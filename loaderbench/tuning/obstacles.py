@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import multiprocessing.queues
 import os
 import socket
 import sqlite3
@@ -11,9 +12,11 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Executor
 from contextlib import suppress
+from functools import partial
 from itertools import islice
+from multiprocessing.connection import _ConnectionBase
 from threading import Thread
-from types import FunctionType, MemberDescriptorType, ModuleType
+from types import BuiltinMethodType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
 from loaderbench.tracing.other_loader import OtherLoader
@@ -25,7 +28,12 @@ NOT_DIVIDED = "each worker would yield every sample of this IterableDataset"
 MOST_OBJECTS = 20_000
 MOST_OF_ONE = 200  # of a list of files, all are alike
 _IN_MEMORY = (io.BytesIO, io.StringIO)
-_PLAIN = (str, bytes, int, float, complex, type(None), type, FunctionType, ModuleType)
+_NOT_SHARED: tuple[tuple[tuple[type, ...], str], ...] = (
+    ((socket.socket,), "an open connection"),
+    ((sqlite3.Connection, sqlite3.Cursor), "an open database"),
+    ((multiprocessing.queues.Queue, multiprocessing.queues.SimpleQueue, _ConnectionBase), "a queue or a pipe"),
+)
+_PLAIN = (str, bytes, int, float, complex, type(None), type, ModuleType)
 
 
 def why_not_tried(loader: Any) -> str:
@@ -40,9 +48,11 @@ def why_not_tried(loader: Any) -> str:
         return f"{type(loader).__name__} keeps an iterator in its attribute {names[0]}, which a copy would share"
     for name in ("dataset", "sampler", "collate_fn"):
         part = getattr(loader, name, None)
-        for held in _held_by(part):
+        if isinstance(part, MethodType):  # of an object such as a model, which holds more than loading needs
+            continue
+        for held in held_by(part):
             if why := _obstacle(held):
-                return f"the {name} ({type(part).__name__}) holds {why}"
+                return f"the {name} ({getattr(part, '__name__', type(part).__name__)}) holds {why}"
     return ""
 
 
@@ -53,10 +63,9 @@ def _obstacle(held: Any) -> str:
     kind = type(held)
     if issubclass(kind, Tensor) and held.is_cuda:
         return "a CUDA tensor, which a forked process cannot use; keep it on the CPU and copy batches instead"
-    if issubclass(kind, socket.socket):
-        return "an open connection, which processes cannot share; open it in each worker instead"
-    if issubclass(kind, sqlite3.Connection | sqlite3.Cursor):
-        return "an open database, which processes cannot share; open it in each worker instead"
+    for kinds, what in _NOT_SHARED:
+        if issubclass(kind, kinds):
+            return f"{what}, which processes cannot share; open it in each worker instead"
     if issubclass(kind, Thread | Executor) and not _has_ended(held):
         return "a thread or a pool of them, which a forked process does not have; start it in each worker instead"
     if issubclass(kind, io.IOBase) and not issubclass(kind, _IN_MEMORY) and _is_read(held):
@@ -81,7 +90,7 @@ def _iterators_of(loader: Any) -> list[str]:
     return [name for name, held in own.items() if name != "_iterator" and issubclass(type(held), Iterator | Generator)]
 
 
-def _held_by(part: Any) -> Iterator[Any]:
+def held_by(part: Any) -> Iterator[Any]:
     """The object and what its attributes and containers hold, each once. None of the user's code is called."""
     waiting, met = [part], set[int]()
     while waiting and len(met) < MOST_OBJECTS:
@@ -97,7 +106,7 @@ def _held_by(part: Any) -> Iterator[Any]:
 
 def _parts(held: Any) -> Iterable[Any]:
     kind = type(held)
-    found: list[Any] = []
+    found: list[Any] = [*_of_function(held)]
     if issubclass(kind, dict):
         found += dict.values(held)
     for sequence in (list, tuple, set, frozenset, deque):
@@ -106,6 +115,20 @@ def _parts(held: Any) -> Iterable[Any]:
     with suppress(AttributeError):
         found += object.__getattribute__(held, "__dict__").values()
     return [*found, *_in_slots(held)]
+
+
+def _of_function(held: Any) -> Iterator[Any]:
+    """What a function, a method or a partial was made with."""
+    kind = type(held)
+    if issubclass(kind, MethodType | BuiltinMethodType):
+        yield from (getattr(held, "__func__", None), held.__self__)
+    elif issubclass(kind, partial):
+        yield from (held.func, held.args, held.keywords)
+    elif issubclass(kind, FunctionType):
+        yield from (held.__defaults__, held.__kwdefaults__)
+        for cell in held.__closure__ or ():
+            with suppress(ValueError):  # empty, until the function around it has set the value
+                yield cell.cell_contents
 
 
 def _in_slots(held: Any) -> Iterator[Any]:

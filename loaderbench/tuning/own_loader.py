@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from loaderbench.datasets import Built, DatasetOrder
 from loaderbench.datasets.target import Target
+from loaderbench.tracing.loader import start_method_of
+from loaderbench.tuning.own_locks import renew_locks
 
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
@@ -58,6 +60,8 @@ def changed_loader(batch_size: int | None = None, *, persistent_workers: bool | 
     if batch_size not in (None, own.loader.batch_size):
         raise ValueError(f"batch_size={batch_size} would change the training; it stays {own.loader.batch_size}")
     loader = copy.copy(own.loader)
+    parts = [loader.dataset, loader.sampler, loader.batch_sampler, loader.collate_fn]
+    renew_locks(parts, start_method_of(loader))
     vars(loader).update(_iterator=None, pin_memory=False)
     if not own.whole_epochs and not isinstance(loader.dataset, IterableDataset):
         for name in ("sampler", "batch_sampler"):

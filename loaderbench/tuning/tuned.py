@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from loaderbench.diagnosis.failures import last_words
 from loaderbench.diagnosis.gathering import gather
 from loaderbench.diagnosis.limits import disturbed
 from loaderbench.loaders.torch_loader import PREFETCH
@@ -165,10 +166,13 @@ def _why_none(run: RunRecord) -> str:
     """No difference, one that noise or too few rounds hide, or none that could be measured."""
     present = present_rate(run)
     rates = {rate: one.config for one in run.configurations if (rate := _rate(one))}
-    failed = Counter(trial.failure.message.splitlines()[0] for trial in run.sweep if trial.failure)
+    failed = Counter(last_words(trial.failure.message) for trial in run.sweep if trial.failure)
     if run.best is None or not present or len(rates) < 2:
         most = failed.most_common(1)
-        return f"{NO_DECISION}; {most[0][1]} trials failed: {most[0][0]}" if most else NO_DECISION
+        if not most:
+            return f"{NO_DECISION}; use a longer budget"
+        count = f"{most[0][1]} trial{'s' if most[0][1] > 1 else ''}"
+        return f"{NO_DECISION}; {count} failed: {most[0][0]}"
     fastest = max(rates)
     if fastest <= (1 + PRACTICAL_TIE) * present:
         return AS_FAST

@@ -32,19 +32,35 @@ def loop(batches: int = SETTLED_BATCHES) -> Any:
     return SimpleNamespace(steady_batches=batches, name="train_loader", source=None, end=nothing, measured=measured)
 
 
+def steps(*, trains: bool, calls_model: bool, waits: bool = False) -> Any:
+    """The steps of a loop; `waits`: for another loader."""
+    return SimpleNamespace(optimizes=trains, calls_model=calls_model, other_waits=SimpleNamespace(are_for_others=waits))
+
+
+def test_a_loop_that_waits_for_another_loader_leaves_that_one_time_to_settle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = tuner(tmp_path)
+    found.consider(loop(), steps(trains=True, calls_model=True, waits=True), save=nothing)
+    assert not found.is_done
+    monkeypatch.setattr("loaderbench.script.tuner.LONG_PATIENCE_S", 0.0)
+    found.consider(loop(), steps(trains=True, calls_model=True, waits=True), save=nothing)
+    assert found.is_done
+
+
 def test_a_loop_that_has_not_settled_or_does_not_train_waits(tmp_path: Path) -> None:
     found = tuner(tmp_path)
-    found.consider(loop(SETTLED_BATCHES - 1), trains=True, calls_model=True, save=nothing)
-    found.consider(loop(), trains=False, calls_model=True, save=nothing)
+    found.consider(loop(SETTLED_BATCHES - 1), steps(trains=True, calls_model=True), save=nothing)
+    found.consider(loop(), steps(trains=False, calls_model=True), save=nothing)
     with torch.no_grad():
-        found.consider(loop(), trains=True, calls_model=True, save=nothing)
+        found.consider(loop(), steps(trains=True, calls_model=True), save=nothing)
     assert not found.is_done
 
 
 def test_a_loop_without_an_optimizer_is_tuned_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = tuner(tmp_path)
     monkeypatch.setattr("loaderbench.script.tuner.PATIENCE_S", 0.0)
-    found.consider(loop(), trains=False, calls_model=True, save=nothing)
+    found.consider(loop(), steps(trains=False, calls_model=True), save=nothing)
     assert found.is_done
 
 
@@ -53,10 +69,10 @@ def test_a_loop_that_calls_no_module_may_compute_statistics_and_is_waited_for_lo
 ) -> None:
     found = tuner(tmp_path)
     monkeypatch.setattr("loaderbench.script.tuner.PATIENCE_S", 0.0)
-    found.consider(loop(), trains=False, calls_model=False, save=nothing)
+    found.consider(loop(), steps(trains=False, calls_model=False), save=nothing)
     assert (found.is_done, capsys.readouterr().err) == (False, "")
     monkeypatch.setattr("loaderbench.script.tuner.LONG_PATIENCE_S", 0.0)
-    found.consider(loop(), trains=False, calls_model=False, save=nothing)
+    found.consider(loop(), steps(trains=False, calls_model=False), save=nothing)
     assert found.is_done
     said, *_ = capsys.readouterr().err.splitlines()
     assert said == "loaderbench: no optimizer step seen; treating the loop over train_loader as training"
@@ -65,7 +81,7 @@ def test_a_loop_that_calls_no_module_may_compute_statistics_and_is_waited_for_lo
 def test_what_goes_wrong_is_a_line_and_happens_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = tuner(tmp_path)
     for _ in range(2):
-        found.consider(loop(), trains=True, calls_model=True, save=nothing)
+        found.consider(loop(), steps(trains=True, calls_model=True), save=nothing)
     said = capsys.readouterr().err.splitlines()
     assert said == ["loaderbench: cannot tune train_loader: RuntimeError: planted"]
     assert read_tuned(tmp_path) is None
@@ -73,7 +89,7 @@ def test_what_goes_wrong_is_a_line_and_happens_once(tmp_path: Path, capsys: pyte
 
 def test_the_script_ends_all_the_same_unless_it_is_to_go_on(tmp_path: Path) -> None:
     with pytest.raises(SystemExit) as ended:
-        tuner(tmp_path, keep_training=False).consider(loop(), trains=True, calls_model=True, save=nothing)
+        tuner(tmp_path, keep_training=False).consider(loop(), steps(trains=True, calls_model=True), save=nothing)
     assert ended.value.code == 0
 
 
@@ -84,5 +100,5 @@ def test_a_loop_of_several_ranks_is_tuned_only_where_an_optimizer_steps(
     found = tuner(tmp_path)
     monkeypatch.setattr("loaderbench.script.tuner.PATIENCE_S", 0.0)
     monkeypatch.setattr("loaderbench.script.tuner.rank_of_training", lambda: 1)
-    found.consider(loop(), trains=False, calls_model=True, save=nothing)
+    found.consider(loop(), steps(trains=False, calls_model=True), save=nothing)
     assert not found.is_done

@@ -14,7 +14,7 @@ from recorded_loop import Loop, step_stages
 
 from loaderbench.profiler.user_stages import UserStages
 from loaderbench.recorder.batches import STEADY
-from loaderbench.script.divided_steps import EARLY_STEPS, EVERY
+from loaderbench.script.divided_steps import EARLY_STEPS, EVERY, DividedSteps
 from loaderbench.script.step_stages import StepStages
 
 PLANTED_S = {"forward": 0.004, "backward": 0.006, "optimizer": 0.003}
@@ -236,13 +236,30 @@ def test_optimizers_are_watched_in_every_step_only_where_that_is_asked_for() -> 
         stages = StepStages(watches_optimizers=watches)
         stages.begin()
         found = []
+        steps = DividedSteps(stages, None)  # type: ignore[arg-type]
         for updates in (True, False):
             if updates:
                 optimizer.step()
-            stages.step_ended()
-            found.append(stages.optimizes)
+            steps.step_ended()
+            found.append(steps.optimizes)
         stages.end()
         assert found == [watches, False]
+
+
+def test_each_of_two_loops_knows_of_an_update_in_its_own_step() -> None:
+    """As where one loop takes a batch of another loader in each step."""
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1)
+    stages = StepStages(watches_optimizers=True)
+    stages.begin()
+    labeled, unlabeled = (DividedSteps(stages, None) for _ in range(2))  # type: ignore[arg-type]
+    for _ in range(2):
+        labeled.step_ended()
+        unlabeled.step_ended()
+        optimizer.step()
+    labeled.step_ended()
+    unlabeled.step_ended()
+    stages.end()
+    assert (labeled.optimizes, unlabeled.optimizes) == (True, True)
 
 
 class OwnModule(torch.nn.Module):

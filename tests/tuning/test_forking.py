@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -50,10 +51,19 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The lines of a program of its own: pytest's process is not to be copied."""
     place = tmp_path_factory.mktemp("copied")
     (place / "program.py").write_text(f"{BEGIN}\nif __name__ == '__main__':\n{ONE_AFTER_ANOTHER}")
+    temporary = place / "t"
+    temporary.mkdir()
     done = subprocess.run(
-        [sys.executable, "program.py"], cwd=place, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "program.py"],
+        cwd=place,
+        env={**os.environ, "TMPDIR": str(temporary)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
+    assert not list(temporary.glob("loaderbench-*"))
     return done.stdout.splitlines()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 import time
@@ -138,6 +139,42 @@ def test_another_transform_is_another_question(name: str) -> None:
     keep_answer(loader(64), None, found)
     assert kept_answer(loader(64), None, 20.0) == found
     assert kept_answer(loader(1_024), None, 20.0) is None
+
+
+class Generator:
+    """Says where it is, as NumPy's and Pillow's objects do."""
+
+    def __repr__(self) -> str:
+        return f"Generator(PCG64) at 0x{id(self):X}"
+
+
+def test_addresses_and_random_splits_are_others_in_the_next_process_and_make_no_difference() -> None:
+    one, other = (Rows(Generator()) for _ in range(2))
+    assert described(one) == described(other)
+    one, other = (Subset(Rows(), random.Random(seed).sample(range(1_024), 500)) for seed in (1, 2))  # type: ignore[arg-type, assignment]
+    assert described(one) == described(other)
+
+
+NOTEBOOK = """
+class Cell:
+    def __len__(self):
+        return 64
+
+    def __getitem__(self, index):
+        {body}
+        return index
+"""
+
+
+def test_a_class_of_a_notebook_is_known_by_its_code() -> None:
+    made: list[Any] = []
+    for body in ("pass", "pass", "sum(range(1_000))"):
+        scope: dict[str, Any] = {"__name__": "__main__"}
+        exec(compile(NOTEBOOK.format(body=body), "<ipython-input-1>", "exec"), scope)
+        made.append(DataLoader(scope["Cell"](), batch_size=4))
+    keep_answer(made[0], None, Kept({"num_workers": 2}, 20.0))
+    assert kept_answer(made[1], None, 20.0) is not None
+    assert kept_answer(made[2], None, 20.0) is None
 
 
 SIDE = 64

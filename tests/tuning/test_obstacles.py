@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import multiprocessing
 import os
+import random
 import socket
 import sqlite3
 import sys
@@ -13,8 +15,9 @@ import zipfile
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
+from types import MethodType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -51,6 +54,39 @@ class Inherited(Divided):
     pass
 
 
+def divides(worker: int, seed: int = 0) -> None:
+    info: Any = torch.utils.data.get_worker_info()
+    info.dataset.first = worker
+
+
+class Divider:
+    def __call__(self, worker: int) -> None:
+        divides(worker)
+
+
+def seeds(worker: int, seed: int = 0) -> None:
+    """As torch's notes on reproducibility have it."""
+    random.seed(torch.initial_seed() % 2**32 + worker + seed)
+
+
+def share_of_worker() -> slice:
+    info = torch.utils.data.get_worker_info()
+    return slice(info.id, None, info.num_workers) if info else slice(None)
+
+
+class ByHelper(Stream):
+    def __iter__(self) -> Iterator[int]:
+        yield from range(8)[share_of_worker()]
+
+
+asked_for = torch.utils.data.get_worker_info
+
+
+class ByRenamed(Stream):
+    def __iter__(self) -> Iterator[int]:
+        yield from range(8)[asked_for() is None :]
+
+
 def test_an_iterable_dataset_has_to_divide_its_samples_among_workers() -> None:
     why = why_not_tried(DataLoader(Stream()))
     assert why == "each worker would yield every sample of this IterableDataset (Stream does not call get_worker_info)"
@@ -58,10 +94,16 @@ def test_an_iterable_dataset_has_to_divide_its_samples_among_workers() -> None:
     for divided in (
         DataLoader(Divided()),
         DataLoader(Inherited()),
-        DataLoader(Stream(), worker_init_fn=print),
+        DataLoader(Stream(), worker_init_fn=divides),
+        DataLoader(Stream(), worker_init_fn=partial(divides, seed=1)),
+        DataLoader(Stream(), worker_init_fn=Divider()),
+        DataLoader(ByHelper()),
+        DataLoader(ByRenamed()),
         DataLoader(Stream(), num_workers=2),
     ):
         assert why_not_tried(divided) == ""
+    for init in (seeds, partial(seeds, seed=1), print):
+        assert why_not_tried(DataLoader(Stream(), worker_init_fn=init)) == why, "that gives each worker a seed only"
 
 
 class OnDevice(torch.Tensor):
@@ -99,6 +141,38 @@ def test_files_are_found_in_slots_and_in_containers_of_all_kinds(tmp_path: Path)
     assert why_not_tried(loader_over(file)) == ""  # it is closed
     with (tmp_path / "log.txt").open("a") as log:
         assert why_not_tried(loader_over([log, sys.stderr, sys.stdin])) == ""
+
+
+class Reader:
+    def __init__(self, file: Any) -> None:
+        self.file = file
+
+    def fetch(self, index: int) -> Any:
+        self.file.seek(index)
+        return self.file.read(1)
+
+
+def test_files_are_found_behind_methods_closures_defaults_and_partials(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("abc")
+    with (tmp_path / "a.txt").open() as file:
+        reader = Reader(file)
+        ways: list[Any] = [
+            Reader(file).fetch,
+            file.read,
+            lambda index: Reader(file).fetch(index),
+            lambda index, read=reader: read.fetch(index),
+            partial(Reader.fetch, Reader(file)),
+        ]
+        for way in ways:
+            assert "an open file" in why_not_tried(loader_over(way))
+            if not isinstance(way, MethodType):
+                assert "an open file" in why_not_tried(loader_over(1, collate_fn=way))
+        assert why_not_tried(loader_over(1, collate_fn=Reader(file).fetch)) == "", "a model's method holds much more"
+
+
+def test_queues_and_pipes_would_be_shared() -> None:
+    for held in (multiprocessing.Queue(), multiprocessing.SimpleQueue(), *multiprocessing.Pipe()):
+        assert "a queue or a pipe, which processes cannot share" in why_not_tried(loader_over(held))
 
 
 def test_threads_are_not_in_a_copy() -> None:

@@ -63,7 +63,7 @@ def test_slower_or_practically_as_fast_is_decided(example: RunRecord, other: flo
 
 def test_without_a_comparison_nothing_is_decided(example: RunRecord) -> None:
     found = tuned_by(replace(tied(example, 157), best=None), {"num_workers": 0}, Path())
-    assert (found.is_decided, found.why_none) == (False, NO_DECISION)
+    assert (found.is_decided, found.why_none) == (False, f"{NO_DECISION}; use a longer budget")
 
 
 def test_one_with_too_few_rounds_to_win_may_be_faster(example: RunRecord) -> None:
