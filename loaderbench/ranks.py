@@ -31,6 +31,12 @@ def ranks_of_job() -> int | None:
     return int(found) if found.isdigit() else None
 
 
+def restarts_of_job() -> int:
+    """How often torchrun has started all ranks anew, after one of them failed."""
+    found = os.environ.get("TORCHELASTIC_RESTART_COUNT", "")
+    return int(found) if found.isdigit() else 0
+
+
 def rank_count(config: Mapping[str, Any]) -> int | None:
     """How many ranks its trials have; `None` for a trial of one process without a launcher."""
     found = config.get(RANKS)

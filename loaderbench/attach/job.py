@@ -21,6 +21,7 @@ NAMES_WORKERS = (2, 6)
 """The version of torch from which on a worker has this name."""
 
 _VERSION = re.compile(r"^__version__ = '(\d+)\.(\d+)", re.MULTILINE)
+_names: dict[int, bool] = {}  # by process, once torch is found in it
 _STARTED_BY = ("multiprocessing.spawn", "multiprocessing.forkserver", "--multiprocessing-fork")
 _HELPERS = ("resource_tracker", "semaphore_tracker", "loaderbench.fork_server")
 _LAUNCHERS = (
@@ -106,11 +107,20 @@ def _is_spawned(pid: int) -> bool:
 
 
 def _names_workers(pid: int) -> bool:
-    """Whether the process has a torch that names its workers, by the version file next to torch's library."""
+    """Whether the process has a torch that names its workers, by the version file next to torch's library.
+
+    It is looked for once: reading the maps of a process stops it from mapping more.
+    """
+    if pid not in _names and (version := _torch_version(pid)) is not None:
+        _names[pid] = version >= NAMES_WORKERS
+    return _names.get(pid, False)
+
+
+def _torch_version(pid: int) -> tuple[int, int] | None:
     library = next((line.split(maxsplit=5)[-1] for line in _maps(pid).splitlines() if "libtorch_cpu" in line), "")
     folder = library.rpartition("/lib/")[0]
     found = _VERSION.search(proc.read_text(f"/proc/{pid}/root{folder}/version.py")) if folder else None
-    return found is not None and (int(found[1]), int(found[2])) >= NAMES_WORKERS
+    return (int(found[1]), int(found[2])) if found else None
 
 
 def _maps(pid: int) -> str:

@@ -15,7 +15,7 @@ from loaderbench.commands.options import finite
 from loaderbench.commands.outputs import STDOUT, JsonFile, MarkdownFile, SpeedscopeFile, check_outputs, make_console
 from loaderbench.commands.scripts import OpenPage, write_copies
 from loaderbench.ending_signals import signals_put_off
-from loaderbench.errors import Interrupted
+from loaderbench.errors import Interrupted, NoMeasurementError
 
 if TYPE_CHECKING:
     from loaderbench.attach.job import Training
@@ -66,6 +66,8 @@ def attach(
         webbrowser.open(found[0].page.absolute().as_uri())
     if seen[0].stopped_by is not None:
         raise Interrupted(f"loaderbench: interrupted; results so far: {folder}", seen[0].stopped_by)
+    if all(trial.status == "failed" for one in found for trial in one.run.trials):
+        raise NoMeasurementError(f"process {pid} ended before it could be read twice; attach while the training runs")
 
 
 def _named(trainings: Sequence[Training]) -> str:

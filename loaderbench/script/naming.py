@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -33,6 +34,12 @@ class Place:
 
     def __str__(self) -> str:
         return f"{self.name} ({self.made or f'{Path(self.file).name}:{self.line}'})"
+
+
+def command_of_script() -> str:
+    """What the script was started with; it may have emptied `sys.argv` since."""
+    program, *arguments = sys.argv or sys.orig_argv[1:] or ["python"]
+    return shlex.join([Path(program).name, *arguments])
 
 
 def place_of(loader: Any, made: CodeLine | None = None) -> Place:

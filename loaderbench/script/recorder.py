@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 import threading
 import time
@@ -20,13 +19,20 @@ from typing import TYPE_CHECKING, Any, cast
 
 from loaderbench.errors import UsageError
 from loaderbench.profiler.measured import Script
-from loaderbench.ranks import find_ranks_by, rank_of_training, ranks_of_job, ranks_of_training, this_rank
+from loaderbench.ranks import (
+    find_ranks_by,
+    rank_of_training,
+    ranks_of_job,
+    ranks_of_training,
+    restarts_of_job,
+    this_rank,
+)
 from loaderbench.script.divided_steps import DividedSteps
 from loaderbench.script.hosts import Machines, exchange, find_machines
 from loaderbench.script.loader_profiler import LoaderProfiler
 from loaderbench.script.makers import Makers
 from loaderbench.script.missing import of_a_background_thread, with_reason
-from loaderbench.script.naming import Place, place_of
+from loaderbench.script.naming import Place, command_of_script, place_of
 from loaderbench.script.only_rank import only_rank
 from loaderbench.script.order import RecordOrder
 from loaderbench.script.own_imports import own_imports
@@ -332,10 +338,11 @@ class ScriptRecorder:
         """What was recorded of a loader. Where each rank is recorded by itself, only a launcher's ranks count."""
         by_group = self._order.inherited
         rank = rank_of_training() if by_group else this_rank()
-        place, around_s = f"{one.place}{_restarts()}", one.profiler.around_s
+        restarts, around_s = restarts_of_job(), one.profiler.around_s
+        place = f"{one.place}, restart {restarts}" if restarts else str(one.place)
         only = None if by_group else only_rank()
         shown = rank if only is None else only.rank
-        script = Script(_command(), place if shown is None else f"rank {shown}: {place}", has_ended)
+        script = Script(command_of_script(), place if shown is None else f"rank {shown}: {place}", has_ended)
         measured, readings = one.profiler.measured(script)
         measured = replace(measured, only_rank=only)
         measured = with_reason(measured, "step_stages", self._steps.why_not_divided)
@@ -363,18 +370,6 @@ def _make_tuner(order: RecordOrder, makers: Makers) -> ScriptTuner | None:
         from loaderbench.script.tuner import ScriptTuner
 
     return ScriptTuner(order, makers)
-
-
-def _restarts() -> str:
-    """Of torchrun, which restarts all ranks after one has failed: each attempt is a training of its own."""
-    count = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    return "" if count == "0" else f", restart {count}"
-
-
-def _command() -> str:
-    """What the script was started with; it may have emptied `sys.argv` since."""
-    program, *arguments = sys.argv or sys.orig_argv[1:] or ["python"]
-    return shlex.join([Path(program).name, *arguments])
 
 
 def _leave(epoch: weakref.ref[RecordedEpoch] | None) -> None:

@@ -27,6 +27,7 @@ NOT_OF_TORCH = "only torch's DataLoader can be tuned; change num_workers of this
 NOT_DIVIDED = "each worker would yield every sample of this IterableDataset"
 MOST_OBJECTS = 20_000
 MOST_OF_ONE = 200  # of a list of files, all are alike
+_PARTS = ("dataset", "sampler", "collate_fn")
 _IN_MEMORY = (io.BytesIO, io.StringIO)
 _NOT_SHARED: tuple[tuple[tuple[type, ...], str], ...] = (
     ((socket.socket,), "an open connection"),
@@ -46,7 +47,7 @@ def why_not_tried(loader: Any) -> str:
         return f"{NOT_DIVIDED} ({type(loader.dataset).__name__} does not call get_worker_info)"
     if names := _iterators_of(loader):
         return f"{type(loader).__name__} keeps an iterator in its attribute {names[0]}, which a copy would share"
-    for name in ("dataset", "sampler", "collate_fn"):
+    for name in _PARTS:
         part = getattr(loader, name, None)
         if isinstance(part, MethodType):  # of an object such as a model, which holds more than loading needs
             continue
@@ -85,9 +86,13 @@ def _has_ended(held: Any) -> bool:
 
 
 def _iterators_of(loader: Any) -> list[str]:
-    """Attributes that hold an iterator of the loader's own making, which a copy of the loader would share."""
+    """Attributes that hold an iterator of the loader's own making, which a copy of the loader would share.
+
+    A dataset or a sampler may be one by its class, and begin anew in a copy; a generator does not.
+    """
     own = getattr(loader, "__dict__", {})
-    return [name for name, held in own.items() if name != "_iterator" and issubclass(type(held), Iterator | Generator)]
+    kinds = {"_iterator": (), **dict.fromkeys(_PARTS, Generator)}
+    return [name for name, held in own.items() if issubclass(type(held), kinds.get(name, Iterator))]  # type: ignore[arg-type]
 
 
 def held_by(part: Any) -> Iterator[Any]:

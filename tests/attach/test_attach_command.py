@@ -17,6 +17,7 @@ import pytest
 from command_line import in_process
 from nvml_stub import StubNvml
 
+from loaderbench.attach import watch
 from loaderbench.attach.stacks import StackRecorder, py_spy
 from loaderbench.result import load_concluded
 
@@ -210,6 +211,23 @@ def test_bad_input_is_one_line(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert done.stderr == f"loaderbench: no process {2**22 + 1} on this machine, or in this container\n"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_process_that_ends_at_once_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    process = subprocess.Popen([sys.executable, "-c", "import time; print(1, flush=True); time.sleep(60)"], stdout=-1)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"1\n"
+
+    def end(_: float) -> None:
+        process.kill()
+        process.wait()
+
+    monkeypatch.setattr(watch.time, "sleep", end)
+    done = in_process("attach", str(process.pid), "--out", "seen", cwd=tmp_path)
+    assert done.returncode == 3
+    why = "ended before it could be read twice; attach while the training runs"
+    assert done.stderr.splitlines()[-1] == f"loaderbench: process {process.pid} {why}"
+    assert (tmp_path / "seen" / "run.json").exists()
 
 
 def test_gpus_are_those_with_a_process_of_the_training(stub_nvml: StubNvml) -> None:

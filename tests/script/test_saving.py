@@ -19,7 +19,7 @@ from loaderbench.records import Trial
 from loaderbench.script import recorder
 from loaderbench.script.makers import Makers
 from loaderbench.script.order import RecordOrder
-from loaderbench.script.recording import Recording
+from loaderbench.script.recording import Recording, read_recordings
 
 
 def made(folder: Path) -> recorder.ScriptRecorder:
@@ -123,3 +123,19 @@ def test_while_a_loader_is_tuned_nothing_is_saved_and_a_copy_can_be_forked_at_on
     script.finish()
     assert (free, during) == ([True], [0])
     assert saved[0] > 1
+
+
+def test_each_attempt_of_a_restarted_job_is_a_training_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = []
+    for count in ("0", "1"):
+        folder = tmp_path / count
+        folder.mkdir()
+        monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", count)
+        own = made(folder)
+        for _ in own.epoch(DataLoader(list(range(40)), batch_size=2)):  # type: ignore[arg-type]
+            pass
+        own.finish()
+        places += [one.place for one in read_recordings(folder)]
+    assert places[1] == f"{places[0]}, restart 1"

@@ -213,3 +213,19 @@ def test_caveats_are_printed_with_the_answer_and_again_where_it_is_kept(
         said = capsys.readouterr().err
         assert first in said
         assert said.endswith("\nloaderbench: Caveat: Order differs\n")
+
+
+def test_a_loader_that_accelerate_has_prepared_is_tuned_as_the_one_within(monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = DataLoader(Rows(), batch_size=4)  # type: ignore[var-annotated, arg-type]
+    prepared = DataLoader(Rows(), batch_size=4)  # type: ignore[var-annotated, arg-type]
+    prepared.base_dataloader = inner  # type: ignore[attr-defined]
+    asked: list[Any] = []
+
+    def tune_loader(loader: Any, *_: Any) -> Tuned:
+        asked.append(loader)
+        return Tuned(present={"num_workers": 0}, arguments={"num_workers": 2})
+
+    monkeypatch.setattr("loaderbench.tuning.api.rate_of", lambda *_: None)
+    monkeypatch.setattr("loaderbench.tuning.api.tune_loader", tune_loader)
+    assert loaderbench.tune(prepared)["num_workers"] == 2
+    assert asked == [inner]

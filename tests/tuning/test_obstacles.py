@@ -197,6 +197,19 @@ def test_an_iterator_of_the_loaders_own_would_be_shared() -> None:
     assert why_not_tried(KeepsIterator()).startswith("KeepsIterator keeps an iterator in its attribute iterator")
 
 
+class OneByOne(Divided):
+    """An iterator by its class, which begins anew with each epoch."""
+
+    def __next__(self) -> int:
+        raise StopIteration
+
+
+def test_a_dataset_may_be_an_iterator_but_no_generator() -> None:
+    assert why_not_tried(DataLoader(OneByOne())) == ""
+    generator = (number for number in range(3))
+    assert "an iterator in its attribute sampler" in why_not_tried(loader_over(1, sampler=generator))
+
+
 def test_a_tensor_on_a_gpu_is_named() -> None:
     assert "a CUDA tensor" in why_not_tried(loader_over(torch.zeros(2).as_subclass(OnDevice)))
     assert why_not_tried(loader_over(torch.zeros(2))) == ""
