@@ -36,6 +36,7 @@ CONFIG: Json = {"displayModeBar": False, "displaylogo": False, "showSendToCloud"
 _TEMPLATES = Path(__file__).parent / "templates"
 _WORD_JOINER = "\u2060"
 _DASH = re.compile(r"(?<=\d)\u2013(?=\d)")
+_DURATION = re.compile(r"(\d+) (h|min) (\d+) (min|s)\b")
 _PLOTLY = "package_data/plotly.min.js"
 _UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
 _LEVEL = 7  # beyond it a tenth of a per cent is won for twice the time
@@ -92,7 +93,8 @@ def _choices(document: Document) -> dict[str, list[str]]:
 
 
 def unbroken(text: str) -> str:
-    """The text with its numbers held together: no line ends next to the dash of an interval."""
+    """The text with its numbers held together: no line ends next to the dash of an interval, or within a duration."""
+    text = _DURATION.sub("\\1\u00a0\\2\u00a0\\3\u00a0\\4", text)
     return _DASH.sub(f"{_WORD_JOINER}\u2013{_WORD_JOINER}", text)
 
 

@@ -161,6 +161,7 @@ def test_no_button_of_plotly_uploads_anything() -> None:
     ("plain", "held"),
     [
         ("41% (38\u201344%)", "41% (38\u2060\u2013\u206044%)"),
+        ("14:03 UTC, 6 min 4 s", "14:03 UTC, 6\u00a0min\u00a04\u00a0s"),
         ("Bound \u2013 input, 100 samples", "Bound \u2013 input, 100 samples"),
         ("from % to r1-c02", "from % to r1-c02"),
     ],
