@@ -87,7 +87,7 @@ def options(
 def main() -> None:
     """Run the command line and exit with the code that docs/reference/exit-codes.md gives to what happened."""
     signal.signal(signal.SIGTERM, _terminate)
-    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # as it is not under nohup
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # nohup ignores it
         signal.signal(signal.SIGHUP, _terminate)
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a name may hold what it cannot encode

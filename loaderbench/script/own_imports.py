@@ -24,7 +24,7 @@ def own_imports() -> Iterator[None]:
 
     If the script has a file of the same name, such as `statistics.py`, the imported module is removed from
     `sys.modules` at the end, so a later import in the script finds the script's file. Modules that the script has
-    imported already are used as they are.
+    already imported are reused.
     """
     finder = _Finder(_before_script)
     if _before_script:

@@ -34,8 +34,9 @@ from loaderbench.store import Store, new_run_folder
 from loaderbench.suite import LoadedSuite
 
 MOST_CONFIGS = 4
-CAPPED = "the gate on data_wait_share caps samples/s at the target; use another call for the gate on samples_per_s"
 """Each further configuration takes a share of the budget and widens all intervals."""
+
+CAPPED = "the gate on data_wait_share caps samples/s at the target; use another call for the gate on samples_per_s"
 
 FAILED_ROUNDS = 2
 """A version is given up after this many rounds in which it only failed."""

@@ -88,10 +88,9 @@ def _targets() -> Iterator[tuple[Any, str, Callable[[Any], Any]]]:
         "open": _timed_open, "decode": _timed_decoder, "image": _timed_image, "read": _timed_read,
     }  # fmt: skip
     for owner, name, does in library_functions():
-        if does != "open" or isinstance(
-            vars(owner)[name], BuiltinFunctionType
-        ):  # a replacement by the user may open another file
-            yield owner, name, timed[does]
+        if does == "open" and not isinstance(vars(owner)[name], BuiltinFunctionType):
+            continue  # the user has replaced it; theirs may open another file
+        yield owner, name, timed[does]
 
 
 def library_functions() -> Iterator[tuple[Any, str, Does]]:

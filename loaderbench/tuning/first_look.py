@@ -22,7 +22,7 @@ TIMEOUT = 3.0  # times the seconds that it may take
 def rate_of(loader: DataLoader[Any], seconds: float) -> float | None:
     """Samples/s of an epoch with the start of its workers, taken in a copy of this process for so long at most.
 
-    `None` where nothing can be tried, or no batch comes in time.
+    `None` if nothing can be tried, or if no batch comes in time. Raises `KeyboardInterrupt` for Ctrl-C.
     """
     if why_not_tried(loader):
         return None
@@ -30,6 +30,8 @@ def rate_of(loader: DataLoader[Any], seconds: float) -> float | None:
         found = call_in_copy(lambda: _ask(loader, seconds))
     except OSError:  # no process can be started
         return None
+    if found.interrupted:
+        raise KeyboardInterrupt
     return found.answer
 
 

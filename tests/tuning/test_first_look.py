@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from torch.utils.data import DataLoader
 
+from loaderbench.tuning import first_look
 from loaderbench.tuning.first_look import rate_of
+from loaderbench.tuning.forked import Returned
 
 
 class Samples:
@@ -44,3 +46,9 @@ def test_a_short_epoch_is_taken_whole_and_a_long_one_in_part(workers: int) -> No
 def test_what_fails_or_hangs_has_no_rate() -> None:
     assert rate_of(loader(8, 0.0, True), 0.3) is None
     assert rate_of(loader(8, 60.0), 0.3) is None
+
+
+def test_ctrl_c_ends_tuning_during_the_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(first_look, "call_in_copy", lambda _: Returned(interrupted=True))
+    with pytest.raises(KeyboardInterrupt):
+        rate_of(loader(8, 0.0), 0.3)
