@@ -21,7 +21,7 @@ _LAST = -200  # after the end of multiprocessing's own folder, which is at -100
 _SOCKET = "/loaderbench-12345678/pymp-12345678/listener-12345678"
 _LONGEST_SOCKET = 100  # bytes of its path, of the 104 that macOS takes and the 108 of Linux
 _SHORT = Path("/tmp")
-_claimed: list[tuple[int, Path]] = []
+_finalizers: list[util.Finalize] = []
 
 
 @cache
@@ -35,17 +35,15 @@ def claim_scratch() -> Path | None:
     lock = (folder / "new").open("w")
     locking.hold(lock)
     (folder / "new").rename(folder / _LOCK)  # held from the moment that another can find it
-    util.Finalize(None, _leave, args=(folder, lock), exitpriority=_LAST)
+    _finalizers.append(util.Finalize(None, _leave, args=(folder, lock), exitpriority=_LAST))
     _let_multiprocessing_use(folder)
-    _claimed.append((os.getpid(), folder))
     return folder
 
 
 def leave_scratch() -> None:
-    """Remove this process's folder, before an end that runs nothing else."""
-    for pid, folder in _claimed:
-        if pid == os.getpid():
-            shutil.rmtree(folder, ignore_errors=True)
+    """Remove this process's folder, before `os._exit`. In a forked copy, the folder of its parent stays."""
+    for leave in _finalizers:
+        leave()
 
 
 def _place() -> Path:

@@ -24,7 +24,7 @@ _AMONG = 64  # of the next in random order, the one whose values are the rarest 
 class Adaptive(Grid):
     """Successive elimination: what is excluded as best at 95% after a round gets no more rounds.
 
-    Configurations with other `ranks` are other jobs: each job has a race of its own.
+    Configurations with different `ranks` belong to different jobs. Each job has its own race.
 
     The baseline is in every round, because gains are relative to it. Its twin is in those that the A/A test needs. The
     sweep ends when the best is separated from all others or tied with them. Source: Even-Dar, Mannor and Mansour,

@@ -172,11 +172,16 @@ class Session:
         return "" if self.found.why_partial is None else f"incomplete sweep: {self.found.why_partial}"
 
     @property
+    def budget_until_s(self) -> float:
+        """The monotonic time at which the budget ends; infinite without one."""
+        return math.inf if self.deadline_s is None else self.deadline_s
+
+    @property
     def sweep_until_s(self) -> float:
         """The monotonic time at which the sweep ends, if it has not ended by itself; infinite without a budget."""
         if self.plan.sweep_s is not None:
             return self.began_s + self.plan.sweep_s
-        return math.inf if self.deadline_s is None else self.deadline_s
+        return self.budget_until_s
 
     def is_late(self, takes_s: float) -> bool:
         """Whether the budget leaves no time for this."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -115,9 +114,8 @@ class RemedyStep:
         """Whether the files that it reads could be written; a note says why not."""
         if candidate.id not in self._found.remarks:
             try:
-                deadline_s = self._session.deadline_s
-                until_s = math.inf if deadline_s is None else deadline_s
-                self._session.measuring.write_copies([{**config, **candidate.change}], until_s)
+                changed = {**config, **candidate.change}
+                self._session.measuring.write_copies([changed], self._session.budget_until_s)
             except MissingError as error:
                 self._found.remarks[candidate.id] = f"not tried: {candidate.id}: {error}"
         return candidate.id not in self._found.remarks

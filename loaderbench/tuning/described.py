@@ -149,7 +149,7 @@ def _held(part: Any) -> Iterator[Any]:
         yield _beginning(part) if issubclass(kind, _BYTES) else _shape(part)
         return
     yield from _items(part, kind)
-    yield from _of_function(part, kind)
+    yield from made_with(part)
     attributes = sorted(_attributes(part), key=itemgetter(0))
     yield from chain.from_iterable(attributes)
 
@@ -184,8 +184,9 @@ def _are_indices(first: list[Any]) -> bool:
     return len(first) == MOST_OF_ONE and all(type(one) is int for one in first)
 
 
-def _of_function(part: Any, kind: type) -> Iterator[Any]:
-    """What a function does, and the values that it was made with."""
+def made_with(part: Any) -> Iterator[Any]:
+    """What a function, a method or a partial does, and the values that it was made with; nothing of other objects."""
+    kind = type(part)
     if issubclass(kind, partial):
         yield from (part.func, part.args, part.keywords)
     elif issubclass(kind, MethodType):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -13,6 +14,11 @@ from loaderbench.code_places import is_library
 MOST_FUNCTIONS = 500
 _NEUTRAL = ("torch", "typing", "collections", "abc", "builtins")
 _ASKS = ("get_worker_info", "worker_info")
+_WITHIN: dict[type, str] = {
+    **dict.fromkeys((MethodType, staticmethod, classmethod), "__func__"),
+    property: "fget",
+    partial: "func",
+}
 
 
 def each_worker_gives_all(loader: Any) -> bool:
@@ -47,22 +53,18 @@ def _asks(members: list[Any]) -> bool:
             continue
         met.add(id(function))
         names = set(_names(function.__code__))
-        called = [*_called(function, names)]
-        if not names.isdisjoint(_ASKS) or any(getattr(one, "__name__", "") in _ASKS for one in called):
+        if function.__name__ in _ASKS or not names.isdisjoint(_ASKS):
             return True
-        waiting += called
+        waiting += _called(function, names)
     return False
 
 
 def _function_of(member: Any) -> FunctionType | None:
-    """The function behind a method, a property, a partial or an object that is called like one."""
-    while isinstance(member, partial | MethodType | staticmethod | classmethod | property):
-        parts = {partial: "func", property: "fget"}
-        member = getattr(member, next((name for kind, name in parts.items() if isinstance(member, kind)), "__func__"))
-    if isinstance(member, FunctionType):
-        return member
-    called = vars(type(member)).get("__call__")
-    return called if isinstance(called, FunctionType) else None
+    """The function behind a method, a property, a partial or an object that is called like one, by types alone."""
+    while name := next((name for kind, name in _WITHIN.items() if issubclass(type(member), kind)), ""):
+        member = getattr(member, name)
+    found = member if type(member) is FunctionType else vars(type(member)).get("__call__")
+    return found if type(found) is FunctionType else None
 
 
 def _names(code: CodeType) -> Iterator[str]:
@@ -75,18 +77,15 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def _called(function: FunctionType, names: set[str]) -> Iterator[Any]:
-    """What it may call: functions by these names in its module, in modules that it uses, and in its closure."""
-    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    for name in names:
-        if name in cells:
-            try:
-                yield cells[name].cell_contents
-            except ValueError:  # empty
-                continue
-        found = function.__globals__.get(name)
-        if isinstance(found, ModuleType) and not is_library(getattr(found, "__file__", None) or ""):
-            yield from (vars(found)[one] for one in names if one in vars(found))
-        elif isinstance(found, type):
+    """What it may call: functions by these names in its closure, in its module, and in modules that it uses."""
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # empty
+            yield cell.cell_contents
+    for name in names & function.__globals__.keys():
+        found = function.__globals__[name]
+        if type(found) is ModuleType and not is_library(vars(found).get("__file__") or ""):
+            yield from (vars(found)[one] for one in names & vars(found).keys())
+        elif issubclass(type(found), type):
             yield from vars(found).values()
-        elif found is not None:
+        else:
             yield found

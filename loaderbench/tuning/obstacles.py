@@ -12,14 +12,14 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Executor
 from contextlib import suppress
-from functools import partial
 from itertools import islice
 from multiprocessing.connection import _ConnectionBase
 from threading import Thread
-from types import BuiltinMethodType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from types import FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
 from loaderbench.tracing.other_loader import OtherLoader
+from loaderbench.tuning.described import made_with
 from loaderbench.tuning.dividing import each_worker_gives_all
 
 NO_FORK = "this system cannot fork, and trials run in forked copies of the process"
@@ -49,11 +49,13 @@ def why_not_tried(loader: Any) -> str:
         return f"{type(loader).__name__} keeps an iterator in its attribute {names[0]}, which a copy would share"
     for name in _PARTS:
         part = getattr(loader, name, None)
-        if isinstance(part, MethodType):  # of an object such as a model, which holds more than loading needs
+        kind = type(part)
+        if issubclass(kind, MethodType):  # of an object such as a model, which holds more than loading needs
             continue
         for held in held_by(part):
             if why := _obstacle(held):
-                return f"the {name} ({getattr(part, '__name__', type(part).__name__)}) holds {why}"
+                called = part.__name__ if isinstance(part, FunctionType) else kind.__name__
+                return f"the {name} ({called}) holds {why}"
     return ""
 
 
@@ -91,8 +93,8 @@ def _iterators_of(loader: Any) -> list[str]:
     A dataset or a sampler may be one by its class, and begin anew in a copy; a generator does not.
     """
     own = getattr(loader, "__dict__", {})
-    kinds = {"_iterator": (), **dict.fromkeys(_PARTS, Generator)}
-    return [name for name, held in own.items() if issubclass(type(held), kinds.get(name, Iterator))]  # type: ignore[arg-type]
+    kinds = [(name, type(held), Generator if name in _PARTS else Iterator) for name, held in own.items()]
+    return [name for name, kind, iterates in kinds if name != "_iterator" and issubclass(kind, iterates)]
 
 
 def held_by(part: Any) -> Iterator[Any]:
@@ -111,7 +113,7 @@ def held_by(part: Any) -> Iterator[Any]:
 
 def _parts(held: Any) -> Iterable[Any]:
     kind = type(held)
-    found: list[Any] = [*_of_function(held)]
+    found: list[Any] = [*made_with(held)]
     if issubclass(kind, dict):
         found += dict.values(held)
     for sequence in (list, tuple, set, frozenset, deque):
@@ -120,20 +122,6 @@ def _parts(held: Any) -> Iterable[Any]:
     with suppress(AttributeError):
         found += object.__getattribute__(held, "__dict__").values()
     return [*found, *_in_slots(held)]
-
-
-def _of_function(held: Any) -> Iterator[Any]:
-    """What a function, a method or a partial was made with."""
-    kind = type(held)
-    if issubclass(kind, MethodType | BuiltinMethodType):
-        yield from (getattr(held, "__func__", None), held.__self__)
-    elif issubclass(kind, partial):
-        yield from (held.func, held.args, held.keywords)
-    elif issubclass(kind, FunctionType):
-        yield from (held.__defaults__, held.__kwdefaults__)
-        for cell in held.__closure__ or ():
-            with suppress(ValueError):  # empty, until the function around it has set the value
-                yield cell.cell_contents
 
 
 def _in_slots(held: Any) -> Iterator[Any]:

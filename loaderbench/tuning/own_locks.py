@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from multiprocessing.sharedctypes import SynchronizedBase
 from multiprocessing.synchronize import Condition, SemLock
 from typing import Any
@@ -11,13 +11,13 @@ from typing import Any
 from loaderbench.tuning.obstacles import held_by
 
 
-def renew_locks(parts: Iterable[Any], start_method: str) -> None:
+def renew_locks(parts: Sequence[Any], start_method: str) -> None:
     """In a forked copy: make every lock of `multiprocessing` in these objects anew, for the copy and its workers.
 
     `start_method` is that of the workers. A lock that somebody holds now is free in the copy. Values in shared memory
     stay shared.
     """
-    held = [one for part in parts for one in held_by(part)]
+    held = list(held_by(parts))
     context: Any = multiprocessing.get_context(start_method)
     for lock in _of(SemLock, held):
         own = lock._semlock

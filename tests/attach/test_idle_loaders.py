@@ -65,3 +65,13 @@ def test_where_no_worker_works_none_is_left_out(tmp_path: Path) -> None:
         assert loaders.at_work([*TRAIN, *VALIDATION], now_s) == [*TRAIN, *VALIDATION]
     assert loaders.at_work([], 0.75) == []
     assert loaders.at_work([99], 1.0) == [99], "it is gone"
+
+
+def test_workers_that_start_later_are_those_of_a_loader_that_somebody_iterates_over(tmp_path: Path) -> None:
+    loaders = IdleLoaders(str(tmp_path))
+    for pid in VALIDATION:
+        worker(tmp_path, pid)
+    loaders.at_work(VALIDATION, 0.0)
+    for pid in TRAIN:
+        worker(tmp_path, pid, began_s=50.0)
+    assert loaders.at_work([*TRAIN, *VALIDATION], 0.25) == TRAIN
