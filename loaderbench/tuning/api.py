@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 import warnings
 from math import inf
 from numbers import Real
@@ -18,14 +17,12 @@ from loaderbench.ranks import ranks_of_training
 from loaderbench.records import Config
 from loaderbench.suite import parse_duration_s
 from loaderbench.tracing.loader import is_loader
-from loaderbench.tuning.first_look import rate_of
 from loaderbench.tuning.kept import Kept, keep_answer, kept_answer, kept_folder
 from loaderbench.tuning.plan import OwnLoop, TuneOrder
 from loaderbench.tuning.tune import tune_loader
 from loaderbench.tuning.words import asides, cautions, headline
 
 LEAST_S = 5.0
-LOOK_SHARE = 0.05  # of the budget, for how long an epoch takes
 _NO_WORKER_CALLS = "torch calls worker_init_fn in workers only: call it with 0 before training"
 
 
@@ -56,12 +53,9 @@ def tune(loader: Any, demand: float | None = None, budget: str | float = "20s") 
         _warn(name, "one of several ranks; tune in a single process")
         return _keywords(loader, {})
     _say(f"tuning {name} for up to {budget_s:.0f} s")
-    began_s = time.monotonic()
-    rate = rate_of(loader, LOOK_SHARE * budget_s)
-    own = OwnLoop(samples_per_s=rate, step_s_per_sample=1 / demand if demand else None)
-    left_s = max(LEAST_S, budget_s - (time.monotonic() - began_s))
     with TemporaryDirectory(prefix="loaderbench-tune-") as folder:
-        order = TuneOrder(name=name, budget_s=left_s, own=own, script=Path(next(iter(sys.argv), "") or "-").resolve())
+        own = OwnLoop(step_s_per_sample=1 / demand if demand else None)
+        order = TuneOrder(name=name, budget_s=budget_s, own=own, script=Path(next(iter(sys.argv), "") or "-").resolve())
         found = tune_loader(loader, order, Path(folder) / "run")
     _say(headline(name, found), *asides(found))
     if found.holds_later:

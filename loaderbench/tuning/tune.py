@@ -14,6 +14,7 @@ from loaderbench.runner.forking import ForkingServer
 from loaderbench.session import Listener, run_suite
 from loaderbench.tracing.loader import worker_arguments
 from loaderbench.tuning import own_loader
+from loaderbench.tuning.first_look import with_rate
 from loaderbench.tuning.forked import call_in_copy
 from loaderbench.tuning.obstacles import why_not_tried
 from loaderbench.tuning.plan import TuneOrder, TunePlan, make_tune_plan
@@ -34,15 +35,15 @@ class TuningInterrupted(KeyboardInterrupt):
 def tune_loader(loader: DataLoader[Any], order: TuneOrder, folder: Path, listener: Listener | None = None) -> Tuned:
     """Measure other arguments in forked copies of this process, and write a run folder.
 
-    This process waits meanwhile, and nothing in it changes. Raises `TuningInterrupted` for Ctrl-C, and at once for a
-    second one `KeyboardInterrupt`.
+    This process waits, and nothing in it changes except values in shared memory. Raises `TuningInterrupted` for Ctrl-C.
+    Raises `KeyboardInterrupt` for a second one, or before the first trial.
     """
     present = worker_arguments(loader)
     if why := why_not_tried(loader):
         return Tuned(present=present, arguments=present, why_none=why)
-    plan = make_tune_plan(loader, order)
-    own_loader.keep(loader, whole_epochs=plan.whole_epochs)
     try:
+        plan = make_tune_plan(loader, with_rate(loader, order))
+        own_loader.keep(loader, whole_epochs=plan.whole_epochs)
         found = call_in_copy(lambda: _measure(plan, present, folder, listener))
     except OSError as error:
         return Tuned(present=present, arguments=present, why_none=f"cannot start a process: {error}")

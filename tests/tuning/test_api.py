@@ -225,7 +225,6 @@ def test_a_loader_that_accelerate_has_prepared_is_tuned_as_the_one_within(monkey
         asked.append(loader)
         return Tuned(present={"num_workers": 0}, arguments={"num_workers": 2})
 
-    monkeypatch.setattr("loaderbench.tuning.api.rate_of", lambda *_: None)
     monkeypatch.setattr("loaderbench.tuning.api.tune_loader", tune_loader)
     assert loaderbench.tune(prepared)["num_workers"] == 2
     assert asked == [inner]
