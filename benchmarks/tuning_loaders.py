@@ -159,7 +159,7 @@ def memory_mapped(_: Path, work: Path) -> DataLoader[Any]:
         row = torch.from_numpy(tokens[index * 512 : (index + 1) * 512].astype(np.int64))
         return row[:-1], row[1:]
 
-    return DataLoader(Items(list(range(7_000)), make, times=20), BATCH, shuffle=True)
+    return DataLoader(Items(list(range(7_000)), make, times=200), BATCH, shuffle=True)
 
 
 LOADERS: dict[str, Callable[[Path, Path], DataLoader[Any]]] = {

@@ -65,7 +65,7 @@ NO_ISOLATION = "a profile has no isolation runs"
 NO_FINAL = "this run had no final"
 NO_PREDICTION = "every rate is measured; no config is predicted from others"
 ONE_VERSION = "one version was measured"
-NO_BOTTLENECKS = "a profile makes no stage free"
+NO_BOTTLENECKS = "a profile runs no free-stage trials"
 NOT_VERIFIED = "this run tried no fixes"
 
 
@@ -150,7 +150,7 @@ def _kept(measured: Measured) -> dict[str, tuple[object, str]]:
         "side_by_side": (measured.side_by_side, ONE_VERSION),
         "only_rank": (measured.only_rank, "no rank was recorded without the others"),
         "assumed_demand": (measured.assumed_demand, _no_demand(measured)),
-        "cpu_percent_before": (measured.cpu_percent_before, "the CPUs were not looked at before the first trial"),
+        "cpu_percent_before": (measured.cpu_percent_before, "CPU use was not measured before the first trial"),
         "final": (measured.final, measured.left_out.get("final") or NO_FINAL),
         "prediction": (None, NO_PREDICTION),
         "verification": (measured.verification, measured.left_out.get("verification") or NOT_VERIFIED),

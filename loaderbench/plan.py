@@ -197,7 +197,7 @@ def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer
     fixed = {axis: axes[axis][0] for axis in collapsed if len(axes.get(axis, ())) == 1}
     baseline, why = _baseline(suite, axes, fixed=fixed)
     if suite.dataset.with_axes(baseline).why_not_together():
-        baseline, why = configurations[0], "the first config that is possible"
+        baseline, why = configurations[0], "the first valid config"
     configurations = _unique([*configurations, baseline])
     isolation_runs = sum(not reason for reason in isolation_left_out(suite, consumer, accelerator).values())
     start_s = _start_s(suite, consumer, accelerator=accelerator) + (RANKS_START_S if RANKS in axes else 0.0)

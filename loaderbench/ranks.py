@@ -50,7 +50,8 @@ def process_count(config: Mapping[str, Any]) -> int:
 
 def local_rank() -> int:
     """The number of this process among the ranks of its machine; 0 outside of a job."""
-    return int(os.environ.get("LOCAL_RANK", "0"))
+    found = os.environ.get("LOCAL_RANK", "")
+    return int(found) if found.isdigit() else 0
 
 
 def has_ranks() -> bool:

@@ -318,4 +318,4 @@ def test_loaders_that_read_by_themselves_are_refused(cli: Cli, tmp_path: Path, p
     (tmp_path / "s.yaml").write_text(f"dataset: {{root: {photos}, storage: 'http://h/x'}}\nsweep: {{loader: [dali]}}")
     done = cli("check", "s.yaml")
     assert done.returncode == 2
-    assert "dali reads local files by itself, and nothing from dataset.storage" in done.stderr
+    assert "dali reads local files only, not dataset.storage" in done.stderr

@@ -115,7 +115,7 @@ def test_a_run_without_isolation_says_why() -> None:
     assert found["left_out"] == {"isolation": "interrupted", "verification": "no time"}
     assert found["not_measured"] == {"isolation": "interrupted", "verification": "no time"}
     unknown = upgraded_run(old(ladder=None))
-    assert unknown["left_out"]["isolation"] == "this run was measured without it"
+    assert unknown["left_out"]["isolation"] == "the older version that made this run did not record it"
     assert unknown["not_measured"] == {"best": "why"}
 
 

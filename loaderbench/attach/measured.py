@@ -10,6 +10,7 @@ from loaderbench.attach.job import Training
 from loaderbench.attach.reading import IN_THREAD, NO_LOADER, LoopLooks
 from loaderbench.attach.watch import TrainingWatch
 from loaderbench.consumers import LOOP
+from loaderbench.cpu_lists import cpu_list
 from loaderbench.environment import cpus_allotted_to, describe_machine
 from loaderbench.monitors import Window, cpu_percent, gpu_series, gpu_use, series, with_looks
 from loaderbench.ranks import this_host
@@ -36,7 +37,7 @@ OUTSIDE = "not visible from outside the process"
 ONE_THREAD = "no workers and no stacks, so loading and training look the same"
 HIDDEN = "the kernel hides what threads wait for"
 
-BY_STACKS = "data wait: share of stacks of the main thread within next()"
+BY_STACKS = "data wait: share of main-thread stacks inside next()"
 BY_KERNEL = "data wait: share of checks in which the main thread waited for a worker's batch"
 OWN_VERSIONS = "Python and package versions are those of loaderbench, not of the training"
 
@@ -73,7 +74,8 @@ def measured_of(seen: Seen, name: str) -> tuple[Measured, Readings]:
     """One training as a run."""
     watch = seen.watch
     environment = describe_machine(OUTSIDE, watch.gpu_thread.gpus or watch.gpus, {"gpus": watch.no_gpu})
-    environment = replace(environment, cpus_allotted=cpus_allotted_to(seen.training.pid))
+    allotted, allowed = cpus_allotted_to(seen.training.pid), cpu_list(watch.cpus)
+    environment = replace(environment, cpus_allotted=allotted, cpus_allowed=allowed)
     trial = _trial(seen, environment)
     config = trial.config
     measured = Measured(

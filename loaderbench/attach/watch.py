@@ -27,7 +27,7 @@ from loaderbench.monitors import (
     proc,
 )
 from loaderbench.monitors.blocked import FEWEST_LOOKS, LOCK, OTHER, QUEUE, RUNNING
-from loaderbench.monitors.machine import ProgramUse, is_alive, of_all, use_of, use_of_this_program
+from loaderbench.monitors.machine import ProgramUse, allowed_cpus, is_alive, of_all, use_of, use_of_this_program
 from loaderbench.monitors.workers import PINNING_THREAD
 
 LOOK_S, READ_S = 0.05, 0.25
@@ -74,15 +74,19 @@ class MainLooks:
 
 
 class TrainingWatch:
-    """All that is read of one training."""
+    """All that is read of one training.
 
-    def __init__(self, training: Training, use_of_job: Callable[[], ProgramUse]) -> None:
-        self.training = training
+    `use_on` tells what the whole job uses on some CPUs; `cpus` are those that this training may use.
+    """
+
+    def __init__(self, training: Training, use_on: Callable[[Sequence[int]], ProgramUse]) -> None:
+        self.training, self.cpus = training, allowed_cpus(training.pid)
         self.workers, self.main_process, self.main_looks = WorkerWatch(), WorkerWatch(), MainLooks()
         self.worker_looks, self.awaited, self.blocked_reads = Blocked(), AwaitedLooks(), BlockedReads()
         self.machine = MachineWatch(
             lambda: quota_periods(Path(f"/proc/{training.pid}/cgroup")),
-            use_of_job,
+            lambda: use_on(self.cpus),
+            self.cpus,
         )
         self.gpus, self.no_gpu = gpus_used_by(proc.process_tree(training.pid))
         self.gpu_monitor = GpuMonitor(self.gpus)
@@ -140,13 +144,17 @@ class JobWatch:
     """Looks at all ranks of a job in turn."""
 
     def __init__(self, trainings: Sequence[Training]) -> None:
-        self.watches = [TrainingWatch(training, self._use) for training in trainings]
+        self.watches = [TrainingWatch(training, self._use_on) for training in trainings]
         self.looked_s = 0.0
 
-    def _use(self) -> ProgramUse:
-        """Of the whole job: no rank is another program to its siblings, and what looking takes is not free for it."""
-        job = of_all([watch.use for watch in self.watches])
-        return replace(job, cpu_s=job.cpu_s + use_of_this_program().cpu_s)
+    def _use_on(self, cpus: Sequence[int]) -> ProgramUse:
+        """Of all ranks that may use one of these CPUs: no rank is another program to its siblings.
+
+        What looking takes counts too, where it takes it from them.
+        """
+        job = of_all([watch.use for watch in self.watches if not set(cpus).isdisjoint(watch.cpus)])
+        looking_s = 0.0 if set(cpus).isdisjoint(allowed_cpus()) else use_of_this_program().cpu_s
+        return replace(job, cpu_s=job.cpu_s + looking_s)
 
     def look_for(self, seconds: float) -> None:
         """Look for so long, or until every training has ended. What was seen until Ctrl-C is kept, too."""

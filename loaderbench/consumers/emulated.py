@@ -27,9 +27,7 @@ _PRECISION = "Precision of the published rate; mixed precision by default, where
 
 _HOST = "CPU time, in seconds per sample, that the training step takes from the loader in the main process."
 
-_THREADS = (
-    "Threads of the main process that take `host_cpu_s_per_sample` together, as OpenMP's do in a step on the CPU."
-)
+_THREADS = "Threads of the main process that share `host_cpu_s_per_sample`, like OpenMP in a CPU training step."
 
 _CALIBRATION = "File of a measured step, from `loaderbench export --to calibration`: emulates that GPU."
 

@@ -13,7 +13,7 @@ from loaderbench.consumers.step_options import CPU, MIXED, PRECISIONS, Optimizer
 from loaderbench.consumers.training_rates import DEFAULT_MODEL
 from loaderbench.options import Count, nearest
 
-_DEVICE = "Where the step computes: cuda (the GPU that torch has, of any kind), cuda:N, xpu, xpu:N, mps, or cpu."
+_DEVICE = "Where the step runs: cuda (any kind of GPU that torch finds), cuda:N, xpu, xpu:N, mps, or cpu."
 _PRECISION = "Precision of the training step, or of the published rate."
 _SIZE = "Resize images on the device to this width and height, in pixels."
 _LAYOUT = "Keep images and weights in channels_last memory format."

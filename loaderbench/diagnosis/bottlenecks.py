@@ -19,7 +19,7 @@ from loaderbench.statistics.configurations import Round, rates_of
 from loaderbench.statistics.intervals import excludes_one, rate_interval, ratio_interval
 from loaderbench.statistics.ratios import percent_gain, times
 
-NOT_MEASURED = "no stage was made free"
+NOT_MEASURED = "no free-stage trial ran"
 NOT_SIGNIFICANT, NO_GAIN = "not significant", "no gain"
 NAMED_SHARE = 0.05
 """Of the time of a sample: a named transform that takes less is not tried alone."""

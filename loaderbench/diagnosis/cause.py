@@ -133,7 +133,7 @@ def epochs_begin_too_often(facts: Facts) -> Cause | None:
     if facts.startup_share < max(NOTICED, facts.wait_share * (1 - facts.startup_share)):
         return None
     each = "" if facts.startup_s is None else f"{in_seconds(facts.startup_s)} before the first batch of each epoch, "
-    why = _why("Startup", f"{each}{in_percent(facts.startup_share)} of all time")
+    why = _why("Startup", f"{each}{in_percent(facts.startup_share)} of total time")
     started = facts.workers and not facts.workers_persist
     clause = "worker startup delays the first batch of every epoch" if started else "epochs start slowly"
     return _cause("startup", "startup", why, clause)
@@ -203,7 +203,7 @@ def batches_are_long_on_the_way(facts: Facts) -> Cause | None:
     if facts.pinning_share >= ONE_THREAD:
         why = _why("Pinning thread", f"busy {in_percent(facts.pinning_share)} of the time; it pins one batch at a time")
         return _cause("transport", "lock", why, f"the pinning thread is saturated{where('transport', facts)}")
-    why = _why("Worker-to-main IPC", f"{in_percent(share)} of the data wait is for finished batches")
+    why = _why("Worker-to-main IPC", f"{in_percent(share)} of the data wait is for batches that are already finished")
     limit = limit_of_transport(facts)
     held = limit_of_work(limit, facts) if limit == "cpu" else _HELD_IN_TRANSIT.get(limit)
     if limit == "lock" and not main_process_is_busy(facts):

@@ -91,7 +91,7 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     (
         "device_driver",
         r"NVIDIA driver on your system is too old|CUDA driver version is insufficient|unsupported display driver",
-        "the driver does not fit this torch: update it, or install a torch for an older CUDA",
+        "the driver does not match this torch build: update it, or install a torch for an older CUDA",
     ),
     (
         "device_failed",
@@ -128,7 +128,7 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     (
         "shared_handle",
         r"BadZipFile|Bad CRC-32|zlib\.error|Unable to (?:synchronously )?(?:open|read) (?:object|data)",
-        "forked workers share the position of an open file: open it in each worker, at its first sample",
+        "forked workers share the position of an open file: open it in each worker, on first use",
     ),
     ("started_workers", r"can only test a child process", STARTED_HINT),
     (

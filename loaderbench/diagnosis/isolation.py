@@ -298,7 +298,7 @@ def _loop_ceiling(subject: Subject) -> tuple[Ceiling | None, str]:
     if subject.samples_per_s is None:
         return None, "batches were not counted"
     rate = subject.samples_per_s.est / (1 - wait)
-    basis, reasons = "time of the loop between batches", {_INTERVAL: "one process has no interval"}
+    basis, reasons = "loop time between batches", {_INTERVAL: "one process has no interval"}
     return Ceiling(samples_per_s=rate, headspace=wait, basis=basis, not_measured=reasons), ""
 
 

@@ -81,7 +81,7 @@ def decide(
     evidence = (*bottlenecks_in_words(bottlenecks), *worker_settings_in_words(settings), *evidence)
     evidence = (*([shortage.evidence()] if shortage and bound != "compute" else []), *evidence)
     if bound == "unknown":
-        wait, limit = percent(subject.data_wait_share), f"includes {in_percent(NOTICED)}, the limit of input-bound"
+        wait, limit = percent(subject.data_wait_share), f"includes {in_percent(NOTICED)}, the cutoff for input-bound"
         interval = Evidence("wait", "Data wait interval", limit)
         return _unknown(f"too noisy to decide; data wait is {wait} of step time", interval, *evidence)
     found = Verdict(
@@ -294,7 +294,7 @@ def _only_earlier(later: Sequence[Trial]) -> Verdict:
     if not later:
         why = "the run ended before its first trial completed"
     else:
-        why = "none of its trials delivered a sample" if _any_completed(later) else "every trial of it failed"
+        why = "none of its trials delivered a sample" if _any_completed(later) else "all of its trials failed"
     return _unknown(f"the later version was not measured: {why}", Evidence("failure", "", why))
 
 

@@ -45,8 +45,8 @@ def describe_noise(trials: Sequence[Trial], twins: Sequence[Trial]) -> Noise:
     aa = ratio_interval(rates_by_round(config, twins), rates_by_round(config, trials))
     spread = max(times_s) / min(times_s) if times_s else None
     known = {
-        "reference_decode_spread": (spread, "no reference image was decoded next to the trials"),
-        "aa_difference": (aa, f"it needs {FEWEST_ROUNDS} rounds with both of the pair"),
+        "reference_decode_spread": (spread, "no reference image was decoded before or after a trial"),
+        "aa_difference": (aa, f"it needs {FEWEST_ROUNDS} rounds in which both identical configs ran"),
     }
     return Noise(
         reference_decode_spread=spread,
@@ -155,7 +155,7 @@ def _uneven_change(
     slow, fast = min(moved, key=lambda name: moved[name]), max(moved, key=lambda name: moved[name])
     if moved[fast] >= UNEVEN * moved[slow]:
         rates = f"{slow} at {moved[slow]:.0%} of its sweep rate, {fast} at {moved[fast]:.0%}"
-        yield f"Uneven speed while trying fixes: {rates}. Gains between them may not hold on an idle machine"
+        yield f"Uneven speed while trying fixes: {rates}. A gain of one over the other may not hold on an idle machine"
 
 
 def _later_over_before(config: Config, before: Sequence[Trial], later: Sequence[Trial]) -> float | None:

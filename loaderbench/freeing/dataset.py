@@ -31,7 +31,7 @@ def free_dataset(dataset: Any, stage: str, indices: Sequence[int]) -> None:
     elif hasattr(type(dataset), "__iter__"):
         _follow_iterator(dataset, making, replays, stage == "sample", len(indices))
     else:
-        raise CannotFreeError(f"{type(dataset).__name__} has neither samples by number nor an iterator")
+        raise CannotFreeError(f"{type(dataset).__name__} supports neither indexing nor iteration")
 
 
 def has_samples_by_number(dataset: Any) -> bool:
@@ -52,7 +52,7 @@ def _free_inside(dataset: Any, stage: str, making: Making) -> list[Replay]:
     if not found and stage == "decode":
         return free_decoders(making)
     if not found:
-        raise CannotFreeError(f"nothing of {type(maker_of(dataset)).__name__} is known to be {stage}")
+        raise CannotFreeError(f"no {stage} stage was found in {type(maker_of(dataset)).__name__}")
     if wanted == "transform":
         note_decoding(making)
     replays = [Replay(making, with_reads=wanted in ("decode", "transform")) for _ in found]

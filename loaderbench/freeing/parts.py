@@ -84,7 +84,7 @@ def replace_part(part: Part, around: Around) -> None:
     elif isinstance(part.holder, MutableMapping | MutableSequence):
         part.holder[part.key] = _function(part.value, around)
     else:
-        raise CannotFreeError(f"{part.name or kind.__name__} is held where nothing can replace it")
+        raise CannotFreeError(f"{part.name or kind.__name__} is stored where it cannot be replaced")
 
 
 def _function(value: Any, around: Around) -> Any:

@@ -16,7 +16,7 @@ _KERNEL_S, _KERNELS, _LOOK_AFTER_S = 0.02, 75, 1.0
 
 _SHOWN = {
     "utilization_percent": "utilization {:.0f}%",
-    "utilization_samples_per_s": "{:.0f} utilization samples/s",
+    "utilization_samples_per_s": "{:.0f} utilization readings/s",
     "sm_active_percent": "SM activity {:.0f}%",
     "memory_used_bytes": "memory",
     "power_w": "power {:.0f} W",

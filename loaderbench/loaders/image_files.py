@@ -40,5 +40,6 @@ def image_files(source: Any, loader: str, transforms: Collection[str]) -> ImageF
             f"loader {loader} decodes files by itself: it needs an image folder with a named transform, got {what}"
         )
     if recipe.name not in transforms:
-        raise TypeError(f"loader {loader} has no operations for {recipe.name}; use {' or '.join(sorted(transforms))}")
+        named = " or ".join(sorted(transforms))
+        raise TypeError(f"loader {loader} does not support transform: {recipe.name}; use {named}")
     return ImageFiles(samples, *recipe)

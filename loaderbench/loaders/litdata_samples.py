@@ -33,7 +33,7 @@ class LitdataSamples(ChunkSamples):
         self.per_epoch = self._stored.get_len(divided, batch_size) if has_ranks() else copy.about.samples
         self._stored.cache = self._stored.shuffler = None  # each worker opens its own
         if self.per_epoch < max(divided, 1):
-            raise ValueError(f"{self.per_epoch} samples of a rank for {workers} workers; use fewer")
+            raise ValueError(f"only {self.per_epoch} samples per rank for {workers} workers; use fewer workers")
 
     def __iter__(self) -> Iterator[tuple[Any, int]]:
         info = get_worker_info()

@@ -279,7 +279,7 @@ def check_samples_by_number(source: Any, loader: str) -> None:
     if isinstance(source, SeededSamples):
         raise TypeError(f"measure.deterministic: threads of loader: {loader} share their random numbers; leave it out")
     if isinstance(source, IterableDataset) or not _is_map_style(source):
-        raise TypeError(f"{type(source).__name__} has no samples by number, which loader: {loader} needs")
+        raise TypeError(f"loader: {loader} needs a map-style dataset, got {type(source).__name__}")
 
 
 def _is_map_style(source: Any) -> bool:

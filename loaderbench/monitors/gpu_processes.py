@@ -8,7 +8,7 @@ from typing import Any
 from loaderbench.monitors.nvml import initialized_library
 from loaderbench.records import Gpu
 
-NONE_USED = "no GPU reports a process of the training (in a container, the driver knows them by other numbers)"
+NONE_USED = "no GPU reports a process of the training (in a container, the driver uses other process IDs)"
 
 
 def gpus_used_by(pids: Collection[int]) -> tuple[tuple[Gpu, ...], str]:

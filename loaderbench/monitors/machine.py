@@ -1,4 +1,4 @@
-"""All programs together, on the CPUs that this process may use: whether other programs take what is missing here."""
+"""All programs together, on the CPUs that a process may use: whether other programs take what it lacks."""
 
 from __future__ import annotations
 
@@ -44,16 +44,17 @@ class _Reading:
 class MachineWatch:
     """Reads the machine at two moments, and the periods of a quota with `periods`.
 
-    `own_use` says what is this program's.
+    `own_use` says what is this program's, `cpus` which CPUs to read: by default those that this process may use.
     """
 
     def __init__(
         self,
         periods: Callable[[], Periods | None] = lambda: None,
         own_use: Callable[[], ProgramUse] | None = None,
+        cpus: Sequence[int] | None = None,
     ) -> None:
         self._periods, self._own_use = periods, own_use or use_of_this_program
-        self._cpus = allowed_cpus()
+        self._cpus = allowed_cpus() if cpus is None else cpus
         self._began: _Reading | None = None
         self._last: _Reading | None = None
         self._processes, self._ranks = 0, 1
@@ -114,11 +115,14 @@ def _difference(began: int | None, last: int | None) -> int | None:
     return None if began is None or last is None else last - began
 
 
-def allowed_cpus() -> Sequence[int]:
-    """The numbers of the CPUs that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
+def allowed_cpus(pid: int = 0) -> Sequence[int]:
+    """The numbers of the CPUs that a process may use: this one by default, or if the other has ended."""
+    if not hasattr(os, "sched_getaffinity"):
+        return range(os.cpu_count() or 1)
+    try:
+        return sorted(os.sched_getaffinity(pid))
+    except ProcessLookupError:
         return sorted(os.sched_getaffinity(0))
-    return range(os.cpu_count() or 1)
 
 
 def busy_s(cpus: Sequence[int]) -> float | None:

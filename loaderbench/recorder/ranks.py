@@ -9,7 +9,7 @@ from loaderbench.recorder.rank_waits import RankSteps, waits_for_others
 from loaderbench.recorder.steps import StepTimes
 from loaderbench.records import Environment, Measured, Readings, Trial
 
-NOT_TIMED = "steps are timed by the clock of the host, and not where it runs ahead of a device or from outside"
+NOT_TIMED = "steps are timed by the host clock, but not from outside or where the host runs ahead of a device"
 
 _NAMED = 8
 

@@ -14,7 +14,7 @@ _ALWAYS = {
     "sampled": "every sample was timed",
     "stack_looks": "not attached from outside",
     "kernel_looks": "not attached from outside",
-    "code_looks": "only profile, attach with py-spy, and run on your own code record stack samples",
+    "code_looks": "only profile, attach with py-spy, and runs of your own code record stack samples",
     "time_slices": "measured without time slices",
     "consumer_note": "nothing unusual about how batches were consumed",
     "computed_in": "no training step of consumer.kind: model took the batches",

@@ -13,7 +13,7 @@ REMEDY = CauseRemedy(
     id="cold_cache",
     title="Copy the files to local disk or memory before training",
     applies=lambda found: found.named(stages={"read"}, limits={"storage_bandwidth", "storage_latency"}),
-    untried="Not measured: a trial cannot know your faster disk",
+    untried="Not measured: a trial has no faster disk to copy to",
     code="""import shutil, tempfile
 from pathlib import Path
 
@@ -23,5 +23,5 @@ if not local.exists():
 root = local
 """,
     costs=("Disk or RAM for a copy of the files",),
-    caveat="The copy takes as long as reading one epoch, once",
+    caveat="Copying takes as long as reading one epoch, but only once",
 )

@@ -14,7 +14,7 @@ REMEDY = CauseRemedy(
     id="copy_on_read",
     title="Store the dataset's index in arrays, not lists",
     applies=lambda found: "object_list" in found.traits and found.facts.workers > 0,
-    untried="Not measured: it saves memory over a whole epoch, longer than a trial",
+    untried="Not measured: it saves memory over a whole epoch, and trials are shorter",
     code="""import numpy as np
 
 paths = np.array([path for path, _ in samples])  # one block of memory without reference counts

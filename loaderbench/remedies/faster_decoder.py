@@ -26,7 +26,7 @@ def _change(found: Diagnosis) -> Config:
 REMEDY = CauseRemedy(
     id="faster_decoder",
     title="Decode JPEGs with {decoder} instead of Pillow",
-    title_in_code="Decode JPEGs with torchvision, if Pillow does now",
+    title_in_code="Decode JPEGs with torchvision, if you use Pillow now",
     evident="pillow",
     values={"decoder": "torchvision"},
     applies=lambda found: found.cpu_goes_to("decode") and found.option("decoder") in (None, "pillow"),

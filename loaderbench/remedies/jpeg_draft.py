@@ -14,7 +14,7 @@ from loaderbench.remedies.findings import large_images
 REMEDY = CauseRemedy(
     id="jpeg_draft",
     title="Decode at reduced scale with Image.draft",
-    title_in_code="Decode at reduced scale, if Pillow decodes",
+    title_in_code="Decode at reduced scale, if you decode with Pillow",
     evident="pillow",
     effort=2,
     applies=lambda found: (

@@ -11,7 +11,7 @@ from loaderbench.remedies.by_cause import CauseRemedy
 
 REMEDY = CauseRemedy(
     id="sharded_list",
-    title="Keep in each rank only its part of the list of samples",
+    title="Keep only each rank's part of the sample list",
     applies=lambda found: "object_list" in found.traits and found.facts.ranks > 1,
     untried="Not measured: it saves memory, not time",
     code="""import random

@@ -12,7 +12,7 @@ from loaderbench.remedies.by_cause import CauseRemedy, option
 REMEDY = CauseRemedy(
     id="transforms_v2_uint8",
     title="Use transforms v2 on uint8; convert to float last",
-    title_in_code="Use transforms v2 on uint8, if yours are not",
+    title_in_code="Use transforms v2 on uint8, if you do not yet",
     evident="transforms_v1",
     changes_pixels=True,
     applies=lambda found: (

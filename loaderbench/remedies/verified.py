@@ -148,10 +148,9 @@ def _no_gain(advice: Recommendation, found: Judgement) -> Recommendation:
     if certain and 1 < ratio.est < WORTH_IT:
         why = "too small to decide"
     elif certain:
-        why = "significant at 95%, not at the 99% that several fixes need"
-    return replace(
-        advice, status="not_checked", reason=f"Tried, undecided after {found.pairs} pairs: {times(ratio)}; {why}"
-    )
+        why = "significant at 95%, but trying several fixes requires 99%"
+    pairs = f"{found.pairs} pair{'' if found.pairs == 1 else 's'}"
+    return replace(advice, status="not_checked", reason=f"Tried, undecided after {pairs}: {times(ratio)}; {why}")
 
 
 def _combination(

@@ -46,7 +46,7 @@ class WorkerRemedy:
             return not_checked(self.id, general, findings.why_no_best)
         best = findings.best.config.get(axis)
         if not isinstance(best, int):
-            return not_checked(self.id, general, f"Not checked: the best config's loader takes no {axis}")
+            return not_checked(self.id, general, f"Not checked: the best config's loader has no {axis} argument")
         if not self.fits(now, best):
             return already_ok(self.id, general, _fine(axis, now, best))
         changed = with_workers(findings.baseline, findings.best.config, axis)

@@ -24,7 +24,7 @@ PROCESS = 1
 CALLS, STEPS, FIRST_WORKER = 1, 2, 10
 """Threads of the trace: the calls of `next()`, the training step, and the workers from here on."""
 
-NOTHING_KEPT = "no batch of its trials was kept, as in a run that was killed or is of an older version; measure again"
+NOTHING_KEPT = "no batches of its trials were saved: the run was killed, or an older version made it; measure again"
 NOT_OF_AB = (
     "a run of ab keeps no batches; export its trials with --to csv or --to parquet, "
     "or measure one version with loaderbench run"

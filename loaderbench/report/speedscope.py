@@ -65,4 +65,4 @@ def _frame(one: str | StackFrame) -> Json:
 def _why_none(run: RunRecord) -> str:
     """What the first trial says."""
     reasons = (trial.not_measured.get("code_looks") for trial in run.sweep)
-    return next(filter(None, reasons), "only profile, attach with py-spy, and run on your own code record them")
+    return next(filter(None, reasons), "only profile, attach with py-spy, and runs of your own code record them")

@@ -54,7 +54,7 @@ def check_gpu(server: TrialServer, gpu: Gpu) -> Iterator[GpuCheck]:
     except TimeoutError:
         yield _broken(f"no answer for {CHECKS_TIMEOUT_S:.0f} s after: {last}; the GPU or its driver hangs")
         return
-    yield _broken(f"the process that checks crashed after: {last}")
+    yield _broken(f"the checking process crashed after: {last}")
 
 
 def _broken(said: str) -> GpuCheck:

@@ -250,7 +250,8 @@ def _loader(order: TrialOrder, built: Built) -> tuple[Any, Batches]:
     batches = backend.build(_drawn_by(order, built.source), rest, seed=_seed(order))
     if idle := sorted(rest.keys() - built.taken - batches.configured):
         raise TypeError(
-            f"no effect: {', '.join(idle)}; the target returned a {type(built.source).__name__} and does not take it"
+            f"no effect: {', '.join(idle)}; "
+            f"the target takes no such argument and returned a {type(built.source).__name__}"
         )
     return built.source, batches if built.cycle is None else replace(batches, cycle=built.cycle)
 

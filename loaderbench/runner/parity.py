@@ -66,7 +66,7 @@ def _compared(order: ParityOrder, both: Parity) -> Parity:
     if refused:
         return replace(both, refused=refused, not_measured={"difference": refused})
     if not all(map(_equal, theirs, again)):
-        return replace(both, not_measured={"difference": "the transform draws other values each time"})
+        return replace(both, not_measured={"difference": "the transform draws different values each time"})
     found = [_difference(one, other) for one, other in zip(ours, theirs, strict=True) if other.dim() > 1]
     return replace(both, difference=max(found, default=0.0))
 
@@ -118,7 +118,7 @@ def _differences(
             if _equal(other, repeated) and not _equal(one, other):
                 yield f"labels: {int((one != other).sum())} of {len(other)} differ"
         elif _equal(other.isnan(), repeated.isnan()) and not _equal(one.isnan(), other.isnan()):
-            yield f"NaN in {int((one.isnan() != other.isnan()).sum()):,} values of {one.numel():,} in one loader alone"
+            yield f"NaN in {int((one.isnan() != other.isnan()).sum()):,} values of {one.numel():,} in only one loader"
         else:
             yield from _values(one, other)
 
@@ -129,7 +129,7 @@ def _values(one: torch.Tensor, other: torch.Tensor) -> Iterator[str]:
     if len(theirs) < 2:
         return
     if len(ours) < 2:
-        yield "no values but NaN"
+        yield "all values are NaN"
         return
     spread, own = float(theirs.std()), float(ours.std())
     shift = abs(float(ours.mean() - theirs.mean()))

@@ -18,7 +18,7 @@ from loaderbench.targets import find_target
 PROBE_TIMEOUT_S = 180.0
 KERNEL_TIMEOUT_S = 60.0
 _RUNS = "runs"
-NO_DEVICE = "trials are forked from the script, and CUDA allows no forked process to use a GPU"
+NO_DEVICE = "trials are forked from the script, and CUDA does not work in forked processes"
 
 _REPAIR = "uv pip install --reinstall torch torchvision"
 

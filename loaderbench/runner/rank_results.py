@@ -13,7 +13,7 @@ ALIKE = 0.03
 """Ranks whose rates differ by no more take the same steps, or are as fast: the one that waits most is the slowest."""
 
 SAME_SAMPLES = "Every rank loads the same samples: the target does not shard by rank"
-NOT_TIMED = "steps are timed by the clock of the host, which runs ahead of a device"
+NOT_TIMED = "steps are timed by the host clock, and the host runs ahead of the device"
 ONE_RANK = "one rank"
 
 

@@ -141,7 +141,7 @@ def _wait_for_ranks(folder: Path) -> None:
     left = wait_for_last_saves(folder, LAST_SAVE_S)
     if left:
         who = "1 process of the script is" if left == 1 else f"{left} processes of the script are"
-        print(f"loaderbench: {who} still running; the report has what was saved until now", file=sys.stderr)
+        print(f"loaderbench: {who} still running; the report contains what was saved so far", file=sys.stderr)
 
 
 @contextmanager

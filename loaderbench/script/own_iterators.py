@@ -90,7 +90,7 @@ class OwnIterators:
     def say_missed(self) -> None:
         """Print a line for each class that should have begun an epoch by that of its base class, and has not."""
         for name in sorted(self._passed_on - self._begun):
-            _say(f"cannot record a {name}: its __iter__ does not begin an epoch as that of its base class does")
+            _say(f"cannot record a {name}: its __iter__ does not start an epoch the way its base class does")
         self._passed_on.clear()
 
     def _owner(self, loader: Any) -> Any:

@@ -84,7 +84,7 @@ class StepStages:
     def why_not_divided(self) -> str:
         """The reason for a loop none of whose steps has parts."""
         if self._compiled:
-            return "torch compiled a model while a step was divided, and hooks may make it compile again"
+            return "torch compiled a model during a divided step, and hooks may make it recompile"
         return "no divided step called a module or an optimizer of torch"
 
     def begin(self) -> None:

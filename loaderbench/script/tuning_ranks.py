@@ -17,7 +17,7 @@ DONE = "tuned"
 LOOK_S = 0.1
 STEPS_S = 10.0
 REFUSED = "several-machines"
-SEVERAL = "ranks on several machines cannot be tuned; start those of one machine"
+SEVERAL = "ranks on several machines cannot be tuned; start ranks on one machine only"
 
 
 def shortest_step_s(folder: Path, own_s: float | None) -> float | None:

@@ -106,5 +106,5 @@ class InTime:
         self._listener.writing(name, done, total)
         if done < total and time.monotonic() > self._until_s:
             raise MissingError(
-                f"the budget left time to write {done:,} of {total:,} {name}; the next run writes the rest"
+                f"the budget was enough to write {done:,} of {total:,} {name}; the next run writes the rest"
             )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -43,6 +44,7 @@ FAILED_ROUNDS = 2
 
 UNDER_WAY = "the comparison is in progress or was killed; results so far are in trials.jsonl"
 DECIDED = "decided"
+NO_FILE = os.strerror(errno.ENOENT)
 NOT_TRACKED = "git revisions do not include untracked files; pass data with --data or an absolute path"
 _LEFT_OUT = "two versions were compared"
 
@@ -96,7 +98,8 @@ def _run_into(  # noqa: PLR0917
     if is_capped and any(gate.metric == RATE.name for gate in gates):
         listener.warned(CAPPED)
     conditions = {side: _consuming(one, with_consumer=with_consumer) for side, one in found.items()}
-    measuring = TwoVersions(conditions, servers, store, listener)
+    revisions = [version.version.side for version in versions if _is_revision(version)]
+    measuring = TwoVersions(conditions, servers, store, listener, revisions)
     session = Session(conditions["after"], measuring.of["after"], store=store, listener=listener)
     configs = _configs(conditions, listener)
     session.step = "pairs"
@@ -141,8 +144,12 @@ def _checked(loaded: LoadedSuite, gates: Sequence[Gate]) -> LoadedSuite:
 
 def _untracked(version: Found, error: LoaderbenchError) -> str:
     """A likely reason why something is missing in a revision."""
-    of_git = version.version.commit is not None and version.place.root != version.place.home
-    return f"; {NOT_TRACKED}" if of_git and isinstance(error, MissingError) else ""
+    return f"; {NOT_TRACKED}" if _is_revision(version) and isinstance(error, MissingError) else ""
+
+
+def _is_revision(version: Found) -> bool:
+    """Whether it is a revision of git, with the files that git tracks."""
+    return version.version.commit is not None and version.place.root != version.place.home
 
 
 def _consuming(conditions: Conditions, *, with_consumer: bool) -> Conditions:
@@ -170,7 +177,10 @@ def _configs(conditions: Mapping[Side, Conditions], listener: Listener) -> tuple
 
 
 class TwoVersions:
-    """Measures trials of two versions, each in its own place, by its side; `of` are the two."""
+    """Measures trials of two versions, each in its own place, by its side; `of` are the two.
+
+    `revisions` are the sides that have only files which git tracks.
+    """
 
     def __init__(
         self,
@@ -178,7 +188,9 @@ class TwoVersions:
         servers: Mapping[Side, PlacedServer],
         store: Store,
         listener: Listener,
+        revisions: Collection[Side] = (),
     ) -> None:
+        self._revisions = revisions
         self.of = {
             side: TrialMeasurer(
                 servers[side],
@@ -207,7 +219,7 @@ class TwoVersions:
 
     def __call__(self, planned: PlannedTrial) -> TrialOutcome:
         """Measure one alone."""
-        return self.of[_side(planned)](planned)
+        return self._with_hint(self.of[_side(planned)](planned))
 
     def begin(self, planned: PlannedTrial) -> Begun:
         """Start one that runs in time slices."""
@@ -219,7 +231,14 @@ class TwoVersions:
 
     def outcome(self, begun: Begun, slices: TimeSlices | None) -> TrialOutcome:
         """What came of it."""
-        return self.of[_side(begun.process.order.planned)].outcome(begun, slices)
+        return self._with_hint(self.of[_side(begun.process.order.planned)].outcome(begun, slices))
+
+    def _with_hint(self, outcome: TrialOutcome) -> TrialOutcome:
+        """Say so where a file that a revision lacks may be one that git does not track."""
+        trial, failure = outcome.trial, outcome.trial.failure
+        if failure is None or trial.side not in self._revisions or NO_FILE not in failure.message:
+            return outcome
+        return replace(outcome, trial=replace(trial, failure=replace(failure, hint=f"{failure.hint}; {NOT_TRACKED}")))
 
     def guard(self) -> AbstractContextManager[SessionGuard]:
         """What ends trials that are stopped, should the run be killed."""

@@ -10,7 +10,7 @@ from loaderbench.records import Stage
 
 Json = dict[str, Any]
 
-_UNKNOWN = "this run was measured without it"
+_UNKNOWN = "the older version that made this run did not record it"
 
 
 class UpgradeError(ValueError):

@@ -76,7 +76,7 @@ def why_unreadable(backend: LoaderBackend, dataset: DatasetKind) -> str:
     if backend.format and not dataset.lists_files:
         return f"reads files as {backend.format}: it needs `kind: image_folder`"
     if (backend.decodes or backend.format) and dataset.store is not None and not backend.reads_stores:
-        return "reads local files by itself, and nothing from dataset.storage"
+        return "reads local files only, not dataset.storage"
     return ""
 
 

@@ -110,11 +110,12 @@ class InProcess:
         return self
 
     def __next__(self) -> Any:
+        choice = self._choice
+        if choice is not None and choice.leaves_out():
+            return self._left_out()
         if not self._tracer.block.header[layout.ENABLED]:
             return next(self._batches)
-        if self._choice is None:
-            return self._traced()
-        return self._left_out() if self._choice.leaves_out() else self._chosen(self._choice)
+        return self._traced() if choice is None else self._chosen(choice)
 
     def _chosen(self, choice: BatchChoice) -> Any:
         """Trace a batch, and measure what that costs before the batch is made, at its end, and after it."""
@@ -126,6 +127,7 @@ class InProcess:
             choice.traced(asked_s, self._began_s - asked_s + self._tracer.batch_cost_s + now_s() - self._ended_s)
 
     def _traced(self) -> Any:
+        self._tracer.count_left_out()
         outer = active.set_tracer(self._tracer)
         try:
             self._begin()
@@ -137,14 +139,16 @@ class InProcess:
             active.set_tracer(outer)
 
     def _left_out(self) -> Any:
-        """Count a batch by its length only. Lines are looked at all the same, so a switch is asked for as often."""
-        outer = active.set_tracer(None)
+        """Count a batch by its length only. Lines are looked at all the same where a look can come before it ends."""
+        outer, tracer = active.set_tracer(None), self._tracer
         try:
-            self._begin_looks()
-            return self._tracer.left_out(self._batches)
+            if self._switch_s is not None and tracer.left_out_s > self._switch_s:
+                self._begin_looks()
+            return tracer.left_out(self._batches)
         finally:
             self._end_looks()
-            active.set_tracer(outer)
+            if outer is not None:
+                active.set_tracer(outer)
 
     def _begin(self) -> None:
         if self._attachment:

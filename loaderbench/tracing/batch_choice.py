@@ -1,4 +1,4 @@
-"""Which batches are traced where the main process loads: all of them, or one of several that follow fast."""
+"""Which batches of a loop are traced or timed: all of them, or one of several that follow fast."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import random
 
 MAX_COST_SHARE = 0.005
-"""When tracing would cost more than this of the time from one batch to the next, batches are left out."""
+"""When tracing a sample's stages would cost more than this of the time from batch to batch, batches are left out."""
 
 EARLY_BATCHES = 32
 """All of these are traced, whatever it costs: a loop may be short."""
@@ -15,9 +15,13 @@ SMOOTHED_OVER = 8  # batches that count for the mean cost
 
 
 class BatchChoice:
-    """Decides, batch by batch, over all epochs of a loader."""
+    """Decides, batch by batch, over all epochs of a loader.
 
-    def __init__(self) -> None:
+    `max_cost_share` is what tracing may cost, as a share of the time from one batch to the next.
+    """
+
+    def __init__(self, max_cost_share: float = MAX_COST_SHARE) -> None:
+        self._max_cost_share = max_cost_share
         self._random = random.Random(0)  # its own: the user's generators stay untouched
         self._early = EARLY_BATCHES
         self._cost_s = self._period_s = 0.0
@@ -26,6 +30,11 @@ class BatchChoice:
     def begin_epoch(self) -> None:
         """Start an epoch; the time since the last batch of the one before is not counted."""
         self._since_s = 0.0
+
+    @property
+    def stands_for(self) -> int:
+        """How many batches one that is traced now stands for: itself, and those left out since the last one."""
+        return self._left_out + 1
 
     def leaves_out(self) -> bool:
         """Whether the next batch is left out."""
@@ -43,7 +52,7 @@ class BatchChoice:
         if self._early > 0:
             self._early -= 1
         elif self._period_s > 0:
-            self._to_leave_out = self._drawn(self._cost_s / (MAX_COST_SHARE * self._period_s) - 1)
+            self._to_leave_out = self._drawn(self._cost_s / (self._max_cost_share * self._period_s) - 1)
 
     def _drawn(self, mean: float) -> int:
         """A random number near the mean: what the loop does regularly is neither always traced nor always left out."""

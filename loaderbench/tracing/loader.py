@@ -64,12 +64,12 @@ class LoaderTrace:
 
     def slow_samples(self) -> set[int]:
         """The indices of the slowest samples so far."""
-        if self._tracer is not None:
-            self._tracer.flush()
+        self._flush()
         return {index for block in self.blocks for index in block.slow_indices()}
 
     def batches(self) -> Iterator[Any]:
         """Begin an epoch."""
+        self._flush()
         self._made.begin_epoch()
         loader = self._loader
         self._in_order = bool(getattr(loader, "in_order", True))
@@ -86,21 +86,27 @@ class LoaderTrace:
 
         None of a loader that hands them out in another order: which is which cannot be told then.
         """
+        self._flush()
         return self._made.of_last_epoch() if self._in_order else []
 
     def made(self, epoch: int, batch: int) -> Made | None:
         """Who made a batch of the `epoch`-th epoch, and when; `None` where that is not known, or no longer."""
+        self._flush()
         return self._made.find(epoch, batch) if self._in_order else None
 
     def mark(self) -> Mark:
         """A moment from which `read` can count."""
+        self._flush()
         return mark(self.blocks, self.taking.read())
 
     def read(self, since: Mark | None = None) -> Traced:
         """What was traced since a mark, or from the beginning."""
+        self._flush()
+        return read(self.blocks, since, self.taking.read())
+
+    def _flush(self) -> None:
         if self._tracer is not None:
             self._tracer.flush()
-        return read(self.blocks, since, self.taking.read())
 
     def begin_threads(self) -> None:
         """Look at the lines of a main process that loads by itself, in this thread."""

@@ -5,16 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from loaderbench.tracing.batch_choice import BatchChoice
 from loaderbench.tracing.clock import cpu_now_s, now_s
+
+COST_S = 10e-6
+"""What timing one `next()` costs a loop whose caches are full of other things, about."""
+
+MAX_COST_SHARE = 0.001
+"""When it would cost more than this of the time from one batch to the next, one of several is timed."""
 
 
 class TakingClock:
-    """Adds up, over all `next()`: how often, wall and thread CPU seconds, and the sampler's seconds of these."""
+    """Adds up, over all `next()`: how often, wall and thread CPU seconds, and the sampler's seconds of these.
 
-    __slots__ = ("calls", "cpu_s", "sampler_s", "wall_s")
+    One that is timed counts as often as `choice` says: as many as it stands for. `weight` is that number during the
+    call, and 0 otherwise. Calls that return no batch do not count.
+    """
+
+    __slots__ = ("calls", "choice", "cpu_s", "sampler_s", "wall_s", "weight")
 
     def __init__(self) -> None:
         self.calls, self.wall_s, self.cpu_s, self.sampler_s = 0, 0.0, 0.0, 0.0
+        self.choice, self.weight = BatchChoice(MAX_COST_SHARE), 0
 
     def read(self) -> tuple[float, float, float, float]:
         """All four, as they stand."""
@@ -29,24 +41,33 @@ class TakingClock:
 
 
 class Taken:
-    """A loader's iterator whose `next()` is timed; every other attribute is its own."""
+    """A loader's iterator whose `next()` is timed, now and then; every other attribute is its own."""
 
     def __init__(self, batches: Any, clock: TakingClock) -> None:
         self._batches, self._clock = batches, clock
+        clock.choice.begin_epoch()
         clock.follow_sampler(batches)
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
-        clock = self._clock
+        choice = self._clock.choice
+        return next(self._batches) if choice.leaves_out() else self._timed(choice)
+
+    def _timed(self, choice: BatchChoice) -> Any:
+        clock, weight = self._clock, choice.stands_for
         began_s, cpu_began_s = now_s(), cpu_now_s()
+        choice.traced(began_s, COST_S)
+        clock.weight = weight
         try:
-            return next(self._batches)
+            batch = next(self._batches)
         finally:
-            clock.calls += 1
-            clock.cpu_s += cpu_now_s() - cpu_began_s
-            clock.wall_s += now_s() - began_s
+            clock.weight = 0
+        clock.calls += weight
+        clock.cpu_s += weight * (cpu_now_s() - cpu_began_s)
+        clock.wall_s += weight * (now_s() - began_s)
+        return batch
 
     def __getattr__(self, name: str) -> Any:
         if name == "_batches":  # asked for by copy before there is one
@@ -58,7 +79,7 @@ class Taken:
 
 
 class TimedSampler:
-    """An iterator over the indices of batches, timed; once wrapped it stays, for nobody sees it."""
+    """An iterator over the indices of batches, timed within a `next()` that is; it stays once wrapped, unseen."""
 
     def __init__(self, indices: Iterator[Any], clock: TakingClock) -> None:
         self._indices, self._clock = indices, clock
@@ -67,11 +88,14 @@ class TimedSampler:
         return self
 
     def __next__(self) -> Any:
+        weight = self._clock.weight
+        if not weight:
+            return next(self._indices)
         began_s = now_s()
         try:
             return next(self._indices)
         finally:
-            self._clock.sampler_s += now_s() - began_s
+            self._clock.sampler_s += weight * (now_s() - began_s)
 
 
 class NotifyingSampler:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import operator
 import random
 from array import array
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -13,6 +13,7 @@ from loaderbench.histogram import bin_of
 from loaderbench.tracing import block as layout
 from loaderbench.tracing.block import Block
 from loaderbench.tracing.clock import IDLE, StageClock, now_s, thread, timed
+from loaderbench.tracing.slowest import SlowestSamples
 
 MAX_COST_SHARE = 0.01
 """When tracing would cost more than this of a sample's time, samples are left out until it does not."""
@@ -53,10 +54,10 @@ class Tracer:
         self._indices: Sequence[Any] | None = None  # of the samples that are made in one call
         self._group_at = 0
         self._leaving_out = False
-        self._since_s = 0.0
+        self._left_out_spans_s: deque[tuple[float, float]] = deque()  # when batches began and ended, not counted yet
+        self.left_out_s = 0.0  # how long the last of them took
         self._flushed_s = 0.0
-        self._slow_walls_s: list[float] = list(map(float, block.slow[:: layout.SLOW_FIELDS]))
-        self._slow_floor_s = min(self._slow_walls_s)
+        self._slowest = SlowestSamples(block)
         self._began_s = 0.0
         self._walls_s: list[float] = []
         self._traced = self._left_out = self._tiny = self._in_spans = 0
@@ -138,7 +139,7 @@ class Tracer:
         self._walls_s.append(wall_s)
         if type(index) is list:  # one call for a batch of them
             self._spread_last(wall_s, len(index))
-        elif wall_s > self._slow_floor_s:
+        elif wall_s > self._slowest.floor_s:
             self._keep_slow(wall_s, index, before_s)
         if wall_s < SHORT_S:
             self._plan_skips(wall_s)
@@ -202,20 +203,34 @@ class Tracer:
         return result
 
     def left_out(self, batches: Iterator[Any]) -> Any:
-        """Take a batch without timing its samples; it counts for as many as the last traced batch had."""
-        began_s, self._leaving_out = now_s(), True
+        """Take a batch without timing its samples; it is counted with the next one that is traced.
+
+        A loop comes by here with its caches full of other things: this touches little.
+        """
+        self._leaving_out = True
+        began_s = now_s()
         try:
             result = next(batches)
         finally:
             self._leaving_out = False
         ended_s = now_s()
+        self.left_out_s = ended_s - began_s
+        self._left_out_spans_s.append((began_s, ended_s))
+        return result
+
+    def count_left_out(self) -> None:
+        """Count the batches that were left out; each has as many samples as the last traced batch had."""
+        spans_s = self._left_out_spans_s
+        while spans_s:
+            self._count_span(*spans_s.popleft())
+
+    def _count_span(self, began_s: float, ended_s: float) -> None:
         took_s, samples = ended_s - began_s, self._batch_samples
         if samples and took_s > SLOW_BATCHES * self._batch_s + TINY_S:  # the cause is one sample, of unknown index
             self._count(took_s - self._batch_s, None, None)
             took_s, samples = self._batch_s, samples - 1
         self._count_alike(samples, took_s)
         self._keep_span(began_s, ended_s, ended_s, _UNDIVIDED)
-        return result
 
     def _count_alike(self, samples: int, took_s: float) -> None:
         """Count samples that took this long together, as if all were equally long."""
@@ -287,31 +302,15 @@ class Tracer:
 
     def _count(self, wall_s: float, index: Any, before_s: list[float] | None) -> None:
         self._walls_s.append(wall_s)
-        if wall_s > self._slow_floor_s:
+        if wall_s > self._slowest.floor_s:
             self._keep_slow(wall_s, index, before_s)
 
     def _keep_slow(self, wall_s: float, index: Any, before_s: list[float] | None) -> None:
-        slow, walls_s = self.block.slow, self._slow_walls_s
-        place = walls_s.index(self._slow_floor_s)
         stage, path = self._sample, ""
         if before_s is not None:
             spent_s = [now - then for now, then in zip(self.clock.wall_s, before_s, strict=False)]
             stage, path = spent_s.index(max(spent_s)), self.path if isinstance(self.path, str) else ""
-        at = place * layout.SLOW_FIELDS
-        slow[at] = 0.0  # nobody is to read the half of two
-        slow[at + 1] = _number(index)
-        slow[at + 2], slow[at + 3] = float(stage), now_s()
-        self.block.set_path(place, path)
-        slow[at] = walls_s[place] = wall_s
-        self._slow_floor_s = min(walls_s)
-
-    def _forget_slow(self, since_s: float) -> None:
-        """Make room: slow samples of before a mark are no longer asked for."""
-        self._since_s = since_s
-        for place in range(layout.SLOWEST):
-            if self.block.slow[place * layout.SLOW_FIELDS + 3] < since_s:
-                self.block.slow[place * layout.SLOW_FIELDS] = self._slow_walls_s[place] = 0.0
-        self._slow_floor_s = min(self._slow_walls_s)
+        self._slowest.keep(wall_s, index, stage, path)
 
     def _end_batch(self, collate_at_s: float) -> None:
         """Write the batch's span, and add what was counted to the block unless that was done just now."""
@@ -334,10 +333,9 @@ class Tracer:
         spans[at + 4 : at + layout.SPAN_FIELDS] = stages_s
         self._in_spans = self._made()
         header[layout.BATCHES] += 1
-        if header[layout.SINCE_S] != self._since_s:
-            self._forget_slow(header[layout.SINCE_S])
+        self._slowest.forget_before(header[layout.SINCE_S])
         if ended_s - self._flushed_s > FLUSH_S or header[layout.BATCHES] <= FLUSH_EACH:
-            self.flush()
+            self._write()
             self._flushed_s = ended_s
 
     def _stages_of_batch(self) -> array[float]:
@@ -351,6 +349,12 @@ class Tracer:
         return array("d", [now - then for now, then in zip(total_s, before_s, strict=True)])
 
     def flush(self) -> None:
+        """Add what was counted to the block, and batches that were left out; only in the thread that counts."""
+        if thread() == self._thread:
+            self.count_left_out()
+            self._write()
+
+    def _write(self) -> None:
         """Add what was counted to the block."""
         block, clock = self.block, self.clock
         for place, calls in enumerate(clock.calls):
@@ -382,11 +386,3 @@ class Tracer:
         self._spans_s = [0.0] * layout.SPAN_STAGES
         self._after_short = False
         self._reads = [0.0] * layout.READS
-
-
-def _number(index: Any) -> float:
-    """The index as a number; -1 for a key of another kind."""
-    try:
-        return float(operator.index(index))
-    except TypeError:
-        return -1.0

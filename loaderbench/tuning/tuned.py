@@ -178,6 +178,4 @@ def _why_none(run: RunRecord) -> str:
         return AS_FAST
     changed = arguments_in_words(rates[fastest])
     maybe = numbers.gain(fastest / present, None, None).main
-    return (
-        f"{changed} may be faster ({maybe}), but not beyond the noise of {run.plan.rounds} rounds; use a longer budget"
-    )
+    return f"{changed} may be faster ({maybe}), but within the noise of {run.plan.rounds} rounds; use a longer budget"

@@ -98,5 +98,5 @@ def _threads(tuned: Tuned, own: OwnLoop) -> Iterator[str]:
 
 def _where(at: CodeLine) -> str:
     if at.by_library:
-        return f"A library makes this loader, called at {at}; pass the arguments through it"
-    return f"The loader is made at {at}"
+        return f"A library creates this loader, in a call at {at}; pass the arguments through that call"
+    return f"The loader is created at {at}"

@@ -192,7 +192,20 @@ def test_where_only_the_later_version_fails_nothing_says_that_all_did(tmp_path: 
     (folder / "lb_ab_data.py").write_text(DATA.replace("return Waiting()", "raise ValueError('broken')"))
     said = in_process("ab", "suite.yaml", "--out", "out", "-q", *ENOUGH, "--junit", "ab.xml", cwd=folder)
     assert said.returncode == 3
-    _only_earlier(folder, said.stdout, "every trial of the later version failed", "every trial of it failed")
+    _only_earlier(folder, said.stdout, "every trial of the later version failed", "all of its trials failed")
+
+
+def test_a_trial_that_misses_a_file_which_git_does_not_track_says_so(tmp_path: Path) -> None:
+    folder = repository(tmp_path / "repository")
+    opened = 'Path(__file__).with_name("numbers.txt").read_text()\n    return Waiting()'
+    (folder / "lb_ab_data.py").write_text(DATA.replace("return Waiting()", opened))
+    git(folder, "commit", "-qam", "a file that git does not track")
+    (folder / "numbers.txt").write_text("1")
+    in_process("ab", "suite.yaml", "--out", "out", "-q", *ENOUGH, cwd=folder)
+    trials = json.loads((folder / "out" / "run.json").read_text())["trials"]
+    hints = {trial["side"]: (trial["failure"] or {}).get("hint", "") for trial in trials}
+    assert "git revisions do not include untracked files" in hints["before"]
+    assert hints["after"] == ""
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")

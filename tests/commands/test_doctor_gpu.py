@@ -127,7 +127,7 @@ def kernel_then_hang(pipe: Connection, gpu: Gpu) -> None:
 @pytest.mark.parametrize(
     ("behaves", "said"),
     [
-        (kernel_then_crash, "the process that checks crashed after: Kernel"),
+        (kernel_then_crash, "the checking process crashed after: Kernel"),
         (kernel_then_hang, "no answer for 5 s after: Kernel; the GPU or its driver hangs"),
     ],
 )

@@ -78,7 +78,7 @@ def test_a_run_of_an_older_version_says_why_it_has_no_trace(cli: Cli, small_run:
         (tmp_path / name).write_bytes((folder / name).read_bytes())
     done = cli("export", tmp_path, "--to", "perfetto", "--out", "x")
     assert done.returncode == 2
-    assert "no batch of its trials was kept" in done.stderr
+    assert "no batches of its trials were saved" in done.stderr
     assert cli("show", tmp_path).returncode == 0
 
 

@@ -31,7 +31,7 @@ def trial(freed: str | None, number: int, rate: float | None, *, sliced: bool = 
         status="failed" if rate is None else "completed",
         samples_per_s=rate,
         time_slices=TimeSlices(10, 10, 100, 1.0) if sliced else None,
-        failure=Failure("raised", "CannotFreeError: held where nothing can replace it", "") if rate is None else None,
+        failure=Failure("raised", "CannotFreeError: stored where it cannot be replaced", "") if rate is None else None,
     )
 
 
@@ -65,7 +65,7 @@ def test_named_transforms_are_parts_of_their_stage() -> None:
 def test_a_stage_that_failed_has_a_reason_and_no_number() -> None:
     found, reasons = describe_bottlenecks(rounds(decode=None, collate=100.0), {})
     assert [one.stage for one in found] == ["collate"]
-    assert "held where nothing can replace it" in reasons["bottlenecks.decode"]
+    assert "stored where it cannot be replaced" in reasons["bottlenecks.decode"]
 
 
 def test_a_round_that_a_signal_ended_is_not_paired_with_its_slices() -> None:

@@ -99,7 +99,7 @@ def test_a_rate_of_the_earlier_version_alone_is_not_called_nothing() -> None:
     empty = replace(rate, side="after", samples_per_s=0.0)
     for trials, why in (
         ([], "the run ended before its first trial completed"),
-        ([failed], "every trial of it failed"),
+        ([failed], "all of its trials failed"),
         ([failed, empty], "none of its trials delivered a sample"),
     ):
         found = decide(None, "none", None, doubts=0, trials=trials, earlier=[rate])
@@ -138,7 +138,7 @@ def test_the_ceiling_of_a_loop_is_its_own_pace_without_the_waits() -> None:
     assert found is not None
     assert found.samples_per_s == pytest.approx(640.0)
     assert found.headspace == pytest.approx(0.2)
-    assert found.basis == "time of the loop between batches"
+    assert found.basis == "loop time between batches"
 
 
 def test_a_loop_that_does_nothing_but_wait_has_no_ceiling_and_says_why() -> None:
@@ -211,7 +211,7 @@ def test_an_interval_decides_where_it_lies_on_one_side_and_is_too_noisy_where_it
 def test_what_is_too_noisy_says_how_much_and_names_the_threshold() -> None:
     found = decide(subject(0.10, 0.0, 0.40), "emulated", 1, doubts=0)
     assert "10% (0\N{EN DASH}40%)" in found.headline
-    assert found.evidence[0] == "Data wait interval: includes 5%, the limit of input-bound"
+    assert found.evidence[0] == "Data wait interval: includes 5%, the cutoff for input-bound"
     assert set(found.not_measured) == {"stage", "limit"}
 
 

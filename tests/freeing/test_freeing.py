@@ -336,7 +336,7 @@ def test_free_transport_sends_a_token_and_all_else_still_runs(photos: Path) -> N
 
 
 def test_a_stage_that_is_not_there_is_an_error_that_says_so() -> None:
-    with pytest.raises(Exception, match="nothing of Stream is known to be transform"):
+    with pytest.raises(Exception, match="no transform stage was found in Stream"):
         batches_with(Stream(), "transform", shuffle=False, drop_last=False)
 
 

@@ -257,7 +257,7 @@ def test_it_closes_before_the_first_batch_after_some_and_twice(samples: Samples,
         (
             ImageSamples([("a.jpg", 0)], str, str, Recipe("own", True)),
             TypeError,
-            "loader dali has no operations for own",
+            "loader dali does not support transform: own",
         ),
         (ImageSamples([], str, str, Recipe("imagenet_eval", True)), ValueError, "the dataset is empty"),
     ],

@@ -215,7 +215,7 @@ def test_a_loading_thread_computes_alone_and_other_threads_as_before() -> None:
 @pytest.mark.parametrize(
     ("source", "raised", "said"),
     [
-        ([torch.zeros(1)], TypeError, "list has no samples by number, which loader: grain needs"),
+        ([torch.zeros(1)], TypeError, "loader: grain needs a map-style dataset, got list"),
         (SeededSamples(Numbers(), 0), TypeError, "measure.deterministic: threads of loader: grain share"),
         (Numbers(0), ValueError, "the dataset is empty"),
     ],

@@ -252,7 +252,7 @@ def test_an_image_that_cannot_be_read_is_named_and_all_threads_end(
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        (images([("a.jpg", 0)], "to_tensor"), "loader {} has no operations for to_tensor; use imagenet_eval or"),
+        (images([("a.jpg", 0)], "to_tensor"), "loader {} does not support transform: to_tensor; use imagenet_eval or"),
         (ImageSamples([("a.jpg", 0)], pil_loader, TRANSFORMS["imagenet_eval"]()), "loader {} decodes files by itself"),
         (torch.arange(3), "it needs an image folder with a named transform, got Tensor"),
     ],

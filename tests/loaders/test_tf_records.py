@@ -184,7 +184,7 @@ def test_what_it_cannot_load_is_refused(store: Store, photos: Path, tmp_path: Pa
         (without, "reads the tfrecord copy of an image folder, which a run writes; got ImageSamples"),
         (tar, "got a copy as tar"),
         (other, "needs an image folder with a named transform"),
-        (store(None, "to_tensor"), "no operations for to_tensor"),
+        (store(None, "to_tensor"), "does not support transform: to_tensor"),
     ):
         with pytest.raises(TypeError, match=f"^loader tf_records .*{said}"):
             TfRecords().build(source, {}, seed=0)

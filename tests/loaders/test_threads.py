@@ -282,9 +282,9 @@ def test_a_loading_thread_computes_alone_and_other_threads_as_before(backend: Lo
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        (Stream(), "Stream has no samples by number, which loader: {} needs"),
-        ([torch.zeros(1)], "list has no samples by number, which loader: {} needs"),
-        (DataLoader(TensorDataset(torch.zeros(3))), "DataLoader has no samples by number, which loader: {} needs"),
+        (Stream(), "loader: {} needs a map-style dataset, got Stream"),
+        ([torch.zeros(1)], "loader: {} needs a map-style dataset, got list"),
+        (DataLoader(TensorDataset(torch.zeros(3))), "loader: {} needs a map-style dataset, got DataLoader"),
         (SeededSamples(Numbers(), 0), "measure.deterministic: threads of loader: {} share their random numbers"),
     ],
 )

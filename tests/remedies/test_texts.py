@@ -74,7 +74,7 @@ def test_a_title_without_a_trial_names_what_its_code_does() -> None:
         for case in (of_a_folder, replace(of_a_folder, options=None))
     )
     assert found.title == f"Decode JPEGs with {found.change['decoder']} instead of Pillow"
-    assert of_other_code.title == "Decode JPEGs with torchvision, if Pillow does now"
+    assert of_other_code.title == "Decode JPEGs with torchvision, if you use Pillow now"
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ def test_a_run_that_is_too_noisy_to_decide_shows_its_throughput_and_target() -> 
     text = brief(recorded("scenario_run_healthy_photos_w2"))
     assert re.search(r"\n(Best config|Fastest estimate|Throughput).*: \d+ samples/s", text)
     assert "\nTarget " in text
-    assert "  Data wait interval  includes 5%, the limit of input-bound\n" in text
+    assert "  Data wait interval  includes 5%, the cutoff for input-bound\n" in text
 
 
 @pytest.mark.parametrize("draw", [brief, lambda run: render_markdown(build_document(run)), _notebook, _page])

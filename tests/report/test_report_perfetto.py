@@ -184,7 +184,7 @@ def test_readings_that_are_no_numbers_are_left_out() -> None:
 
 
 def test_a_run_without_batches_says_so_in_one_line() -> None:
-    with pytest.raises(UsageError, match="no batch of its trials was kept"):
+    with pytest.raises(UsageError, match="no batches of its trials were saved"):
         chrome_trace(profiles.traced(), Readings())
 
 

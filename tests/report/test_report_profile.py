@@ -43,7 +43,7 @@ def test_the_figures_are_those_of_the_one_configuration_without_a_word_of_rounds
     }
     assert [(bar.kind, bar.value) for bar in verdict.bars] == [("measured", "512"), ("ceiling", "868")]
     assert verdict.ceiling
-    assert "time of the loop between batches" in verdict.ceiling.text
+    assert "loop time between batches" in verdict.ceiling.text
 
 
 def test_the_loader_stands_in_the_head_and_what_is_known_of_its_configuration_beside_the_figures() -> None:

@@ -75,7 +75,7 @@ def test_threads_give_the_batches_of_torch(samples: tuple[tuple[str, int], ...],
         assert found.difference == 0.0
     else:
         assert found.difference is None
-        assert found.not_measured == {"difference": "the transform draws other values each time"}
+        assert found.not_measured == {"difference": "the transform draws different values each time"}
 
 
 def test_the_number_of_ranks_is_no_argument_of_a_loader(samples: tuple[tuple[str, int], ...]) -> None:
@@ -165,7 +165,7 @@ def of_target(name: str, change: Change | None = None) -> Parity:
 def test_random_labels_and_missing_values_do_not_differ() -> None:
     found = of_target("threads")
     assert (found.refused, found.samples) == ("", 64)
-    assert found.not_measured == {"difference": "the transform draws other values each time"}
+    assert found.not_measured == {"difference": "the transform draws different values each time"}
 
 
 def without(images: torch.Tensor, columns: int) -> torch.Tensor:
@@ -177,8 +177,8 @@ def without(images: torch.Tensor, columns: int) -> torch.Tensor:
 @pytest.mark.parametrize(
     ("transform", "columns", "said"),
     [
-        ("imagenet_eval", 112, "NaN in 4,816,896 values of 9,633,792 in one loader alone"),
-        ("imagenet_eval", 224, "NaN in 9,633,792 values of 9,633,792 in one loader alone"),
+        ("imagenet_eval", 112, "NaN in 4,816,896 values of 9,633,792 in only one loader"),
+        ("imagenet_eval", 224, "NaN in 9,633,792 values of 9,633,792 in only one loader"),
     ],
 )
 def test_values_that_only_another_loader_lacks_are_refused(
@@ -193,4 +193,4 @@ def test_where_values_are_missing_at_random_a_loader_without_any_is_refused() ->
     other[torch.rand(64, 8) < 0.1] = float("nan")
     again = other.roll(1)
     assert [*_differences([one], [other], [again])] == []
-    assert [*_differences([one * float("nan")], [other], [again])] == ["no values but NaN"]
+    assert [*_differences([one * float("nan")], [other], [again])] == ["all values are NaN"]

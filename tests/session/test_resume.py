@@ -85,7 +85,7 @@ def test_kept_trials_without_timeline_and_batches_are_told_in_the_run_and_in_the
     kept = [trial for trial in read_trials(killed / "r") if trial.status == "completed"]
     lost = next(trial.id for trial in kept if trial.role == "sweep")
     alone = cli("export", "r", "--to", "perfetto", "--out", "t.json", "--trial", lost)
-    assert f"trial {lost}: no batch of its trials was kept, as in a run that was killed" in alone.stderr
+    assert f"trial {lost}: no batches of its trials were saved: the run was killed" in alone.stderr
     assert cli("run", "s.yaml", "--resume", "r").returncode == 0
     said = f"{len(kept)} of {len(kept)} kept trials have no timeline and no batches: an earlier call was killed"
     assert said in read_run(killed / "r").notes

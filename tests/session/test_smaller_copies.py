@@ -77,7 +77,7 @@ def test_copies_that_a_budget_ends_are_kept_and_the_next_run_writes_the_rest(
     monkeypatch.setenv("LOADERBENCH_CACHE", str(tmp_path / "cache"))
     files = tuple((str(file), 0) for file in sorted(photos.rglob("*.jpg")))
     made, _ = measure(tmp_path, files=files)
-    with pytest.raises(MissingError, match=r"the budget left time to write 1 of 24 smaller JPEGs; the next run writes"):
+    with pytest.raises(MissingError, match=r"the budget was enough to write 1 of 24 smaller JPEGs; the next run"):
         made.write_copies([{"presize": 32}], time.monotonic() - 1.0)
     written = set((tmp_path / "cache").rglob("*.jpg"))
     assert 0 < len(written) < len(files)

@@ -1,10 +1,10 @@
-"""A clock of the tracer that moves only when a sample says so."""
+"""A clock of tracing that moves only when a sample says so."""
 
 from __future__ import annotations
 
 import pytest
 
-from loaderbench.tracing import clock, tracer
+from loaderbench.tracing import clock, slowest, taking, tracer
 
 
 class FakeClock:
@@ -23,8 +23,8 @@ class FakeClock:
 
 
 def fake_clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
-    """The clock of every tracer in this test."""
+    """The clock of every tracer and of every `next()` in this test."""
     fake = FakeClock()
-    for module in (clock, tracer):
+    for module in (clock, slowest, taking, tracer):
         monkeypatch.setattr(module, "now_s", fake.read)
     return fake

@@ -7,8 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from fake_clock import fake_clock
 from torch.utils.data import DataLoader, Dataset
 
+from loaderbench.tracing import taking
+from loaderbench.tracing.batch_choice import EARLY_BATCHES
 from loaderbench.tracing.loader import LoaderTrace
 from loaderbench.tracing.taking import NotifyingSampler, Taken, TakingClock
 
@@ -38,9 +41,45 @@ def test_the_sampler_s_time_is_told_apart(workers: int) -> None:
     trace = LoaderTrace(DataLoader(Ready(), 8, sampler=Slow(), num_workers=workers))  # type: ignore[arg-type]
     assert len(list(trace.batches())) == 8
     calls, wall_s, cpu_s, sampler_s = trace.read().taking
-    assert calls == 9  # the last one in vain
+    assert calls == 8  # without the last one, which returned none
     assert 0.005 < sampler_s <= wall_s  # with a worker, the first batches' indices are drawn before anybody asks
     assert cpu_s < wall_s
+
+
+@pytest.mark.parametrize("period_s", [5e-4, 2e-2])
+def test_of_calls_that_follow_fast_some_are_timed_and_stand_for_the_others(
+    monkeypatch: pytest.MonkeyPatch, period_s: float
+) -> None:
+    fake, timed = fake_clock(monkeypatch), 0
+
+    def cpu_now_s() -> float:
+        nonlocal timed
+        timed += 1
+        return fake.now_s
+
+    class Indices:
+        def __next__(self) -> float:
+            return fake.pass_s(1e-5)
+
+    class Batches:
+        def __init__(self) -> None:
+            self._sampler_iter: Iterator[float] = Indices()  # type: ignore[assignment]
+
+        def __next__(self) -> float:
+            next(self._sampler_iter)
+            return fake.pass_s(3e-5)
+
+    monkeypatch.setattr(taking, "cpu_now_s", cpu_now_s)
+    clock = TakingClock()
+    taken = Taken(Batches(), clock)
+    for _ in range(20_000):
+        next(taken)
+        fake.pass_s(period_s - 4e-5)
+    calls, wall_s, cpu_s, sampler_s = clock.read()
+    assert calls == pytest.approx(20_000, abs=50)
+    assert (wall_s / calls, cpu_s / calls, sampler_s / calls) == pytest.approx((4e-5, 4e-5, 1e-5))
+    cost_s = taking.COST_S * (timed / 2 - EARLY_BATCHES)
+    assert cost_s < 1.1 * taking.MAX_COST_SHARE * 20_000 * period_s
 
 
 def test_an_iterator_that_is_taken_from_is_its_own_in_everything_else() -> None:

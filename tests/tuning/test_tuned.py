@@ -51,7 +51,7 @@ def test_a_difference_hidden_by_noise_is_not_decided(example: RunRecord) -> None
     found = tuned_by(run, {"num_workers": 0}, Path())
     assert not found.is_decided
     assert found.arguments == {"num_workers": 0}
-    assert f"may be faster (+57%), but not beyond the noise of {run.plan.rounds} rounds" in found.why_none
+    assert f"may be faster (+57%), but within the noise of {run.plan.rounds} rounds" in found.why_none
     assert all(f"{axis}={value!r}" in found.why_none for axis, value in run.configurations[1].config.items())
 
 

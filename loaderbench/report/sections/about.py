@@ -12,8 +12,8 @@ from loaderbench.report.view import View
 _PROCESSES = "Each trial ran in its own process; monitors ran outside it."
 _OF_ROUNDS = (
     "Intervals: 95%, Student\u2019s t over rounds, never over the batches of one trial. Configs within 5% "
-    "of the fastest, with no significant difference, are ties. The cheapest tie is best. The intervals of gains "
-    "are for the same comparison at another time, so they are wider than those of their rounds."
+    "of the fastest, with no significant difference, are ties. The cheapest tie is best. Intervals of gains "
+    "also cover the same comparison at another time, so they are wider."
 )
 _OF_PAIRS = (
     "Intervals: Student\u2019s t over pairs, never over the batches of one trial. They have simultaneous 95% coverage "

@@ -123,7 +123,7 @@ def _charts(view: View) -> tuple[Block, ...]:
     by_id = {name: trial for name, trial in view.trials.items() if trial.status == "completed"}
     shown = [(axes.label(run, c.config), own) for c in by_interest(run)[:_MOST] if (own := trials_of(c, by_id))]
     left = len(run.configurations) - _MOST
-    some = f" {_MOST} best of {len(run.configurations):,} configs shown." if left > 0 else ""
+    some = f" Best {_MOST} of {len(run.configurations):,} configs shown." if left > 0 else ""
     found = (_rounds(shown, some), _waits(shown, view, some), _drift(run))
     return tuple(
         block

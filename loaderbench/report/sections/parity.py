@@ -9,7 +9,7 @@ from loaderbench.report.view import View
 
 _METHOD = (
     "Before the sweep, each loader made batches of the same files in the same order. Shapes, dtypes and labels "
-    "must match; values must match in mean and standard deviation. Single pixels may differ by decoder."
+    "must match; values must match in mean and standard deviation. Individual pixels may differ between decoders."
 )
 
 

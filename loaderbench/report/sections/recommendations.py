@@ -321,7 +321,7 @@ def _tried(found: Verification) -> Details:
         title="Fixes tried, in order",
         lead=words.sentence(
             f"Start: {start}. Each round measured the unchanged config and each change once, in shuffled order. "
-            "Changes that gained were then measured together, and without each."
+            "Changes that gained were then measured together, and again with each left out."
         ),
         tables=(Table("Fixes and what each gained", _columns(), rows),),
         facts=tuple(_result(found)),
