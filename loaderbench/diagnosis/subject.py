@@ -8,9 +8,7 @@ from typing import Any
 
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.records import Best, Config, Configuration, Interval, varying
-
-AT_THE_CAP = 0.97
-"""From this share of the demand on, the emulated accelerator and not the loader may set the rate."""
+from loaderbench.statistics.target_rate import AT_THE_CAP
 
 
 @dataclass(frozen=True)

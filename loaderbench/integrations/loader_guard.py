@@ -102,7 +102,8 @@ class LoaderGuard:
         folder = self._request.getfixturevalue("tmp_path_factory").mktemp("loaderbench") / "run"
         file = Path(os.path.relpath(self._request.path))  # as a reference run keeps it, which others have elsewhere
         rate = None if demand is None else float(demand)
-        order = GuardOrder(self._request.node.nodeid, file, int(rounds), float(seconds), rate)
+        name = _name_of(self._request.path.name, self._request.node.nodeid)
+        order = GuardOrder(name, file, int(rounds), float(seconds), rate)
         measure_guarded(loader, order, folder)
         return load_concluded(folder)
 
@@ -115,15 +116,20 @@ class LoaderGuard:
                 self._request.node.user_properties.append((f"samples_per_s{end}", value))
 
 
+def _name_of(file: str, nodeid: str) -> str:
+    """The test by its file, without the folder that pytest started in: a committed reference is compared by it."""
+    return "::".join([file, *nodeid.split("::")[1:]])
+
+
 def _gates(
     samples_per_s: float | None, fail_if: str | Sequence[str], reference: Path | None, demand: float | None = None
 ) -> list[Gate]:
     """The thresholds of a call. Raises `UsageError` for an invalid one, and where there is none."""
     texts = [fail_if] if isinstance(fail_if, str) else [*fail_if]
-    if samples_per_s is not None:
-        texts.append(f"samples_per_s<{samples_per_s:f}".rstrip("0").rstrip("."))
     if not texts and reference is not None:
         texts.append(FALL)
+    if samples_per_s is not None:
+        texts.append(f"samples_per_s<{float(samples_per_s):f}".rstrip("0").rstrip("."))
     if not texts:
         raise UsageError("loader_guard: no threshold; add samples_per_s=500, fail_if=... or reference=...")
     gates = [parse_gate(text, "fail_if") for text in texts]
@@ -183,7 +189,11 @@ def _undecided(why: str, inconclusive: WhenUndecided) -> NoReturn:
 
 
 def _keep(run: Run, place: Path) -> None:
-    """Write `run.json` as the reference run: to the file, or into the folder."""
-    file = place if place.suffix == ".json" else place / RUN_FILE
-    file.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(folder_of(run.folder or Path()) / RUN_FILE, file)
+    """Write `run.json` as the reference run: to the file, or into the folder; the test fails if it cannot be."""
+    __tracebackhide__ = True
+    file = place if place.suffix == ".json" or place.is_file() else place / RUN_FILE
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(folder_of(run.folder or Path()) / RUN_FILE, file)
+    except OSError as error:
+        pytest.fail(f"reference run {file}: cannot write: {error.strerror or error}")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from loaderbench.consumers import NOTHING
-from loaderbench.diagnosis.subject import AT_THE_CAP
 from loaderbench.records import Recommendation
 from loaderbench.remedies.findings import Findings
+from loaderbench.statistics.target_rate import AT_THE_CAP
 
 
 def with_target(advice: Recommendation, findings: Findings) -> Recommendation:

@@ -28,6 +28,7 @@ from loaderbench.statistics.configurations import rate_of
 from loaderbench.statistics.intervals import FEWEST_PROCESSES, LEVEL, rate_interval, share_interval, welch_interval
 from loaderbench.statistics.ratios import times
 from loaderbench.statistics.run_differences import differences, doubts
+from loaderbench.statistics.target_rate import CAPPED, is_hidden
 
 SAME_RATE = 0.05
 SAME_SHARE = 0.02
@@ -67,7 +68,7 @@ def compare_runs(before: RunRecord, after: RunRecord, level: float = LEVEL) -> C
         return Comparison(outcome="incomparable", headline=_cannot(different), metrics=(), reasons=tuple(different))
     changes = tuple(change for config in shared for change in _changes(config, before, after, level))
     chosen = _decisive(changes, after)
-    reasons = [*_reasons(chosen), *doubts(before, after)]
+    reasons = [*_reasons(chosen, after), *doubts(before, after)]
     headline = headline_of(chosen, varying(chosen.config, after.plan.axes) if len(shared) > 1 else {})
     return Comparison(
         outcome=chosen.outcome, headline=headline, metrics=changes, reasons=tuple(reasons), config=chosen.config
@@ -195,7 +196,9 @@ def _decisive(changes: Sequence[MetricChange], after: RunRecord) -> MetricChange
     )
 
 
-def _reasons(change: MetricChange) -> list[str]:
+def _reasons(change: MetricChange, after: RunRecord) -> list[str]:
+    if is_hidden(change, after):
+        return [CAPPED]
     if change.not_measured:
         return [change.not_measured["change"]]
     return [_WIDE] if change.outcome == "inconclusive" else []

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from math import copysign, isclose, log
+from math import copysign, isclose, isfinite, log
 
 from loaderbench.consumers import consumer_kind
 from loaderbench.errors import UsageError
@@ -27,6 +27,7 @@ from loaderbench.records import (
     config_name,
 )
 from loaderbench.statistics.intervals import LEVEL
+from loaderbench.statistics.target_rate import CAPPED, is_hidden
 
 METRICS = ("samples_per_s", "data_wait_share")
 LOOKS = 3
@@ -60,7 +61,7 @@ def parse_gate(text: str, flag: str) -> Gate:
         unit = "pp" if share else "%"
         if change[4] != unit:
             raise UsageError(f"{flag} {text}: a change of {metric} is in {unit}; expected e.g. {_CHANGES[metric]}")
-        limit = float(f"{change[2]}{change[3]}") / 100
+        limit = _finite(f"{change[2]}{change[3]}", text, flag) / 100
         if abs(limit) >= 1 and (share or limit < 0):
             raise UsageError(f"{flag} {text}: {metric} cannot change by so much; expected e.g. {_CHANGES[metric]}")
         return Gate(text=compact, metric=metric, kind="change", limit=limit)
@@ -68,10 +69,17 @@ def parse_gate(text: str, flag: str) -> Gate:
     if bool(level[4]) != share:
         form = "a percentage" if share else "a number without %"
         raise UsageError(f"{flag} {text}: {metric} takes {form}; expected e.g. {_LEVELS[metric]}")
-    limit = float(level[3]) / (100 if share else 1)
+    limit = _finite(level[3], text, flag) / (100 if share else 1)
     if share and limit >= 1:
         raise UsageError(f"{flag} {text}: {metric} is at most 100%; expected e.g. {_LEVELS[metric]}")
     return Gate(text=compact, metric=metric, kind="below" if level[2] == "<" else "above", limit=limit)
+
+
+def _finite(number: str, text: str, flag: str) -> float:
+    """A number of the expression; one of hundreds of digits is none that a rate can have."""
+    if isfinite(found := float(number)):
+        return found
+    raise UsageError(f"{flag} {text[:40]}...: number out of range; expected e.g. {_FORMS}")
 
 
 def _known(metric: str, text: str, flag: str) -> str:
@@ -94,7 +102,7 @@ def check_waits(gates: Sequence[Gate], consumer: str) -> None:
 def judge_gate(gate: Gate, run: RunRecord, comparison: Comparison | None) -> GateResult:
     """Judge a run by a gate; `comparison` is with the reference run, `None` without one."""
     if gate.kind == "change":
-        return _judge_change(gate, comparison)
+        return _judge_change(gate, comparison, run)
     config, found = _level_of(gate.metric, run)
     if config is None or found is None:
         return GateResult(gate=gate, outcome="inconclusive", said=_NOTHING)
@@ -102,13 +110,13 @@ def judge_gate(gate: Gate, run: RunRecord, comparison: Comparison | None) -> Gat
     return replace(judged, said=f"{judged.said} with {config_name(config)}")
 
 
-def may_be_decided(gate: Gate, comparison: Comparison) -> bool:
-    """Whether more rounds of the later run could decide it. They cannot if the earlier run alone is too noisy.
+def may_be_decided(gate: Gate, comparison: Comparison, run: RunRecord | None = None) -> bool:
+    """Whether more rounds of the later `run` could decide it. They cannot if the earlier run alone is too noisy.
 
     More rounds move the estimate, at most by as much as the later run is uncertain.
     """
     own = _own_change(gate, comparison)
-    if own is None or own.change is None:
+    if own is None or own.change is None or (run is not None and is_hidden(own, run)):
         return False
     before, after = (_half(found, gate.metric) for found in (own.before, own.after))
     if before is None or after is None:
@@ -170,7 +178,8 @@ def _judge_level(gate: Gate, found: Interval) -> GateResult:
     return GateResult(gate=gate, outcome=outcome, said=_shown(gate, found))
 
 
-def _judge_change(gate: Gate, comparison: Comparison | None) -> GateResult:
+def _judge_change(gate: Gate, comparison: Comparison | None, run: RunRecord | None = None) -> GateResult:
+    """`run` is the later one of two saved runs."""
     if comparison is None:
         return GateResult(gate=gate, outcome="inconclusive", said="no reference run; add --baseline RUN")
     if comparison.outcome == "incomparable":
@@ -179,6 +188,8 @@ def _judge_change(gate: Gate, comparison: Comparison | None) -> GateResult:
     if own is None or own.change is None:
         reason = own.not_measured.get("change") if own else None
         return GateResult(gate=gate, outcome="inconclusive", said=reason or _NOT_IN_BOTH)
+    if run is not None and is_hidden(own, run):
+        return GateResult(gate=gate, outcome="inconclusive", said=CAPPED)
     none = 1.0 if gate.metric == "samples_per_s" else 0.0
     falls = copysign(1, gate.limit) < 0  # -0% forbids every fall: the sign of its zero counts
     outcome = _side(own.change, none + gate.limit, fails_below=falls)

@@ -28,6 +28,7 @@ def differences(before: RunRecord, after: RunRecord) -> Iterator[str]:
         ("Python version", before.environment.python, after.environment.python),
         *_data(before, after),
         ("consumer", before.consumer, after.consumer),
+        *_target(before, after, caps=True),
     ):
         if then != now:
             yield _differs(name, then, now)
@@ -37,12 +38,19 @@ def doubts(before: RunRecord, after: RunRecord) -> Iterator[str]:
     """Yield the fixed settings that differ and change samples/s, whatever changed in the user's code."""
     for said, then, now in (
         ("page cache", _cache(before), _cache(after)),
-        (f"target of the {consumer_kind(before.consumer).who} (samples/s)", demand_rate(before), demand_rate(after)),
+        *_target(before, after, caps=False),
         *_fixed("dataset option dataset.{}", _options(before, after), _options(after, before), _axes(before, after)),
         *_fixed("loader argument {}", before.loader, after.loader, _axes(before, after)),
     ):
         if then != now:
             yield _differs(said, then, now)
+
+
+def _target(before: RunRecord, after: RunRecord, *, caps: bool) -> Iterator[tuple[str, Scalar, Scalar]]:
+    """The target rate, of a consumer that it `caps` or of one that it does not."""
+    kind = consumer_kind(before.consumer)
+    if kind.capped == caps and before.consumer == after.consumer:
+        yield f"target of the {kind.who} (samples/s)", demand_rate(before), demand_rate(after)
 
 
 def _differs(name: str, then: Scalar, now: Scalar) -> str:

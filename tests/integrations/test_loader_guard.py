@@ -6,7 +6,9 @@ import json
 import re
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,9 +16,11 @@ from loaderbench.diagnosis.failures import STARTED_HINT
 from loaderbench.errors import UsageError
 from loaderbench.integrations import loader_guard as guard
 from loaderbench.integrations.guarded import _guarded
+from loaderbench.result import load
 
 pytest_plugins = ["pytester"]
 LIGHT = ("torch", "pandas", "plotly", "numpy", "loaderbench.records", "loaderbench.integrations.loader_guard")
+EXAMPLE = Path(__file__).parents[2] / "reports" / "examples" / "two-cores"
 
 TESTS = """
 import pytest
@@ -168,8 +172,10 @@ def test_next_to_other_workers_nothing_is_measured(pytester: pytest.Pytester, mo
     run(pytester, text.replace("=1)", '=1, inconclusive="fail")')).assert_outcomes(failed=1)
 
 
-@pytest.mark.parametrize(("rate", "text"), [(500, "samples_per_s<500"), (0.5, "samples_per_s<0.5")])
-def test_a_rate_is_a_gate(rate: float, text: str) -> None:
+@pytest.mark.parametrize(
+    ("rate", "text"), [(500, "samples_per_s<500"), (0.5, "samples_per_s<0.5"), (Fraction(1, 2), "samples_per_s<0.5")]
+)
+def test_a_rate_is_a_gate(rate: Any, text: str) -> None:
     [gate] = guard._gates(rate, (), None)
     assert (gate.text, gate.limit) == (text, rate)
 
@@ -183,6 +189,28 @@ def test_a_gate_on_data_wait_needs_a_demand(gate: str, place: Path | None) -> No
 
 def test_a_reference_without_a_gate_is_held_to_five_percent() -> None:
     assert [gate.text for gate in guard._gates(None, (), Path("loader.json"))] == ["samples_per_s:-5%"]
+
+
+def test_a_reference_with_a_rate_is_held_to_both() -> None:
+    both = [gate.text for gate in guard._gates(50, (), Path("loader.json"))]
+    assert both == ["samples_per_s:-5%", "samples_per_s<50"]
+    own = [gate.text for gate in guard._gates(50, "samples_per_s:-10%", Path("loader.json"))]
+    assert own == ["samples_per_s:-10%", "samples_per_s<50"]
+
+
+def test_a_test_has_one_name_whatever_folder_pytest_starts_in() -> None:
+    for nodeid in ("test_a.py::TestB::test_c[1]", "tests/unit/test_a.py::TestB::test_c[1]"):
+        assert guard._name_of("test_a.py", nodeid) == "test_a.py::TestB::test_c[1]"
+
+
+def test_a_reference_is_written_to_a_file_of_any_name_and_what_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    measured, reference = load(EXAMPLE), tmp_path / "reference"
+    reference.touch()
+    guard._keep(measured, reference)
+    guard._keep(measured, tmp_path / "folder")
+    assert reference.read_text() == (tmp_path / "folder" / "run.json").read_text() == (EXAMPLE / "run.json").read_text()
+    with pytest.raises(pytest.fail.Exception, match=r"^reference run .*: cannot write: File exists$"):
+        guard._keep(measured, reference / "below.json")
 
 
 @pytest.mark.slow

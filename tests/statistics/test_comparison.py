@@ -25,6 +25,7 @@ from loaderbench.records import (
     Verdict,
 )
 from loaderbench.statistics.comparison import ONE_PROCESS, compare_runs, welch_interval
+from loaderbench.statistics.target_rate import CAPPED
 
 Rates = dict[int, list[float]]
 """Samples/s of each process, by the number of workers."""
@@ -290,13 +291,43 @@ def test_every_difference_is_a_reason() -> None:
     assert "(2 differences)" in found.headline
 
 
-def test_another_demand_or_cache_regime_casts_doubt_on_the_outcome() -> None:
+def test_another_cache_regime_casts_doubt_on_the_outcome() -> None:
     before = run({0: [100, 101, 102]})
-    suite = {"consumer": {"demand": 2000.0}, "measure": {"cache": "cold"}}
+    suite = {"consumer": {"demand": 1000.0}, "measure": {"cache": "cold"}}
     found = compare_runs(before, run({0: [124, 125, 126]}, suite=suite))
     assert found.outcome == "improved"
     assert "warm" in found.reasons[0]
-    assert found.reasons[1] == ("target of the emulated GPU (samples/s): 1000.0 \N{RIGHTWARDS ARROW} 2000.0")
+
+
+def test_rates_that_two_targets_cap_are_not_compared() -> None:
+    before, after = (run({0: [rate] * 3}, suite={"consumer": {"demand": rate}}) for rate in (900.0, 300.0))
+    found = compare_runs(before, after)
+    assert found.outcome == "incomparable"
+    assert found.reasons == ("target of the emulated GPU (samples/s): 900.0 \N{RIGHTWARDS ARROW} 300.0",)
+
+
+@pytest.mark.parametrize(
+    ("rate", "changed", "hidden"),
+    [
+        (1000.0, {}, True),
+        (980.0, {}, True),
+        (960.0, {}, False),
+        (1000.0, {"consumer": "model"}, False),
+    ],
+)
+def test_two_rates_at_the_target_say_nothing_about_the_loader(
+    rate: float, changed: dict[str, Any], hidden: bool
+) -> None:
+    before, after = run({0: [1000.0, 1001.0, 999.0]}, **changed), run({0: [rate, rate, rate]}, **changed)
+    assert (CAPPED in compare_runs(before, after).reasons) is hidden
+
+
+def test_the_target_of_a_trial_with_ranks_is_that_of_all_of_them() -> None:
+    config: Config = {"ranks": 2}
+    before, after = (run({}, trials=trials(config, [rate] * 3)) for rate in (1990.0, 1980.0))
+    assert CAPPED in compare_runs(before, after).reasons
+    before = run({}, trials=trials(config, [1000.0] * 3))
+    assert CAPPED not in compare_runs(before, before).reasons
 
 
 def test_two_published_rates_are_two_demands_though_both_suites_name_one_gpu() -> None:

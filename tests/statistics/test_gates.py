@@ -12,6 +12,7 @@ from loaderbench.errors import UsageError
 from loaderbench.records import Best, Comparison, Configuration, GateOutcome, Interval, MetricChange, RunRecord
 from loaderbench.statistics.comparison import compare_runs
 from loaderbench.statistics.gates import judge_gate, may_be_decided, parse_gate
+from loaderbench.statistics.target_rate import CAPPED
 
 
 def outcome(text: str, before: list[float], after: list[float]) -> GateOutcome:
@@ -48,6 +49,8 @@ def test_an_expression_is_read(text: str, kind: str, limit: float) -> None:
         ("data_wait_share>100%", "at most 100%; expected e.g. data_wait_share>20%"),
         ("samples_per_s", "invalid; expected e.g. samples_per_s:-5%, data_wait_share:+3pp"),
         ("samples_per_s:-nan%", "invalid; expected"),
+        (f"samples_per_s:+{'9' * 400}%", "number out of range; expected e.g."),
+        (f"samples_per_s<{'9' * 400}", "number out of range; expected e.g."),
         ("", "invalid; expected"),
     ],
 )
@@ -84,6 +87,20 @@ def test_a_run_that_cannot_be_compared_passes_no_gate() -> None:
     result = judge_gate(parse_gate("samples_per_s:-5%", "--fail-if"), now, compare_runs(then, now))
     assert result.outcome == "inconclusive"
     assert "not comparable" in result.said
+
+
+def test_a_change_that_the_target_hides_is_open_and_more_rounds_do_not_help() -> None:
+    rates = [1000.0, 985.0, 1015.0, 1000.0]
+    then, now = run({2: rates}), run({2: rates})
+    gate, found = parse_gate("samples_per_s:-5%", "--fail-if"), compare_runs(then, now)
+    result = judge_gate(gate, now, found)
+    assert (result.outcome, result.said) == ("inconclusive", CAPPED)
+    assert may_be_decided(gate, found)
+    assert not may_be_decided(gate, found, now)
+    slow = run({2: [rate / 2 for rate in rates]})
+    assert judge_gate(gate, slow, compare_runs(then, slow)).outcome == "failed"
+    wait = parse_gate("data_wait_share:+3pp", "--fail-if")
+    assert judge_gate(wait, now, found).outcome == "passed"
 
 
 def level(rate: Interval | None, wait: Interval | None) -> RunRecord:

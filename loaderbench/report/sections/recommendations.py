@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from loaderbench.consumers import consumer_kind
-from loaderbench.diagnosis.subject import AT_THE_CAP, find_subject
+from loaderbench.diagnosis.subject import find_subject
 from loaderbench.records import (
     IDENTICAL,
     Config,
@@ -38,6 +38,7 @@ from loaderbench.report.model import (
 from loaderbench.report.rerun_command import command_for_change
 from loaderbench.report.view import View
 from loaderbench.statistics.judging import ENOUGH_PAIRS
+from loaderbench.statistics.target_rate import AT_THE_CAP
 
 _BADGES = {
     "measured": "Measured with and without the change, in paired rounds.",
