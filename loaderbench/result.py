@@ -28,8 +28,8 @@ from loaderbench.store import (
     batches_frame,
     folder_of,
     read_run,
-    read_timeline,
     read_trials,
+    readable_timeline,
     run_json,
     timeline_frame,
     trials_frame,
@@ -49,8 +49,16 @@ class Run:
     names. `print(run)` shows the verdict, the fixes and the table; in a notebook the run shows itself.
     """
 
-    def __init__(self, record: RunRecord, readings: Readings | None = None, folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        record: RunRecord,
+        readings: Readings | None = None,
+        folder: Path | None = None,
+        unreadable: tuple[str, ...] = (),
+    ) -> None:
         self.record = record
+        self.unreadable = unreadable
+        """A line for each file of readings that cannot be read; its charts are missing."""
         self.folder = folder
         self.readings = Readings() if readings is None else readings
         """What the monitors read, and the batches that were kept, by trial."""
@@ -173,13 +181,14 @@ def load(path: str | Path) -> Run:
     folder, record = folder_of(place), read_run(place)
     if _has_left_trials(record) and (folder / TRIALS_FILE).is_file():
         record = _with_left_trials(record, read_trials(folder))
-    return Run(with_judgements(record), read_timeline(place), folder)
+    readings, unreadable = readable_timeline(place)
+    return Run(with_judgements(record), readings, folder, unreadable)
 
 
 def load_concluded(path: str | Path) -> Run:
     """Read a run as `load` does, and conclude it again with the rules of this version."""
     saved = load(path)
-    return Run(conclude(saved.record), saved.readings, saved.folder)
+    return Run(conclude(saved.record), saved.readings, saved.folder, saved.unreadable)
 
 
 def _has_left_trials(run: RunRecord) -> bool:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from loaderbench.commands.options import RunPlace
-from loaderbench.commands.outputs import writing
+from loaderbench.commands.outputs import load_to_show, writing
 from loaderbench.errors import UsageError
 from loaderbench.exporters import EXPORTERS
 
@@ -30,9 +30,8 @@ def export(
     if trial is not None and "trial" not in exporter.options:
         raise UsageError(f"--trial {trial}: has no effect with --to {to}; it selects the trial of --to perfetto")
     exporter.require()
-    from loaderbench.result import load_concluded
 
-    saved = load_concluded(run)
+    saved = load_to_show(run)
     with writing(f"--out {out}"):
         place = exporter.write(saved, out, **({"trial": trial} if trial is not None else {}))
     print(place)

@@ -103,6 +103,16 @@ def write_speedscope(place: Path, run: Run) -> None:
                 place.unlink()
 
 
+def load_to_show(place: Path) -> Run:
+    """A saved run, with the rules of this version; a line on stderr for each file whose charts are missing."""
+    from loaderbench.result import load_concluded
+
+    saved = load_concluded(place)
+    for said in saved.unreadable:
+        print(f"loaderbench: {said}; its charts are missing", file=sys.stderr)
+    return saved
+
+
 def make_console() -> Console:
     """Stdout as the summary is printed to it. Raises `BrokenPipeError` where its reader is gone."""
     from rich.console import Console

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from loaderbench.commands.options import RunPlace
-from loaderbench.commands.outputs import STDOUT, MarkdownFile, write_output, writing
+from loaderbench.commands.outputs import STDOUT, MarkdownFile, load_to_show, write_output, writing
 
 
 def report(
@@ -20,10 +20,9 @@ def report(
 ) -> None:
     """Rebuild a saved run's report with this version's rules."""
     from loaderbench.report.index import update_index
-    from loaderbench.result import load_concluded
     from loaderbench.store import PAGE_FILE, folder_of
 
-    saved = load_concluded(run)
+    saved = load_to_show(run)
     page = out or folder_of(run) / PAGE_FILE
     with writing(str(page)):
         saved.to_html(page)

@@ -12,6 +12,7 @@ from loaderbench.commands.outputs import (
     MarkdownFile,
     PerfettoFile,
     check_outputs,
+    load_to_show,
     make_console,
     write_output,
     write_perfetto,
@@ -26,10 +27,9 @@ def show(
 ) -> None:
     """Print the verdict, fixes and best configs of a saved run."""
     from loaderbench.report.terminal import print_summary
-    from loaderbench.result import load_concluded
     from loaderbench.store import PAGE_FILE, folder_of
 
-    saved = load_concluded(run)
+    saved = load_to_show(run)
     check_outputs(None, md_file, perfetto=perfetto)
     if perfetto is not None:
         write_perfetto(perfetto, saved)

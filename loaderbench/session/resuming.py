@@ -11,7 +11,7 @@ from typing import Any
 from loaderbench.consumers import demand_rate
 from loaderbench.errors import UsageError
 from loaderbench.records import Config, Environment, Measured, Readings, RunRecord, Trial, to_dict
-from loaderbench.store import RUN_FILE, read_run, read_timeline, read_trials
+from loaderbench.store import RUN_FILE, read_run, read_trials, readable_timeline
 from loaderbench.store.parquet import note_without_parquet
 from loaderbench.suite import Override
 from loaderbench.targets import file_of
@@ -24,12 +24,16 @@ _PACKAGES = ("torch", "torchvision", "pillow", "numpy")
 
 @dataclass(frozen=True)
 class Earlier:
-    """What an earlier call left: the run as it was then, and the trials of its sweep that are not repeated, by id."""
+    """What an earlier call left: the run as it was then, and the trials of its sweep that are not repeated, by id.
+
+    `unreadable` has a line for each file of readings that cannot be read.
+    """
 
     folder: Path
     record: RunRecord
     trials: dict[str, Trial]
     readings: Readings
+    unreadable: tuple[str, ...] = ()
 
 
 def read_earlier(folder: Path) -> Earlier:
@@ -48,7 +52,8 @@ def read_earlier(folder: Path) -> Earlier:
     if record.kind == "profile":
         raise UsageError(f"--resume {folder}: a profile cannot be resumed; run the training script again")
     kept = {trial.id: trial for trial in _not_repeated(record, read_trials(folder))}
-    return Earlier(folder, record, kept, read_timeline(folder).only(kept))
+    readings, unreadable = readable_timeline(folder)
+    return Earlier(folder, record, kept, readings.only(kept), unreadable)
 
 
 def _not_repeated(record: RunRecord, trials: Sequence[Trial]) -> Iterator[Trial]:
@@ -108,8 +113,10 @@ def changed_code(earlier: Earlier, names: Sequence[str], folder: Path) -> str:
 def lost_readings(earlier: Earlier) -> str:
     """How many kept trials have neither timeline nor batches, in one line; empty if none, or if none could be saved.
 
-    Those are in memory until a call ends.
+    Those are in memory until a call ends. A file that cannot be read is the reason where there is one.
     """
+    if earlier.unreadable:
+        return "; ".join(earlier.unreadable)
     saved = earlier.readings
     done = [name for name, trial in earlier.trials.items() if trial.status == "completed"]
     lost = sum(not saved.of(name) and name not in saved.batches for name in done)

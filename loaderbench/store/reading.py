@@ -71,26 +71,44 @@ def read_trials(folder: Path) -> list[Trial]:
 
 def read_timeline(path: Path) -> Readings:
     """Read the timeline and the batches in a run folder, if any. Raises `RunFileError`, in one line."""
-    folder, found = folder_of(path), Readings()
-    file = folder / TIMELINE_FILE
-    for trial, batches in read_batches(folder / BATCHES_FILE).items():
-        found.keep_batches(trial, batches)
+    found, unreadable = readable_timeline(path)
+    if unreadable:
+        raise RunFileError(unreadable[0])
+    return found
+
+
+def readable_timeline(path: Path) -> tuple[Readings, tuple[str, ...]]:
+    """What can be read of the timeline and the batches, and a line for each of the two files that cannot."""
+    folder, found, unreadable = folder_of(path), Readings(), list[str]()
+    try:
+        for trial, batches in read_batches(folder / BATCHES_FILE).items():
+            found.keep_batches(trial, batches)
+    except RunFileError as error:
+        unreadable.append(str(error))
+    try:
+        _read_series(folder / TIMELINE_FILE, found)
+    except RunFileError as error:
+        unreadable.append(str(error))
+    return found, tuple(unreadable)
+
+
+def _read_series(file: Path, found: Readings) -> None:
+    """Add what the monitors read, if it was saved. Raises `RunFileError`, in one line, before anything is added."""
     if not file.is_file():
-        return found
+        return
     readable = parquet()
     from pyarrow import ArrowException
 
     try:
         table = readable.ParquetFile(file).read(columns=list(TIMELINE_COLUMNS)).combine_chunks()  # without pandas
         if not table.num_rows:
-            return found
-        columns = [table[name].chunk(0).to_numpy() for name in ("t_s", "value")]
+            return
+        columns = [table[name].chunk(0).to_numpy().astype("f8", copy=False) for name in ("t_s", "value")]
         for (trial, metric), rows in _rows_of_series(table):
             for own, column in zip(found.series(trial, metric), columns, strict=True):
-                own.frombytes(column[rows].astype("f8").tobytes())
+                own.frombytes(column[rows].tobytes())
     except (ArrowException, KeyError, OSError, TypeError, ValueError) as error:
         raise RunFileError(f"{file}: cannot read: {str(error).splitlines()[0]}") from None
-    return found
 
 
 def _rows_of_series(table: Any) -> Iterator[tuple[tuple[str, str], Any]]:

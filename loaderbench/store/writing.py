@@ -6,7 +6,7 @@ import json
 import os
 import re
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
@@ -85,14 +85,14 @@ class Store:
         columns = dict(zip(TIMELINE_COLUMNS, _columns(readings), strict=True))
         types = (pyarrow.string(), pyarrow.float64(), pyarrow.string(), pyarrow.float64())
         schema = pyarrow.schema(list(zip(TIMELINE_COLUMNS, types, strict=True)))
-        with _one_line(self.folder / TIMELINE_FILE):
-            parquet.write_table(pyarrow.table(columns, schema=schema), self.folder / TIMELINE_FILE, compression="zstd")
-        with _one_line(self.folder / BATCHES_FILE):
-            if readings.batches:
-                write_batches(self.folder / BATCHES_FILE, readings.batches)
-            else:  # a resumed run may have those of its earlier call
+        table = pyarrow.table(columns, schema=schema)
+        place = self._replace(TIMELINE_FILE, lambda part: parquet.write_table(table, part, compression="zstd"))
+        if readings.batches:
+            self._replace(BATCHES_FILE, lambda part: write_batches(part, readings.batches))
+        else:  # a resumed run may have those of its earlier call
+            with _one_line(self.folder / BATCHES_FILE):
                 (self.folder / BATCHES_FILE).unlink(missing_ok=True)
-        return self.folder / TIMELINE_FILE
+        return place
 
     def discard(self) -> None:
         """Remove the folder where nothing was measured; what a trial wrote stays."""
@@ -113,11 +113,15 @@ class Store:
             self._trials.close()
 
     def _write(self, name: str, text: str, kept: str = "") -> Path:
+        return self._replace(name, lambda part: part.write_text(text, encoding="utf-8"), kept)
+
+    def _replace(self, name: str, write: Callable[[Path], object], kept: str = "") -> Path:
+        """Write a file at once or not at all: where `write` fails or the process ends, an earlier one stays."""
         path = self.folder / name
         part = path.with_name(f".{name}.part")
         with _one_line(path, kept):
             try:
-                part.write_text(text, encoding="utf-8")
+                write(part)
                 part.replace(path)
             except OSError:
                 part.unlink(missing_ok=True)

@@ -70,6 +70,17 @@ def test_report_leaves_a_list_of_somebody_else_alone(cli: Cli, saved: Path) -> N
 
 
 @pytest.mark.parametrize("verb", ["show", "report"])
+def test_a_timeline_that_was_cut_off_costs_its_charts_and_one_line(cli: Cli, saved: Path, verb: str) -> None:
+    (saved / "timeline.parquet").write_bytes(b"PAR1")
+    result = cli(verb, "reports/images-20260312T140300Z")
+
+    assert result.returncode == 0
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("loaderbench: reports/images-20260312T140300Z/timeline.parquet: cannot read: ")
+    assert line.endswith("; its charts are missing")
+
+
+@pytest.mark.parametrize("verb", ["show", "report"])
 def test_a_place_that_cannot_be_written_is_one_line(cli: Cli, saved: Path, verb: str) -> None:
     result = cli(verb, saved, "--md", "no/such/file.md")
 

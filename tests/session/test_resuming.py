@@ -184,7 +184,7 @@ def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     points = [TimelinePoint(trial.id, 0.1, "rss_bytes", 1.0) for trial in trials]
     monkeypatch.setattr(resuming, "read_run", lambda _: found)
     monkeypatch.setattr(resuming, "read_trials", lambda _: trials)
-    monkeypatch.setattr(resuming, "read_timeline", lambda _: Readings(points))
+    monkeypatch.setattr(resuming, "readable_timeline", lambda _: (Readings(points), ()))
     return found
 
 
@@ -206,6 +206,8 @@ def test_kept_trials_of_a_killed_call_without_readings_are_counted(left: Any, tm
     assert not lost_readings(earlier)
     killed = replace(earlier, readings=earlier.readings.only(["r1-aa"]))
     assert lost_readings(killed).startswith("1 of 2 kept trials have no timeline and no batches")
+    broken = replace(earlier, unreadable=("run/timeline.parquet: cannot read: no magic bytes",))
+    assert lost_readings(broken) == "run/timeline.parquet: cannot read: no magic bytes"
 
 
 def test_code_that_changed_after_kept_trials_is_named(tmp_path: Path) -> None:
