@@ -29,11 +29,12 @@ def export(
     exporter = EXPORTERS[to]
     if trial is not None and "trial" not in exporter.options:
         raise UsageError(f"--trial {trial}: has no effect with --to {to}; it selects the trial of --to perfetto")
+    exporter.check_place(out, f"--out {out}")
     exporter.require()
 
     saved = load_to_show(run)
     with writing(f"--out {out}"):
         place = exporter.write(saved, out, **({"trial": trial} if trial is not None else {}))
     print(place)
-    if exporter.next_step:
-        print(f"loaderbench: {exporter.next_step.format(out=place)}", file=sys.stderr)
+    if next_step := exporter.next_step_at(place):
+        print(f"loaderbench: {next_step}", file=sys.stderr)

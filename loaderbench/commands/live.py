@@ -45,6 +45,7 @@ def check_live(asked: Sequence[str]) -> dict[str, str]:
             )
         if tool in found:
             raise UsageError(f"--live {text}: {tool} is named twice; name each tool once")
+        EXPORTERS[tool].check_place(place, f"--live {text}")
         EXPORTERS[tool].require()
         found[tool] = place
     return found
@@ -64,6 +65,6 @@ def _open(tool: str, place: str, script: str, run: str, *, quiet: bool) -> LiveT
     """Open one; a line says where to look."""
     with writing(f"--live {tool}={place}"):
         tracker = _OPENERS[tool](place, script, run)
-    if (next_step := EXPORTERS[tool].next_step) and not quiet:
-        print(f"loaderbench: --live {tool}: {next_step.format(out=place)}", file=sys.stderr)
+    if (next_step := EXPORTERS[tool].next_step_at(place)) and not quiet:
+        print(f"loaderbench: --live {tool}: {next_step}", file=sys.stderr)
     return tracker

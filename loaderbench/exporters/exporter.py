@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from shlex import quote
 from typing import Protocol
 
-from loaderbench.errors import MissingError
+from loaderbench.errors import MissingError, UsageError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +42,7 @@ class LiveTracker(Protocol):
 
 @dataclass(frozen=True)
 class Exporter:
-    """One value of `--to`.
+    """One value of `--to`. `takes_address`: whether its place may be an address, and not only a path.
 
     `write(run, out, **options)` hands the run over and returns where it is now. It may raise `OSError` and the errors
     of `loaderbench.errors`. `options` are the flags that it takes in addition. Any one of `libraries` will do, and none
@@ -58,6 +59,16 @@ class Exporter:
     options: tuple[str, ...] = ()
     next_step: str = ""
     live: Callable[[str, str, str], LiveTracker] | None = None
+    takes_address: bool = False
+
+    def check_place(self, out: str, flag: str) -> None:
+        """Raise `UsageError` for the address of a remote store where a path is needed: it would name a local folder."""
+        if "://" in out and not self.takes_address:
+            raise UsageError(f"{flag}: expected a local path; write it there, then copy it")
+
+    def next_step_at(self, place: str) -> str:
+        """What to do with the result at this place, as a command to paste; empty where there is nothing to do."""
+        return self.next_step.format(out=quote(place))
 
     def require(self) -> None:
         """Raise `MissingError` where its library is not installed."""

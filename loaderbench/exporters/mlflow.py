@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from loaderbench.errors import MissingError
 from loaderbench.exporters.exporter import Exporter, LivePoint
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from loaderbench.result import Run
 
 _MOST_TEXT = 4_000  # characters of a tag, in every store
+_DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
 _MOST_PARAM = 500  # the same for a parameter
 
 
@@ -45,6 +47,8 @@ def _client(out: str, flag: str) -> Iterator[Any]:
     try:
         yield MlflowClient(tracking_uri=out)
     except MlflowException as error:
+        if urlsplit(out).scheme.partition("+")[0] in _DATABASES and "unsupported uri" in str(error).lower():
+            raise MissingError(f"{flag}: a database needs all of MLflow; pip install mlflow") from None
         raise MissingError(f"{flag}: MLflow: {' '.join(str(error).split())[:300]}") from None
     except ModuleNotFoundError as error:  # a part of MLflow that only some addresses need
         raise MissingError(f"{flag}: {error.name} is not installed; pip install mlflow") from None
@@ -144,4 +148,5 @@ EXPORTER = Exporter(
     libraries=("mlflow",),
     next_step="open it with: MLFLOW_ALLOW_FILE_STORE=true mlflow ui --backend-store-uri {out}",
     live=_LiveRuns,
+    takes_address=True,
 )

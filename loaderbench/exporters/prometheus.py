@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from loaderbench.errors import UsageError
 from loaderbench.exporters.exporter import Exporter, LivePoint
 
 if TYPE_CHECKING:
@@ -25,8 +26,15 @@ _TAKEN = ("suite", "job", "instance", "le", "quantile")
 
 
 def _write(run: Run, out: str) -> str:
-    _replace(Path(out), _Gauges(run.record))
+    _replace(_file(out, f"--out {out}"), _Gauges(run.record))
     return out
+
+
+def _file(out: str, flag: str) -> Path:
+    """The place as a file. Raises `UsageError`, which begins with the flag, for one that can only be a folder."""
+    if not Path(out).name:
+        raise UsageError(f"{flag}: expected a file that ends in .prom")
+    return Path(out)
 
 
 def _replace(place: Path, gauges: _Gauges | _LiveGauges) -> None:
@@ -49,9 +57,10 @@ class _Gauges:
     """The numbers of a run as the library collects them: a gauge for each, with the axes as labels."""
 
     def __init__(self, run: RunRecord) -> None:
-        from loaderbench.exporters.table import rows
+        from loaderbench.exporters.table import gain_over_baseline, rows
 
         self._run, self._rows = run, rows(run)
+        self._gain = gain_over_baseline(run)
         axes = dict.fromkeys(axis for row in self._rows for axis in row.config)
         self._labels = {axis: _label(axis) for axis in axes}
 
@@ -68,6 +77,10 @@ class _Gauges:
                     yield self._gauge(name, f"{said}{bound}", own)
         best = [(row, float(row.is_best)) for row in self._rows]
         yield self._gauge("is_best", "1 for the recommended config, 0 for all others", best)
+        for name, value in self._gain.items():
+            yield self._gauge(
+                name, "Samples/s of the recommended config as a multiple of the baseline", [(None, value)]
+            )
         if finished := moment(self._run.finished_at):
             yield self._gauge(
                 "finished_timestamp_seconds", "Unix time at the end of the run", [(None, finished.timestamp())]
@@ -90,7 +103,7 @@ class _LiveGauges:
     """The latest numbers of each loader, in a file that is replaced whenever there are new ones."""
 
     def __init__(self, out: str, script: str) -> None:
-        self._place, self._script, self._is_running = Path(out), script, True
+        self._place, self._script, self._is_running = _file(out, f"--live prometheus={out}"), script, True
         self._points: dict[str, LivePoint] = {}
         _replace(self._place, self)
 

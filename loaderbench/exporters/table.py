@@ -7,11 +7,21 @@ measured is left out, never 0.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
-from loaderbench.records import Config, Configuration, Interval, RunRecord, Trial, config_name, varying
+from loaderbench.records import (
+    Config,
+    Configuration,
+    Interval,
+    RunRecord,
+    Scalar,
+    Trial,
+    config_name,
+    format_scalar,
+    varying,
+)
 from loaderbench.records.metrics import METRICS
 from loaderbench.records.words import moment
 
@@ -71,8 +81,18 @@ def numbers_of_trial(trial: Trial) -> Numbers:
 def summary(run: RunRecord) -> Numbers:
     """The numbers of the best configuration, or of the only one, and the gain over the baseline."""
     own = [row for row in rows(run) if row.is_best] or (rows(run) if len(run.configurations) == 1 else [])
-    gain = run.best.gain if run.best is not None else None
-    return {**(own[0].numbers if own else {}), **dict(_named("gain_over_baseline", gain))}
+    return {**(own[0].numbers if own else {}), **gain_over_baseline(run)}
+
+
+def gain_over_baseline(run: RunRecord) -> Numbers:
+    """The gain of the best configuration with its bounds; empty without one."""
+    return dict(_named("gain_over_baseline", run.best.gain if run.best is not None else None))
+
+
+def of_one_type(values: Sequence[Scalar]) -> list[Scalar]:
+    """The values of an axis, as text where they are of several types; whole and other numbers are one type."""
+    kinds = {float if type(value) is int else type(value) for value in values if value is not None}
+    return [*values] if len(kinds) < 2 else [None if value is None else format_scalar(value) for value in values]
 
 
 def facts(run: RunRecord) -> dict[str, str]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def _write(run: Run, out: str) -> str:
     import numpy as np
 
-    from loaderbench.exporters.table import rows
+    from loaderbench.exporters.table import rows, summary
     from loaderbench.report.heat_map_picture import heat_map_pictures
 
     writer_of, session_of = _library()
@@ -33,6 +33,8 @@ def _write(run: Run, out: str) -> str:
         raise UsageError(f"--out {out}: exists and is not an empty folder; choose a new one")
     with writer_of(str(place / "report")) as writer:
         writer.add_text("report", run.to_markdown())
+        for name, value in summary(run.record).items():
+            writer.add_scalar(name, value)
         for metric, picture in heat_map_pictures(run.document):
             writer.add_image(f"heat map/{metric.label}", np.asarray(picture), dataformats="HWC")
         writer.file_writer.add_summary(_experiment(found, session_of))

@@ -143,4 +143,10 @@ class _LiveWindows:
         self._client.save([self._client.env])
 
 
-EXPORTER = Exporter(_write, package="visdom", libraries=("visdom",), live=lambda out, _, run: _LiveWindows(out, run))
+EXPORTER = Exporter(
+    _write,
+    package="visdom",
+    libraries=("visdom",),
+    live=lambda out, _, run: _LiveWindows(out, run),
+    takes_address=True,
+)

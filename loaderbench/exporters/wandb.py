@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from loaderbench.exporters.table import Row
     from loaderbench.result import Run
 
+_LONGEST_NAME = 128  # characters of a run, a group or a project
+
 
 def _write(run: Run, out: str) -> str:
+    from loaderbench.exporters.files import text_where_mixed, trials_of
     from loaderbench.exporters.table import facts, in_a_path, rows, run_name, summary
     from loaderbench.report.heat_map_picture import heat_map_pictures
 
@@ -31,7 +34,7 @@ def _write(run: Run, out: str) -> str:
         images = {
             f"heat map/{metric.label}": wandb.Image(picture) for metric, picture in heat_map_pictures(run.document)
         }
-        trials = wandb.Table(dataframe=run.to_dataframe())
+        trials = wandb.Table(dataframe=text_where_mixed(trials_of(run)))
         own.log({"report": wandb.Html(run.to_html()), "configurations": _table(found), "trials": trials, **images})
         own.summary.update(summary(record))
     for row in found:
@@ -67,12 +70,13 @@ def _offline(
     """A run that stays in the folder until its owner syncs it. It records nothing of this process."""
     import wandb
 
+    project, group, name = (text[:_LONGEST_NAME] for text in (of.project, of.name, name))
     settings = wandb.Settings(
         console="off", silent=True, disable_git=True, disable_code=True, save_code=False,
         x_disable_stats=True, x_disable_meta=True, x_disable_machine_info=True, x_save_requirements=False,
     )  # fmt: skip
     started: AbstractContextManager[Any] = wandb.init(
-        project=of.project, group=of.name, job_type=job, name=name, notes=notes, config=dict(config), dir=of.folder,
+        project=project, group=group, job_type=job, name=name, notes=notes, config=dict(config), dir=of.folder,
         mode="offline", settings=settings, id=token_hex(4), reinit="create_new",
     )  # fmt: skip
     return started
@@ -82,9 +86,15 @@ def _table(found: list[Row]) -> Any:
     """The configurations with their axes and numbers."""
     import wandb
 
+    from loaderbench.exporters.table import of_one_type
+
     axes = dict.fromkeys(axis for row in found for axis in row.config)
     numbers = dict.fromkeys(name for row in found for name in row.numbers)
-    data = [[*map(row.config.get, axes), *map(row.numbers.get, numbers), row.is_best] for row in found]
+    values = [of_one_type([row.config.get(axis) for row in found]) for axis in axes]
+    data = [
+        [*(column[place] for column in values), *map(row.numbers.get, numbers), row.is_best]
+        for place, row in enumerate(found)
+    ]
     return wandb.Table(columns=[*axes, *numbers, "is_best"], data=data)
 
 

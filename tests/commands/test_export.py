@@ -5,14 +5,21 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from command_line import Cli
 
+from loaderbench.errors import MissingError
 from loaderbench.exporters import EXPORTERS
+from loaderbench.records import Config, Side
 from loaderbench.result import Run, load
+
+EXAMPLE = Path(__file__).parents[2] / "reports" / "examples" / "two-cores"
+SIDES: tuple[Side, ...] = ("before", "after")
 
 
 def test_a_run_is_exported_as_a_trace_and_as_tables(cli: Cli, small_run: Any, tmp_path: Path) -> None:
@@ -62,6 +69,8 @@ def test_what_cannot_be_exported_is_one_line(cli: Cli, small_run: Any, photos: P
         (("export", folder, "--to", "excel", "--out", "x"), "one of calibration, csv, mlflow, parquet, perfetto"),
         (("export", folder, "--to", "csv", "--out", tmp_path / "no" / "x"), "cannot write"),
         (("export", folder, "--to", "perfetto", "--out", "x", "--trial", "x"), "expected one of r1-"),
+        (("export", folder, "--to", "csv", "--out", "s3://bucket/t.csv"), "--out s3://bucket/t.csv: expected a local"),
+        (("export", folder, "--to", "tensorboard", "--out", "gs://bucket/logs"), "expected a local path"),
         (("show", folder, "--perfetto", tmp_path / "no" / "x"), "cannot write"),
         (("run", "one.yaml", "--perfetto", "same", "--md", "same"), "two results cannot share one file"),
         (("show", folder, "--perfetto", "same", "--md", "same"), "two results cannot share one file"),
@@ -82,11 +91,42 @@ def test_a_run_of_an_older_version_says_why_it_has_no_trace(cli: Cli, small_run:
     assert cli("show", tmp_path).returncode == 0
 
 
+def test_tables_have_the_trials_of_every_role_and_of_both_versions(tmp_path: Path) -> None:
+    import pandas as pd
+
+    run = load(EXAMPLE)
+    [first, *others] = run.record.trials[:3]
+    trials = (*(replace(first, id=side, role="ab", side=side) for side in SIDES), *others)
+    changed = Run(replace(run.record, trials=trials), run.readings, None)
+    for to, read in (("csv", pd.read_csv), ("parquet", pd.read_parquet)):
+        EXPORTERS[to].write(changed, str(tmp_path / to))
+        table = read(tmp_path / to)
+        assert table["id"].tolist() == [trial.id for trial in trials]
+        assert table["role"].tolist() == [trial.role for trial in trials]
+        assert table["side"].fillna("").tolist() == [trial.side or "" for trial in trials]
+
+
+def test_the_values_of_an_axis_are_in_csv_as_the_suite_has_them(tmp_path: Path) -> None:
+    run = load(EXAMPLE)
+    axes: list[Config] = [{"prefetch_factor": None}, {"prefetch_factor": 2}, {"pin_memory": True}]
+    trials = tuple(replace(run.record.trials[0], id=str(axis), config=axis) for axis in axes)
+    EXPORTERS["csv"].write(Run(replace(run.record, trials=trials), run.readings, None), str(tmp_path / "trials.csv"))
+    rows = list(csv.DictReader((tmp_path / "trials.csv").open()))
+    assert [row["prefetch_factor"] for row in rows] == ["null", "2", ""]
+    assert [row["pin_memory"] for row in rows] == ["", "", "true"]
+
+
+def test_a_compression_that_needs_another_package_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    with pytest.raises(MissingError, match=r"^--out .*t\.csv\.zst: .*zstandard.*$"):
+        EXPORTERS["csv"].write(load(EXAMPLE), str(tmp_path / "t.csv.zst"))
+
+
 def test_an_axis_with_numbers_and_words_is_text_in_parquet(tmp_path: Path) -> None:
     import pandas as pd
 
     axes = [{"size": value} for value in (64, "large", None)]
-    run = load(next((Path(__file__).parents[2] / "reports" / "examples").glob("*/run.json")).parent)
+    run = load(EXAMPLE)
     trials = [replace(run.record.trials[0], id=str(axis), config=axis) for axis in axes]
     changed = Run(replace(run.record, trials=tuple(trials)), run.readings, None)
     EXPORTERS["parquet"].write(changed, str(tmp_path / "trials.parquet"))

@@ -28,6 +28,7 @@ def script(tmp_path: Path) -> Path:
         (["csv=x"], f"csv takes finished runs only, by loaderbench export; live: {', '.join(TOOLS)}"),
         (["parquet=x"], "parquet takes finished runs only"),
         (["perfetto=x"], "perfetto takes finished runs only"),
+        (["tensorboard=gs://bucket/logs"], "expected a local path"),
     ],
 )
 def test_a_value_that_makes_no_sense_is_one_usage_line(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,8 +13,8 @@ from command_line import Cli
 from PIL.Image import Image
 from report_run import EXAMPLE
 
-from loaderbench.errors import MissingError
-from loaderbench.exporters import EXPORTERS, exporter as module
+from loaderbench.errors import MissingError, UsageError
+from loaderbench.exporters import EXPORTERS, exporter as module, mlflow as mlflow_exporter, prometheus
 from loaderbench.exporters.files import parquet
 from loaderbench.report import style
 from loaderbench.report.document import build_document
@@ -75,6 +76,49 @@ def test_a_failed_cell_is_gray_and_a_run_of_one_configuration_has_no_picture() -
 
 def colors(picture: Image) -> set[tuple[int, ...]]:
     return {color for _, color in picture.getcolors(maxcolors=1_000_000) or []}
+
+
+def test_a_next_step_can_be_pasted_whatever_the_place_is_called() -> None:
+    assert EXPORTERS["tensorboard"].next_step_at("my logs").endswith("tensorboard --logdir 'my logs'")
+    assert EXPORTERS["wandb"].next_step_at("a b").endswith("wandb sync 'a b'/wandb/offline-run-*")
+    assert EXPORTERS["csv"].next_step_at("a b") == ""
+
+
+@pytest.mark.parametrize(
+    ("to", "takes"),
+    [("tensorboard", False), ("prometheus", False), ("wandb", False), ("mlflow", True), ("visdom", True)],
+)
+def test_only_trackers_with_a_server_take_an_address(to: str, takes: bool) -> None:
+    refused: list[str] = []
+    try:
+        EXPORTERS[to].check_place("gs://bucket/logs", "--out gs://bucket/logs")
+    except UsageError as error:
+        refused.append(str(error))
+    assert refused == ["--out gs://bucket/logs: expected a local path; write it there, then copy it"] * (not takes)
+
+
+@pytest.mark.parametrize("out", [".", "", "/"])
+def test_a_place_that_can_only_be_a_folder_is_no_file_of_prometheus(out: str) -> None:
+    with pytest.raises(UsageError, match=r"^--out .*: expected a file that ends in \.prom$"):
+        prometheus._file(out, f"--out {out}")
+
+
+@pytest.mark.skipif(find_spec("mlflow") is None, reason="no mlflow")
+def test_a_database_without_all_of_mlflow_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    import mlflow
+
+    def refuse(tracking_uri: str) -> None:
+        raise mlflow.exceptions.MlflowException(
+            f"Model registry functionality is unavailable; got unsupported URI '{tracking_uri}'"
+        )
+
+    monkeypatch.setattr("mlflow.MlflowClient", refuse)
+    for out, words in (
+        ("sqlite:///m.db", "--out x: a database needs all of MLflow; pip install mlflow"),
+        ("s3://x", "unsupported URI"),
+    ):
+        with pytest.raises(MissingError, match=words), mlflow_exporter._client(out, "--out x"):
+            pass
 
 
 def test_parquet_without_pyarrow_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,16 @@ from dataclasses import replace
 
 import run_factory as runs
 
-from loaderbench.exporters.table import facts, in_a_path, numbers_of, rows, run_name, summary
+from loaderbench.exporters.table import (
+    facts,
+    gain_over_baseline,
+    in_a_path,
+    numbers_of,
+    of_one_type,
+    rows,
+    run_name,
+    summary,
+)
 from loaderbench.records import Interval
 from loaderbench.records.metrics import METRICS
 from loaderbench.result import Run
@@ -26,6 +35,22 @@ def test_a_value_that_is_no_number_is_left_out_and_a_measured_zero_is_not() -> N
     numbers = numbers_of(found)
     assert "cpu_percent_of_allotted" not in numbers
     assert numbers["shm_peak_bytes"] == 0
+
+
+def test_an_axis_of_numbers_and_words_is_text_and_one_of_numbers_is_not() -> None:
+    assert of_one_type([64, "large", None]) == ["64", "large", None]
+    assert of_one_type([True, 2]) == ["true", "2"]
+    assert of_one_type([1, 2.5, None]) == [1, 2.5, None]
+
+
+def test_the_gain_over_the_baseline_has_its_bounds_and_is_left_out_without_a_winner() -> None:
+    run = runs.typical()
+    assert run.best is not None
+    won = replace(run, best=replace(run.best, gain=Interval(2.0, 1.9, 2.1)))
+    assert gain_over_baseline(won) == {
+        "gain_over_baseline": 2.0, "gain_over_baseline_lo": 1.9, "gain_over_baseline_hi": 2.1,
+    }  # fmt: skip
+    assert gain_over_baseline(replace(run, best=None)) == {}
 
 
 def test_every_name_is_of_the_table_of_metrics() -> None:

@@ -56,6 +56,7 @@ def test_tensorboard_has_hyperparameters_heat_maps_and_the_report(tensorboard: P
     whole, own = events(tensorboard / "report"), events(tensorboard / BEST)
     assert "INPUT-BOUND" in whole.Tensors("report/text_summary")[0].tensor_proto.string_val[0].decode()
     assert {"heat map/Samples/s", "heat map/Data wait, % of step time"} <= set(whole.Tags()["images"])
+    assert whole.Scalars("gain_over_baseline")[0].value > 1
     plugin = own.PluginTagToContent("hparams")
     start = metadata.parse_session_start_info_plugin_data(plugin[metadata.SESSION_START_INFO_TAG])
     values = {name: value.number_value for name, value in start.hparams.items()}
@@ -103,6 +104,7 @@ def test_prometheus_text_is_read_by_both_parsers(tmp_path: Path, found: dict[str
             expected = found[BEST].numbers[f"samples_per_s{end}"]
             assert samples[f"loaderbench_samples_per_s{end}", "32", "2"] == pytest.approx(expected)
         assert samples["loaderbench_is_best", "32", "2"] == 1
+        assert samples["loaderbench_gain_over_baseline_lo", "", ""] > 1
         assert not [name for name, *_ in samples if "gpu" in name]
 
 
