@@ -48,7 +48,7 @@ def attach(
     from loaderbench.script.summary import print_loaders
 
     trainings = find_trainings(pid)
-    check_outputs(json_file, md_file, junit, speedscope=speedscope)
+    check_outputs(json_file, md_file, junit, speedscope=speedscope, folder=out)
     folder = make_run_folder(f"attach-{pid}", out)
     if not quiet:
         print(f"loaderbench: watching {_named(trainings)} for {seconds:g} s", file=sys.stderr)

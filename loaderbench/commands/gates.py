@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -66,6 +67,15 @@ class Gates:
         held_to = compare_runs(self._before, run, LEVEL_OF_LOOKS) if more_rounds else comparison
         return comparison, [judge_gate(gate, run, held_to) for gate in self._gates]
 
+    def doubt(self, planned: Measured) -> str:
+        """Why the run that is about to be measured cannot be compared with the earlier one; empty where it can."""
+        from loaderbench.conclusion import conclude
+        from loaderbench.statistics.comparison import cannot_compare
+        from loaderbench.statistics.run_differences import differences
+
+        different = [] if self._before is None else [*differences(self._before, conclude(planned))]
+        return f"--baseline: {cannot_compare(different)}" if different else ""
+
     def undecided(self, measured: Measured) -> Config | None:
         """The configuration of which more rounds may decide a gate, so far."""
         from loaderbench.conclusion import conclude
@@ -96,11 +106,17 @@ def _said(how: str, results: Sequence[GateResult]) -> str:
 
 
 def write_junit_and_summary(junit: Path | None, run: RunRecord, results: Sequence[GateResult], summary: str) -> None:
-    """Write the JUnit file that was asked for, and the summary of the job where GitHub Actions runs it."""
+    """Write the JUnit file that was asked for, and the summary of the job where GitHub Actions runs it.
+
+    A summary that cannot be written is a line on stderr.
+    """
     from loaderbench.report.junit import render_junit
 
     if junit is not None:
         write_output("--junit", str(junit), render_junit(run, results))
     if place := os.environ.get("GITHUB_STEP_SUMMARY"):
-        with writing(f"GITHUB_STEP_SUMMARY {place}"), Path(place).open("a", encoding="utf-8") as file:
-            file.write(summary + "\n")
+        try:
+            with writing(f"GITHUB_STEP_SUMMARY {place}"), Path(place).open("a", encoding="utf-8") as file:
+                file.write(summary + "\n")
+        except UsageError as error:  # the exit code is that of the gates
+            print(f"loaderbench: {error}", file=sys.stderr)

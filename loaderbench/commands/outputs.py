@@ -45,16 +45,25 @@ def check_outputs(
     junit: Path | None = None,
     perfetto: Path | None = None,
     speedscope: Path | None = None,
+    *,
+    page: Path | None = None,
+    folder: Path | None = None,
 ) -> None:
-    """Find out before measuring whether each can be written, and that they are two. Raises `UsageError`."""
+    """Find out before measuring whether each can be written, and that they are two. Raises `UsageError`.
+
+    `page` is the HTML report, and `folder` the run folder that will be made.
+    """
     places = {"--json": json_file, "--md": md_file, "--junit": str(junit) if junit else None}
     places |= {"--perfetto": str(perfetto) if perfetto else None}
     places |= {"--speedscope": str(speedscope) if speedscope else None}
+    places |= {"report": str(page) if page else None}
     given = {flag: place for flag, place in places.items() if place is not None}
+    files = {flag: place if place == STDOUT else os.path.realpath(place) for flag, place in given.items()}
     for flag, place in given.items():
-        if alike := [f"{other} {place}" for other in given if given[other] == place and other != flag]:
+        if alike := [f"{other} {given[other]}" for other in given if files[other] == files[flag] and other != flag]:
             raise UsageError(f"{flag} {place} and {alike[0]}: two results cannot share one file; change one of them")
-        if place != STDOUT:
+        is_made = folder is not None and not folder.exists() and Path(files[flag]).parent == folder.resolve()
+        if place != STDOUT and not is_made:
             with writing(f"{flag} {place}"):
                 _try_to_write(Path(place))
 

@@ -62,7 +62,7 @@ def profile(
 
     launcher = LAUNCHER in context.meta
     command = script_command(script or [], module, launcher=launcher)
-    check_outputs(json_file, md_file, junit, speedscope=speedscope)
+    check_outputs(json_file, md_file, junit, speedscope=speedscope, folder=out)
     places = check_live(live or [])
     folder = make_run_folder(f"profile-{script_name(script or [], module)}", out)
     trackers = live_trackers(places, trained_script(script or [], module), folder.name, quiet=quiet)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from loaderbench.commands.options import RunPlace
-from loaderbench.commands.outputs import STDOUT, MarkdownFile, load_to_show, write_output, writing
+from loaderbench.commands.outputs import STDOUT, MarkdownFile, check_outputs, load_to_show, write_output, writing
 
 
 def report(
@@ -24,6 +24,7 @@ def report(
 
     saved = load_to_show(run)
     page = out or folder_of(run) / PAGE_FILE
+    check_outputs(None, md_file, page=page)
     with writing(str(page)):
         saved.to_html(page)
     update_index(folder_of(run))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -72,11 +72,13 @@ def run(
     if resume is not None and out is not None:
         raise UsageError("--resume cannot be combined with --out: a resumed run stays in its folder")
     loaded = load_with_flags(suite, data=data, axes=axes or [], measure=measure, earlier=overrides_of(resume))
-    check_outputs(json_file, md_file, junit, perfetto, speedscope)
+    check_outputs(json_file, md_file, junit, perfetto, speedscope, folder=out)
     reference = load_concluded(baseline).record if baseline else None
     asked = Gates(fail_if, warn_if, reference, loaded.suite.consumer.kind)
     with make_listener(ProgressKind.none if quiet else progress, verbose=verbose) as listener:
-        result = run_suite(loaded, out, listener, resume, undecided=asked.undecided if baseline else None)
+        result = run_suite(
+            loaded, out, listener, resume, undecided=asked.undecided if baseline else None, doubt=asked.doubt
+        )
     comparison, gates = asked.judge(result.run.record, more_rounds=True)
     text = _markdown(result.run.to_markdown(), comparison, gates)
     _write_run(result.run, text, json_file, md_file, perfetto, speedscope)
@@ -85,7 +87,9 @@ def run(
     write_junit_and_summary(junit, result.run.record, gates, text)
     if open_page:
         webbrowser.open(result.page.absolute().as_uri())
-    _raise_for_end(result, suite)
+    again = {"--baseline": baseline, "--fail-if": fail_if, "--warn-if": warn_if, "--json": json_file, "--md": md_file}
+    again |= {"--junit": junit, "--perfetto": perfetto, "--speedscope": speedscope}
+    _raise_for_end(result, suite, _words(again))
     raise_for(gates)
 
 
@@ -109,13 +113,24 @@ def _write_run(
         write_speedscope(speedscope, run)
 
 
-def _raise_for_end(result: SessionResult, suite: Path) -> None:
-    """Raise `Interrupted` for a run that a signal ended, and `NoMeasurementError` where no trial was completed."""
+def _words(flags: Mapping[str, object]) -> list[str]:
+    """The flags that were given, as they are typed; the run keeps all others itself."""
+    each = {flag: value if isinstance(value, list) else [value] for flag, value in flags.items() if value is not None}
+    return [word for flag, values in each.items() for value in values for word in (flag, str(value))]
+
+
+def _raise_for_end(result: SessionResult, suite: Path, flags: Sequence[str]) -> None:
+    """Raise `Interrupted` for a run that a signal ended, and `NoMeasurementError` where no trial was completed.
+
+    `flags` are needed again to resume it.
+    """
     record = result.run.record
     if result.stopped_by is not None:
         said = f"loaderbench: interrupted; results so far: {result.folder}"
-        again = f"resume with: loaderbench run {shlex.quote(str(suite))} --resume {shlex.quote(str(result.folder))}"
-        raise Interrupted(f"{said} (complete)" if record.complete else f"{said}; {again}", result.stopped_by)
+        command = shlex.join(["loaderbench", "run", str(suite), "--resume", str(result.folder), *flags])
+        raise Interrupted(
+            f"{said} (complete)" if record.complete else f"{said}; resume with: {command}", result.stopped_by
+        )
     if not any(trial.status == "completed" for trial in record.sweep):
         raise NoMeasurementError(_nothing_measured(record, result.page))
 

@@ -66,7 +66,7 @@ def tune(
     launcher = LAUNCHER in context.meta
     command = script_command(script or [], module, launcher=launcher)
     budget_s = checked_budget_s(budget, "--budget")
-    check_outputs(json_file, md_file, junit)
+    check_outputs(json_file, md_file, junit, folder=out)
     folder = make_run_folder(f"tune-{script_name(script or [], module)}", out)
     ended = run_script(command, launcher=launcher, tuning=Tuning(budget_s, folder, keep_training, quiet))
     tuned, measured = ended.tuned, ended.tuned and ended.tuned.tuned.folder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree
 
 from loaderbench.records import GateResult, RunRecord, config_name
@@ -13,9 +13,10 @@ from loaderbench.report.view import failures_in_words
 def render_junit(run: RunRecord, gates: Sequence[GateResult]) -> str:
     """A test case for each gate, and one for each configuration that was measured.
 
-    A gate that is inconclusive is an error, one that only warns is skipped with its message.
+    A gate that is inconclusive is an error, one that only warns is skipped with its message. A run without a completed
+    trial has an error of its own.
     """
-    cases = [*map(_gate, gates), *_configurations(run)]
+    cases = [*map(_gate, gates), *_configurations(run), *_nothing_measured(run)]
     suite = ElementTree.Element("testsuite", name=words.plain(f"loaderbench {run.name}", 200), tests=str(len(cases)))
     for kind in ("failure", "error", "skipped"):
         suite.set({"failure": "failures", "error": "errors"}.get(kind, kind), str(sum(_holds(c, kind) for c in cases)))
@@ -49,6 +50,16 @@ def _configurations(run: RunRecord) -> list[ElementTree.Element]:
             ElementTree.SubElement(case, "skipped", message=words.plain(gone, 1_000))  # only a gate is red
         cases.append(case)
     return cases
+
+
+def _nothing_measured(run: RunRecord) -> Iterator[ElementTree.Element]:
+    """An error where no trial was completed: every configuration of it is only skipped."""
+    trials = run.ab_trials or run.sweep
+    if not any(trial.status == "completed" for trial in trials):
+        case = _case("run", run.name)
+        gone = "; ".join(failures_in_words(trials)) or "no trial ran"
+        ElementTree.SubElement(case, "error", message=words.plain(f"nothing was measured: {gone}", 1_000))
+        yield case
 
 
 def _case(kind: str, name: str) -> ElementTree.Element:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from loaderbench.conclusion import conclude
 from loaderbench.diagnosis.ranking import rank
 from loaderbench.ending_signals import put_off_signals, restored_signals
 from loaderbench.errors import Terminated, UsageError
-from loaderbench.records import Scalar
+from loaderbench.records import Measured, Scalar
 from loaderbench.records.words import utc_now
 from loaderbench.report.index import update_index
 from loaderbench.result import Run
@@ -42,6 +42,9 @@ from loaderbench.suite import LoadedSuite, Override, load_suite
 
 NOT_ENDED = "the run is in progress or was killed; results so far are in trials.jsonl, and --resume continues it"
 
+Doubt = Callable[[Measured], str]
+"""Says what speaks against a run that is planned, in a line; empty if nothing does."""
+
 
 @dataclass(frozen=True)
 class SessionResult:
@@ -61,11 +64,12 @@ def run_suite(
     server: TrialServer | None = None,
     *,
     undecided: Undecided | None = None,
+    doubt: Doubt | None = None,
 ) -> SessionResult:
     """Measure a suite and write the run folder; with `resume`, continue in the folder of a run that did not end.
 
     `server` starts the processes of trials; without it, a new fork server does. `undecided` names the configuration of
-    which more rounds may decide a gate.
+    which more rounds may decide a gate. `doubt` is asked before the first trial for a warning about the run.
     Raises `MissingError` and `UsageError` before anything is measured; a failed trial is a record and raises nothing.
     """
     earlier = read_earlier(resume) if resume is not None else None
@@ -74,7 +78,7 @@ def run_suite(
     store = _store(loaded, out, earlier)
     try:
         with restored_signals():
-            return _run_into(store, loaded, listener or Silent(), earlier, server or TrialServer(), undecided)
+            return _run_into(store, loaded, listener or Silent(), earlier, server or TrialServer(), undecided, doubt)
     except BaseException:
         if earlier is None:
             store.discard()
@@ -97,11 +101,14 @@ def _run_into(  # noqa: PLR0917
     earlier: Earlier | None,
     server: TrialServer,
     undecided: Undecided | None,
+    doubt: Doubt | None,
 ) -> SessionResult:
     """Prepare, measure, conclude, write."""
     server.warm_up()
     conditions = find_conditions(loaded, server, listener, earlier.record.started_at if earlier else utc_now())
     nothing_yet = conditions.measured((), None, dict.fromkeys(LATER_STEPS, NOT_ENDED), NOT_ENDED)
+    if doubt is not None and (said := doubt(nothing_yet)):
+        listener.warned(said)
     runner = TrialRunner(server, conditions.environment)
     inputs, consumer = conditions.inputs, conditions.consumer
     measuring = TrialMeasurer(server, runner, loaded, inputs, consumer=consumer, store=store, listener=listener)

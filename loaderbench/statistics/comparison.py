@@ -65,7 +65,9 @@ def compare_runs(before: RunRecord, after: RunRecord, level: float = LEVEL) -> C
     shared = _shared(before, after)
     different = [*differences(before, after), *([] if shared else [_nothing_shared(before, after)])]
     if different:
-        return Comparison(outcome="incomparable", headline=_cannot(different), metrics=(), reasons=tuple(different))
+        return Comparison(
+            outcome="incomparable", headline=cannot_compare(different), metrics=(), reasons=tuple(different)
+        )
     changes = tuple(change for config in shared for change in _changes(config, before, after, level))
     chosen = _decisive(changes, after)
     reasons = [*_reasons(chosen, after), *doubts(before, after)]
@@ -86,7 +88,8 @@ def _few(configs: Sequence[Config]) -> str:
     return config_name(configs[0])
 
 
-def _cannot(different: Sequence[str]) -> str:
+def cannot_compare(different: Sequence[str]) -> str:
+    """Say that two runs are not comparable, and the first of what is `different`."""
     count = f" ({len(different)} differences)" if len(different) > 1 else ""
     return f"Runs are not comparable{count}. {different[0][0].upper()}{different[0][1:]}"
 

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from command_line import Cli
 
+from loaderbench.commands.gates import Gates
 from loaderbench.datasets.folder_scan import scan_image_folder
 from loaderbench.datasets.image_folder import ImageFolder
 from loaderbench.records import RunRecord, to_dict
@@ -74,6 +75,26 @@ def test_a_comparison_can_be_written_in_every_form(cli: Cli, tmp_path: Path) -> 
     suite = ElementTree.parse(tmp_path / "c.xml").getroot()
     assert (suite.get("failures"), suite.get("errors")) == ("1", "0")
     assert "samples_per_s:-20%" in [case.get("name") for case in suite]
+
+
+def test_a_summary_that_cannot_be_written_is_a_line_and_the_code_is_that_of_the_gates(cli: Cli, tmp_path: Path) -> None:
+    places = saved(tmp_path / "a", 1.0), saved(tmp_path / "b", 0.5)
+    result = cli("compare", *places, "--fail-if", "samples_per_s:-20%", GITHUB_STEP_SUMMARY="no/such/file.md")
+    assert result.returncode == 1
+    summary, gate = result.stderr.splitlines()
+    assert summary == "loaderbench: GITHUB_STEP_SUMMARY no/such/file.md: cannot write: No such file or directory"
+    assert "gate failed" in gate
+
+
+def test_a_run_that_cannot_be_compared_is_known_before_it_is_measured() -> None:
+    run = read_run(EXAMPLE)
+    planned = replace(run, trials=(), configurations=(), best=None)
+    assert Gates(None, None, run, run.consumer).doubt(planned) == ""
+    assert Gates(None, None, None, run.consumer).doubt(planned) == ""
+    elsewhere = replace(planned, environment=replace(run.environment, cpu_model="another"))
+    said = Gates(None, None, run, run.consumer).doubt(elsewhere)
+    assert said.startswith("--baseline: Runs are not comparable. CPU: ")
+    assert said.endswith("another")
 
 
 @pytest.mark.parametrize(

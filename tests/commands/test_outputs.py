@@ -94,6 +94,8 @@ def test_a_place_that_cannot_be_written_is_one_line(cli: Cli, saved: Path, verb:
         (["--md", "no/such/file.md"], "--md no/such/file.md: cannot write"),
         (["--json", "-", "--md", "-"], "two results cannot share one file"),
         (["--json", "same", "--md", "same"], "two results cannot share one file"),
+        (["--json", "same", "--md", "./same"], "--json same and --md ./same: two results cannot share one file"),
+        (["--md", "new/deeper/c.md", "--out", "new"], "--md new/deeper/c.md: cannot write"),
     ],
 )
 def test_run_finds_out_before_measuring(cli: Cli, tmp_path: Path, photos: Path, flags: list[str], words: str) -> None:
@@ -116,6 +118,24 @@ def test_a_run_leaves_the_list_of_runs_and_its_markdown(cli: Cli, tmp_path: Path
     assert result.stdout == load(folder).to_markdown()
     assert f"{folder.name}/report.html" in (tmp_path / "reports" / "index.html").read_text()
     assert (tmp_path / "copy.json").read_text() == (folder / "run.json").read_text() + "\n"
+
+
+def test_a_result_may_go_into_the_folder_that_the_run_makes(tmp_path: Path) -> None:
+    for place in (tmp_path / "new" / "c.md", tmp_path / "other" / ".." / "new" / "c.md"):
+        (tmp_path / "other").mkdir(exist_ok=True)
+        check_outputs(None, str(place), folder=tmp_path / "new")
+    with pytest.raises(UsageError, match="No such file"):
+        check_outputs(None, str(tmp_path / "elsewhere" / "c.md"), folder=tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_report_and_its_markdown_are_two_files(cli: Cli, saved: Path) -> None:
+    page = saved / "report.html"
+    for flags in (["--md", page], ["--out", "same", "--md", "same"]):
+        result = cli("report", saved, *flags)
+        assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+        assert "two results cannot share one file" in result.stderr
+    assert not page.exists()
 
 
 def test_a_link_to_a_file_that_is_not_there_yet_is_left(tmp_path: Path) -> None:

@@ -80,6 +80,16 @@ def test_a_trial_that_timed_out_without_a_recorded_failure_counts_as_failed() ->
     assert 'message="timed out in 3 of 3 trials"' in render_junit(run, ())
 
 
+def test_junit_has_an_error_where_nothing_was_measured_and_only_there() -> None:
+    run = runs.partly_failed()
+    assert 'errors="0"' in render_junit(run, ())
+    gone = replace(run, trials=tuple(replace(t, status="timed_out", failure=None) for t in run.trials))
+    said = render_junit(gone, ())
+    assert 'errors="1"' in said
+    assert f'message="nothing was measured: timed out in {len(run.sweep)} of {len(run.sweep)} trials"' in said
+    assert 'message="nothing was measured: no trial ran"' in render_junit(replace(run, trials=()), ())
+
+
 def test_one_configuration_leaves_nothing_to_choose() -> None:
     document = build_document(runs.one_trial())
 

@@ -116,6 +116,7 @@ def test_an_interrupted_run_says_how_to_go_on_with_its_flags_and_what_is_pasted_
 ) -> None:
     (place / "s.yaml").write_text(SUITE.replace("rounds: 2", "rounds: 3").replace("photos", "nowhere"))
     arguments = ["run", "s.yaml", "--out", "a run", "--data", "photos", "-P", "num_workers=0", "--seed", "7"]
+    arguments += ["--fail-if", "samples_per_s<0.1", "--junit", "a run.xml"]
     running = subprocess.Popen(
         [sys.executable, "-m", "loaderbench", *arguments], cwd=place, stderr=subprocess.PIPE, text=True
     )
@@ -127,7 +128,7 @@ def test_an_interrupted_run_says_how_to_go_on_with_its_flags_and_what_is_pasted_
     _, said = running.communicate(timeout=60)
     assert running.returncode == 130
     command = said.splitlines()[-1].partition("resume with: ")[2]
-    assert command == "loaderbench run s.yaml --resume 'a run'"
+    assert command == ("loaderbench run s.yaml --resume 'a run' --fail-if 'samples_per_s<0.1' --junit 'a run.xml'")
     before, left = read_trials(place / "a run"), read_run(place / "a run")
     assert before
     _, *pasted = shlex.split(command)

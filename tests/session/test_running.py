@@ -217,7 +217,9 @@ def test_a_run_that_goes_on_keeps_its_trials_where_nothing_has_changed(
     taken: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = trial_of(planned("r1-c00"))
-    earlier = SimpleNamespace(folder=Path("left"), record=LEFT, trials={kept.id: kept}, readings=Readings())
+    earlier = SimpleNamespace(
+        folder=Path("left"), record=LEFT, trials={kept.id: kept}, readings=Readings(), unreadable=()
+    )
     monkeypatch.setattr(running, "read_earlier", lambda _: earlier)
     monkeypatch.setattr(running, "changed_code", lambda *_: "mine.py changed")
     warned: list[str] = []
@@ -227,6 +229,14 @@ def test_a_run_that_goes_on_keeps_its_trials_where_nothing_has_changed(
     assert taken[:4] == ["refuse another suite", "store left again", "warm up", "refuse changes"]
     assert taken[4:6] == ["copies of all", "keep ['r1-c00']"]
     assert warned == ["mine.py changed"]
+
+
+def test_what_speaks_against_a_planned_run_is_told_before_its_first_trial(taken: list[str]) -> None:
+    listener = Silent()
+    listener.warned = taken.append  # type: ignore[method-assign]
+    run_suite(loaded(), Path("out"), listener, doubt=lambda _: "of another machine")
+    assert "of another machine" in taken
+    assert taken.index("of another machine") < next(n for n, one in enumerate(taken) if one.startswith("copies"))
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), Terminated()])
