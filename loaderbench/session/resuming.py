@@ -51,9 +51,16 @@ def read_earlier(folder: Path) -> Earlier:
         raise UsageError(f"--resume {folder}: a comparison of two versions cannot be resumed; run ab again")
     if record.kind == "profile":
         raise UsageError(f"--resume {folder}: a profile cannot be resumed; run the training script again")
-    kept = {trial.id: trial for trial in _not_repeated(record, read_trials(folder))}
+    kept = {trial.id: trial for trial in _not_repeated(record, _all_trials(record, folder))}
     readings, unreadable = readable_timeline(folder)
     return Earlier(folder, record, kept, readings.only(kept), unreadable)
+
+
+def _all_trials(record: RunRecord, folder: Path) -> list[Trial]:
+    """Those that were saved one by one, and those that `run.json` alone still has: a line may be damaged or lost."""
+    saved = read_trials(folder)
+    known = {trial.id for trial in saved}
+    return [*saved, *(trial for trial in record.trials if trial.id not in known)]
 
 
 def _not_repeated(record: RunRecord, trials: Sequence[Trial]) -> Iterator[Trial]:

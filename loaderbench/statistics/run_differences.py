@@ -13,6 +13,9 @@ _PACKAGES = ("torch", "torchvision")
 _DATA_OPTIONS = frozenset({"kind", "root", "target", "args", "generate", "sample", "skip_bad"})
 """Options of the dataset that decide which samples are loaded: the description and the number of files follow them."""
 
+_KINDS = {"sweep": "run", "profile": "profile", "ab": "ab"}
+"""The command that measured a run, by its kind."""
+
 _LONGEST = 80  # characters of a value, from shortly before the first that differs
 _MORE = "\N{HORIZONTAL ELLIPSIS}"
 _NOT_SET = "not set"
@@ -37,6 +40,7 @@ def differences(before: RunRecord, after: RunRecord) -> Iterator[str]:
 def doubts(before: RunRecord, after: RunRecord) -> Iterator[str]:
     """Yield the fixed settings that differ and change samples/s, whatever changed in the user's code."""
     for said, then, now in (
+        ("kind of run", _KINDS[before.kind], _KINDS[after.kind]),
         ("page cache", _cache(before), _cache(after)),
         *_target(before, after, caps=False),
         *_fixed("dataset option dataset.{}", _options(before, after), _options(after, before), _axes(before, after)),

@@ -173,7 +173,9 @@ def test_a_long_value_is_cut_to_sixty_letters() -> None:
 @pytest.fixture
 def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A folder with what an earlier call is said to have left."""
-    found = FakeRun(complete=False, kind="sweep", overrides={"measure.seed": 7, "sweep.a.b": [1]}, suite=SUITE)
+    found = FakeRun(
+        complete=False, kind="sweep", overrides={"measure.seed": 7, "sweep.a.b": [1]}, suite=SUITE, trials=()
+    )
     trials = [
         trial_of(planned("r1-c00")),
         trial_of(planned("r1-aa", role="twin")),
@@ -194,6 +196,16 @@ def test_completed_trials_of_the_sweep_are_kept_with_their_readings_and_no_other
         assert earlier.folder == tmp_path
         assert list(earlier.trials) == ["r1-c00", "r1-aa"]
         assert earlier.readings.trials == ("r1-c00", "r1-aa")
+
+
+def test_trials_that_only_run_json_still_has_are_kept_too(
+    left: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = trial_of(planned("r1-c00")), trial_of(planned("r1-c01"))
+    left.trials = (first, second)
+    for saved in ([], [first]):
+        monkeypatch.setattr(resuming, "read_trials", lambda _, saved=saved: saved)
+        assert read_earlier(tmp_path).trials == {"r1-c00": first, "r1-c01": second}
 
 
 def kept(*began: str) -> Earlier:

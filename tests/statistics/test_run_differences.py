@@ -41,6 +41,14 @@ def test_other_arguments_of_a_target_are_other_data(changed: dict[str, Any], sai
     assert judge_gate(gate, of_suite(), found).outcome == "inconclusive"
 
 
+def test_a_run_and_the_later_version_of_two_are_compared_with_a_doubt() -> None:
+    before = replace(of_suite(), kind="ab")
+    before = replace(before, trials=tuple(replace(trial, role="ab", side="after") for trial in before.trials))
+    found = compare_runs(before, of_suite())
+    assert found.outcome == "within noise"
+    assert found.reasons == ("kind of run: ab \N{RIGHTWARDS ARROW} run",)
+
+
 def test_equal_arguments_in_another_order_are_the_same_data() -> None:
     args = {"size": 224, "root": "/data/a"}
     found = compare_runs(of_suite(dataset=TARGET), of_suite(dataset={**TARGET, "args": args}))
