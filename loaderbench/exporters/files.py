@@ -43,9 +43,12 @@ def parquet(run: Run, out: str) -> str:
 
 def trials_of(run: Run) -> pd.DataFrame:
     """One row per trial, of any role and of both versions."""
+    from loaderbench.records.metrics import METRICS
+    from loaderbench.report.metrics import meant_in
     from loaderbench.store import trials_frame
 
-    return trials_frame(run.record.trials)
+    table, meant = trials_frame(run.record.trials), meant_in(run.record, METRICS)
+    return table.drop(columns=[metric.id for metric in METRICS if metric not in meant and metric.id in table])
 
 
 def text_where_mixed(table: pd.DataFrame) -> pd.DataFrame:

@@ -22,7 +22,7 @@ from loaderbench.records import (
     format_scalar,
     varying,
 )
-from loaderbench.records.metrics import METRICS
+from loaderbench.records.metrics import METRICS, Metric
 from loaderbench.records.words import moment
 
 Numbers = dict[str, float]
@@ -49,7 +49,10 @@ class Row:
 
 def rows(run: RunRecord) -> list[Row]:
     """The configurations of a run, in its order."""
+    from loaderbench.report.metrics import meant_in
+
     by_id, names = {trial.id: trial for trial in run.sweep}, dict[str, int]()
+    metrics = meant_in(run, METRICS)
     found = []
     for configuration in run.configurations:
         name = in_a_path(config_name(varying(configuration.config, run.plan.axes) or configuration.config))
@@ -59,23 +62,23 @@ def rows(run: RunRecord) -> list[Row]:
             Row(
                 name=name if names[name] == 1 else f"{name}-{names[name]}",
                 config=configuration.config,
-                numbers=numbers_of(configuration),
-                rounds=tuple(Round(trial.round, numbers_of_trial(trial)) for trial in trials),
+                numbers=numbers_of(configuration, metrics),
+                rounds=tuple(Round(trial.round, numbers_of_trial(trial, metrics)) for trial in trials),
                 is_best=run.best is not None and run.best.config == configuration.config,
             )
         )
     return found
 
 
-def numbers_of(configuration: Configuration) -> Numbers:
-    """Every metric of a configuration."""
-    found = ((metric.id, metric.of_configuration(configuration)) for metric in METRICS if metric.over_rounds)
+def numbers_of(configuration: Configuration, metrics: Sequence[Metric] = METRICS) -> Numbers:
+    """These metrics of a configuration."""
+    found = ((metric.id, metric.of_configuration(configuration)) for metric in metrics if metric.over_rounds)
     return dict(pair for name, value in found for pair in _named(name, value))
 
 
-def numbers_of_trial(trial: Trial) -> Numbers:
-    """Every metric of a trial."""
-    return dict(pair for metric in METRICS for pair in _named(metric.id, metric.of_trial(trial)))
+def numbers_of_trial(trial: Trial, metrics: Sequence[Metric] = METRICS) -> Numbers:
+    """These metrics of a trial."""
+    return dict(pair for metric in metrics for pair in _named(metric.id, metric.of_trial(trial)))
 
 
 def summary(run: RunRecord) -> Numbers:

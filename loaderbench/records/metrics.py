@@ -35,7 +35,8 @@ class Metric:
     """One metric. `over_rounds` is `None` for what a trial alone has.
 
     `gpu` reads it of a device. `of` says what a percentage is of. `trial_label` and `trial_hint` are for a table of
-    trials, where they differ; with `zeros` off, that table leaves out a column of zeros.
+    trials, where they differ; with `zeros` off, that table leaves out a column of zeros. With `needs_consumer`, it
+    means nothing in a run without one, and is not shown.
     """
 
     id: str
@@ -51,6 +52,7 @@ class Metric:
     in_tables: bool = True
     zeros: bool = True
     drawn: Strip | None = None
+    needs_consumer: bool = False
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for an interval that a configuration cannot keep or a report cannot write."""
@@ -138,6 +140,7 @@ METRICS = (
         of="of step time",
         trial_label="Data wait, % of step time",
         in_heat_map=True,
+        needs_consumer=True,
         drawn=Strip("data_wait_s", "Data wait per batch", "data wait", "s", points=True),
     ),
     Metric(

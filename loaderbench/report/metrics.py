@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from loaderbench.records import Configuration, Environment, Interval, Trial
+from loaderbench.consumers import consumer_kind
+from loaderbench.records import Configuration, Environment, Interval, RunRecord, Trial
 from loaderbench.records.metrics import BY_ID, METRICS, Metric, Unit
 from loaderbench.report import numbers
 from loaderbench.report.model import Value
@@ -54,9 +55,15 @@ OF_TRIALS = _ordered(
 )  # fmt: skip
 
 
-def with_data(metrics: Sequence[Metric], configurations: Sequence[Configuration]) -> tuple[Metric, ...]:
-    """The metrics that at least one configuration has: no empty frames for the others."""
-    return tuple(m for m in metrics if any(m.of_configuration(c) is not None for c in configurations))
+def with_data(metrics: Sequence[Metric], configurations: Sequence[Configuration], run: RunRecord) -> tuple[Metric, ...]:
+    """The metrics of a run that at least one configuration has: no empty frames for the others."""
+    return tuple(m for m in meant_in(run, metrics) if any(m.of_configuration(c) is not None for c in configurations))
+
+
+def meant_in(run: RunRecord, metrics: Iterable[Metric]) -> tuple[Metric, ...]:
+    """Those that mean something in a run: without a consumer, all time in `next()` is no data wait."""
+    consumes = consumer_kind(run.consumer).consumes
+    return tuple(metric for metric in metrics if consumes or not metric.needs_consumer)
 
 
 def of_configuration(metric: Metric, configuration: Configuration, environment: Environment) -> Value:

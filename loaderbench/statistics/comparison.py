@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from loaderbench.consumers import NO_CONSUMER, consumer_kind
 from loaderbench.records import (
     Comparison,
     Config,
@@ -113,9 +114,11 @@ def _changes(config: Config, before: RunRecord, after: RunRecord, level: float) 
         [trial for trial in run.sweep if trial.config == config and trial.status == "completed"]
         for run in (before, after)
     )
-    return _rate_change(config, _rates(then), _rates(now), level), _share_change(
-        config, _shares(then), _shares(now), level
-    )
+    rate = _rate_change(config, _rates(then), _rates(now), level)
+    if not consumer_kind(after.consumer).consumes:
+        missing = dict.fromkeys(("before", "after", "change"), NO_CONSUMER)
+        return rate, change_of(DATA_WAIT, config, [], [], None, not_measured=missing)
+    return rate, _share_change(config, _shares(then), _shares(now), level)
 
 
 def _rates(trials: Sequence[Trial]) -> list[float]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import run_factory as runs
 
+from loaderbench.exporters.files import trials_of
 from loaderbench.exporters.table import (
     facts,
     gain_over_baseline,
@@ -51,6 +52,16 @@ def test_the_gain_over_the_baseline_has_its_bounds_and_is_left_out_without_a_win
         "gain_over_baseline": 2.0, "gain_over_baseline_lo": 1.9, "gain_over_baseline_hi": 2.1,
     }  # fmt: skip
     assert gain_over_baseline(replace(run, best=None)) == {}
+
+
+def test_without_a_consumer_there_is_no_data_wait() -> None:
+    for consumer, there in (("emulated", True), ("none", False)):
+        run = replace(runs.typical(), consumer=consumer)
+        [found, *_] = rows(run)
+        assert ("data_wait_share" in found.numbers) is there
+        assert ("data_wait_share" in found.rounds[0].numbers) is there
+        assert ("data_wait_share" in trials_of(Run(run))) is there
+        assert "samples_per_s" in trials_of(Run(run))
 
 
 def test_every_name_is_of_the_table_of_metrics() -> None:

@@ -5,6 +5,7 @@ import io
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from loaderbench.report.metrics import named_with_unit, rate
 from loaderbench.report.model import Value
 from loaderbench.report.sections.heat_map import HeatMap
 from loaderbench.report.sections.timeline_panels import kind_of
+from loaderbench.report.sections.verdict import KeyFigures
 
 ROOT = Path(__file__).parents[2]
 LINE = """    Metric(id="threads", label="Threads", unit="count", over_rounds="mean", in_heat_map=True),
@@ -122,3 +124,13 @@ def test_the_unit_of_a_panel_names_no_whole_of_another_unit() -> None:
     assert waits
     assert cpu
     assert (waits.title, cpu.title) == ("Data wait per batch, ms", "CPU, % of available CPUs")
+
+
+@pytest.mark.parametrize(("consumer", "there"), [("emulated", True), ("none", False)])
+def test_a_run_without_a_consumer_shows_no_data_wait(consumer: str, there: bool) -> None:
+    document = build_document(replace(runs.typical(), consumer=consumer))
+    assert ("Data wait" in [column.label for column in ranking(document).columns]) is there
+    assert ("Data wait" in [figure.label for figure in the(document, KeyFigures).figures]) is there
+    choices = the(document, HeatMap).choices
+    assert ("Data wait" in [fact.label for choice in choices for fact in choice.facts]) is there
+    assert ("Data wait, % of step time" in [column.label for column in trials(document).columns]) is there

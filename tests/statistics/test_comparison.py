@@ -299,6 +299,14 @@ def test_another_cache_regime_casts_doubt_on_the_outcome() -> None:
     assert "warm" in found.reasons[0]
 
 
+def test_without_a_consumer_data_wait_is_not_compared() -> None:
+    both = [run({0: [100, 101, 102]}, consumer="none") for _ in range(2)]
+    rate, wait = compare_runs(*both).metrics
+    assert rate.change is not None
+    assert (wait.metric, wait.before, wait.after, wait.change) == ("data_wait_share", None, None, None)
+    assert wait.not_measured["change"] == "nothing consumes the batches"
+
+
 def test_rates_that_two_targets_cap_are_not_compared() -> None:
     before, after = (run({0: [rate] * 3}, suite={"consumer": {"demand": rate}}) for rate in (900.0, 300.0))
     found = compare_runs(before, after)

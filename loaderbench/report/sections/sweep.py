@@ -57,7 +57,7 @@ def _heat_map(view: View) -> HeatMap | None:
     """`None` where no axis varies or nothing at all was measured."""
     run = view.run
     chosen = axes.choose(run)
-    shown = metrics.with_data(metrics.IN_HEAT_MAP, run.configurations)
+    shown = metrics.with_data(metrics.IN_HEAT_MAP, run.configurations, run)
     if chosen is None or not shown:
         return None
     values = axes.axis_values(run)
@@ -161,7 +161,7 @@ def _ranking(view: View) -> Ranking | None:
     run = view.run
     if not any(c.samples_per_s for c in run.configurations):
         return None
-    shown = metrics.with_data(metrics.OF_CONFIGURATIONS, run.configurations)
+    shown = metrics.with_data(metrics.OF_CONFIGURATIONS, run.configurations, run)
     names = axes.columns(run)
     columns = (*axes.headings(names), *(Column(m.label, numeric=True, title=m.hint) for m in shown))
     ranked = sorted(enumerate(run.configurations), key=lambda found: (found[1].rank is None, found[1].rank or 0))
@@ -187,7 +187,7 @@ def _choice(view: View, number: int) -> Choice:
     found = view.run.configurations[number]
     trials = trials_of(found, view.trials)
     within = inside.of_configuration(view, number)
-    known = metrics.with_data(metrics.OF_CONFIGURATIONS, (found,))
+    known = metrics.with_data(metrics.OF_CONFIGURATIONS, (found,), view.run)
     return Choice(
         number=number,
         label=words.configuration(found.config),

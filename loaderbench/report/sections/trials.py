@@ -57,7 +57,7 @@ def _of_sweep(view: View) -> Block | None:
     shown = run.sweep[:MOST_ROWS]
     if not shown:
         return Paragraph(Text("No trials ran."))
-    columns = [metric for metric in metrics.OF_TRIALS if _holds_something(metric, shown)]
+    columns = [metric for metric in metrics.meant_in(run, metrics.OF_TRIALS) if _holds_something(metric, shown)]
     own = axes.columns(run)
     headings = (
         Column("Trial"),

@@ -189,7 +189,7 @@ def _of_sweep(run: RunRecord) -> tuple[str, KeyFigures] | None:
     return _title(alone, same), KeyFigures(
         figures=tuple(
             KeyFigure(m.label, _read(run, m, best), _read(run, m, before) if before and not same else None, m.hint)
-            for m in metrics.KEY_FIGURES
+            for m in metrics.meant_in(run, metrics.KEY_FIGURES)
         ),
         bars=_bars(levels, run.ceiling),
         ceiling=words.sentence(f"Ceiling: {ceiling(run.ceiling)}") if run.ceiling else None,
@@ -211,7 +211,7 @@ def _of_profile(run: RunRecord) -> tuple[str, KeyFigures] | None:
     measured = next((c for c in run.configurations if c.samples_per_s), None)
     if measured is None:
         return None
-    found = metrics.with_data(_OF_PROFILE, (measured,))
+    found = metrics.with_data(_OF_PROFILE, (measured,), run)
     level = _without_rounds(numbers.interval(measured.samples_per_s))
     return "Your loop", KeyFigures(
         figures=tuple(KeyFigure(m.label, _of_one_process(run, m, measured), None, m.hint) for m in found),
