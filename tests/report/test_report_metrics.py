@@ -133,4 +133,6 @@ def test_a_run_without_a_consumer_shows_no_data_wait(consumer: str, there: bool)
     assert ("Data wait" in [figure.label for figure in the(document, KeyFigures).figures]) is there
     choices = the(document, HeatMap).choices
     assert ("Data wait" in [fact.label for choice in choices for fact in choice.facts]) is there
+    [table] = [file.content for file in downloads(document) if file.name == "trials.csv"]
+    assert ("data_wait_share" in table.splitlines()[0]) is there
     assert ("Data wait, % of step time" in [column.label for column in trials(document).columns]) is there

@@ -164,18 +164,19 @@ def _finite(value: Any) -> Any:
 
 def _csv(run: RunRecord) -> str:
     names = list(axes.axis_values(run))
-    columns = [*(metric.id for metric in METRICS), *_OTHER_CSV_FIELDS]
+    meant = metrics.meant_in(run, METRICS)
+    columns = [*(metric.id for metric in meant), *_OTHER_CSV_FIELDS]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["trial", "round", "status", *map(_cell, names), *columns, "failure"])
     for trial in run.sweep:
-        writer.writerow(_row(trial, names))
+        writer.writerow(_row(trial, names, meant))
     return out.getvalue()
 
 
-def _row(trial: Trial, names: Sequence[str]) -> list[object]:
+def _row(trial: Trial, names: Sequence[str], meant: Sequence[Metric]) -> list[object]:
     config = [_cell(trial.config.get(axis)) for axis in names]
-    fields = [_cell(metric.of_trial(trial)) for metric in METRICS]
+    fields = [_cell(metric.of_trial(trial)) for metric in meant]
     fields += [_cell(getattr(trial, field)) for field in _OTHER_CSV_FIELDS]
     failure = _cell(trial.failure.kind if trial.failure else None)
     return [_cell(trial.id), trial.round, _cell(trial.status), *config, *fields, failure]
