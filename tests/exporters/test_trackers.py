@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -144,6 +145,22 @@ def test_wandb_has_offline_runs_with_every_number(tmp_path: Path, found: dict[st
     assert rates == pytest.approx([one.numbers["samples_per_s"] for one in found[BEST].rounds])
     [whole] = [summary for job, _, summary, _ in runs if job == "run"]
     assert {"report", "configurations", "trials", "samples_per_s_lo"} <= set(whole)
+
+
+def test_wandb_takes_an_axis_of_numbers_and_words_and_names_of_any_length(
+    tmp_path: Path, found: dict[str, Row], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wandb = pytest.importorskip("wandb")
+    from loaderbench.exporters import wandb as exporter
+
+    monkeypatch.chdir(tmp_path)
+    mixed = [replace(found[BEST], config={"size": value}) for value in (64, "large", None)]
+    table = exporter._table(mixed)
+    assert [row[0] for row in table.data] == ["64", "large", None]
+    group = exporter._Group(str(tmp_path), project="p" * 150, name="g" * 150)
+    with exporter._offline(group, job="run", name="n" * 150, config={}) as run:
+        assert [len(run.project), len(run.group), len(run.name)] == [128, 128, 128]
+    wandb.teardown()
 
 
 def test_visdom_shows_the_verdict_the_rates_and_the_heat_maps(

@@ -222,6 +222,7 @@ def test_a_reference_is_written_and_compared_with_and_one_of_another_machine_is_
     assert f"reference run written to {place}" in written.stdout.str()
     assert str(pytester.path) not in place.read_text()
     run(pytester, REFERENCE).assert_outcomes(passed=1)
+    run(pytester, REFERENCE, f"--rootdir={pytester.path.parent}").assert_outcomes(passed=1)
     record = json.loads(place.read_text())
     record["environment"]["cpu_model"] = "Another CPU"
     place.write_text(json.dumps(record))
