@@ -8,8 +8,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any
 
-from loaderbench.code_places import is_library, is_ours
-from loaderbench.records.code import CodeLine
+from loaderbench.code_places import CodeLine, is_library, is_ours
 from loaderbench.script.frame_locals import locals_of
 
 

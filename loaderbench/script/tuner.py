@@ -12,9 +12,9 @@ from pathlib import Path
 from statistics import median
 from typing import TypeVar
 
+from loaderbench.code_places import CodeLine
 from loaderbench.profiler.measured import Script
 from loaderbench.ranks import rank_of_training
-from loaderbench.records import CodeLine
 from loaderbench.script.divided_steps import DividedSteps
 from loaderbench.script.loader_profiler import LoaderProfiler
 from loaderbench.script.makers import Makers

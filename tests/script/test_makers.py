@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from torch.utils.data import DataLoader
 
-from loaderbench.records import CodeLine
+from loaderbench.code_places import CodeLine
 from loaderbench.script.hook import RecordedKind, is_recorded
 from loaderbench.script.makers import Makers
 from loaderbench.script.order import SITE, RecordOrder
