@@ -15,8 +15,8 @@ from loaderbench.diagnosis.headline import where
 from loaderbench.diagnosis.limits import disturbed, have_work, idle_time
 from loaderbench.diagnosis.measured_cause import with_measured
 from loaderbench.diagnosis.operational import bounds_in_words, operational_bounds
+from loaderbench.diagnosis.ranking import Subject
 from loaderbench.diagnosis.shortage import Shortage
-from loaderbench.diagnosis.subject import Subject
 from loaderbench.diagnosis.thresholds import NOTICED, TRANSFER
 from loaderbench.diagnosis.wording import (
     describe_inside,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from loaderbench.diagnosis.copy_bandwidth import PcieLink
 from loaderbench.diagnosis.failures import classify
-from loaderbench.diagnosis.pcie import PcieLink
 from loaderbench.gpu_checkup.records import CheckedDevice, CheckState, GpuCheck, Value
 from loaderbench.gpu_checkup.usable import named
 from loaderbench.records import Interval, Reasons

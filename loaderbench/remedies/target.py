@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from loaderbench.consumers import NOTHING
-from loaderbench.diagnosis.subject import AT_THE_CAP
+from loaderbench.diagnosis.ranking import AT_THE_CAP
 from loaderbench.records import Recommendation
 from loaderbench.remedies.findings import Findings
 

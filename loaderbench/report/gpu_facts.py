@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from loaderbench.diagnosis.pcie import PcieLink
+from loaderbench.diagnosis.copy_bandwidth import PcieLink
 from loaderbench.records import Gpu, GpuUse
 from loaderbench.report import numbers, words
 from loaderbench.report.model import Fact

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from loaderbench.diagnosis.stack_shares import stack_shares
+from loaderbench.diagnosis.hotspots import stack_shares
 from loaderbench.errors import UsageError
 from loaderbench.records import Readings, RunRecord, StackFrame
 from loaderbench.report.model import Json

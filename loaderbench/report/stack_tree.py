@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from loaderbench.diagnosis.stack_shares import Stack
+from loaderbench.diagnosis.hotspots import Stack
 from loaderbench.records import StackFrame, Trial
 from loaderbench.report.view import View, trials_of
 

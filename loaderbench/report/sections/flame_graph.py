@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loaderbench.diagnosis.stack_shares import stack_shares
+from loaderbench.diagnosis.hotspots import stack_shares
 from loaderbench.report import numbers, style, words
 from loaderbench.report.model import Chart, Column, Details, Json, Row, Section, Table, Text, data_table
 from loaderbench.report.stack_tree import Node, shown_trials, tree_of
