@@ -30,9 +30,8 @@ from loaderbench.ranks import (
 from loaderbench.script.divided_steps import DividedSteps
 from loaderbench.script.hosts import Machines, exchange, find_machines
 from loaderbench.script.loader_profiler import LoaderProfiler
-from loaderbench.script.makers import Makers
 from loaderbench.script.missing import of_a_background_thread, with_reason
-from loaderbench.script.naming import Place, command_of_script, place_of
+from loaderbench.script.naming import Makers, Place, command_of_script, place_of
 from loaderbench.script.only_rank import only_rank
 from loaderbench.script.order import RecordOrder
 from loaderbench.script.own_imports import own_imports
