@@ -97,9 +97,7 @@ class RecordedEpoch:
         steps.other_waits.asks()
         try:
             batch = next(self._batches)
-        except StopIteration:
-            raise
-        except BaseException:  # of the loader: a script that catches it may ask for the next batch
+        except BaseException:  # of the loader, or its end: a script may ask for the next batch all the same
             self._batches, self._steps = self._own, steps.none()
             raise
         steps.other_waits.got()
@@ -110,6 +108,9 @@ class RecordedEpoch:
 
     def __len__(self) -> int:
         return len(self._own)
+
+    def __bool__(self) -> bool:
+        return bool(self._own)
 
     def leave_out_the_rest(self) -> None:
         """Record no further batch. Raises `ValueError` while one is being made."""

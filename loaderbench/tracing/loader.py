@@ -126,8 +126,11 @@ class LoaderTrace:
 
     def _in_process(self, loader: Any, tracer: Tracer) -> Iterator[Any]:
         dataset = loader.passed if isinstance(loader, OtherLoader) else loader.dataset
-        tracer.bind()
-        attachment = Attachment(Finder(tracer).dataset(dataset, inside=not self._marks_only))
+        try:
+            attachment = Attachment(Finder(tracer).dataset(dataset, inside=not self._marks_only))
+        except Exception as error:  # what a dataset holds may be anything
+            self.blocks[0].fail(f"{type(error).__name__}: {error}")
+            return self._taken(self._begin(loader))
         replaced: dict[str, Any] = {"collate_fn": TracedCollate(loader.collate_fn)}
         pipe = any(kind.__name__ in _DATAPIPES for kind in type(dataset).__mro__)
         if not attachment.holds(maker_of(dataset)) and not pipe:

@@ -227,3 +227,12 @@ def test_slow_samples_of_before_a_mark_make_room() -> None:
     assert found.slowest
     assert all((slow.index or 0) >= 48 for slow in found.slowest)
     trace.stop()
+
+
+def test_a_thread_that_prefetches_may_take_the_batches() -> None:
+    trace = LoaderTrace(DataLoader(Base(), batch_size=4))
+    batches = trace.batches()
+    with ThreadPoolExecutor(1) as pool:
+        assert len(pool.submit(list, batches).result()) == LENGTH // 4
+        found = pool.submit(trace.read).result()
+    assert (found.batches, found.samples) == (LENGTH // 4, LENGTH)
