@@ -15,7 +15,7 @@ from loaderbench.profiler.other_loaders import OtherLoaders
 from loaderbench.profiler.resource_samples import ResourceSamples
 from loaderbench.profiler.user_stages import UserStages
 from loaderbench.recorder.inside import stalls_of
-from loaderbench.recorder.samples import count_samples
+from loaderbench.recorder.samples import count_samples, counter_of_items
 from loaderbench.recorder.stalls import StallSums, Wait
 from loaderbench.records import Gpu, Reasons
 from loaderbench.records.words import utc_now
@@ -174,7 +174,8 @@ class Observer:
         if not trace and not marks:
             return
         if is_loader(source):
-            self.trace = LoaderTrace(source, marks_only=not trace, lines=trace, begin=self.begin)
+            count = counter_of_items(source)
+            self.trace = LoaderTrace(source, marks_only=not trace, lines=trace, begin=self.begin, count=count)
         else:
             self.trace = IterableTrace(source, count_samples, marks_only=not trace)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -29,6 +30,11 @@ def given_batch_size(loader: Any) -> int | None:
     if given is None:
         given = getattr(loader.batch_sampler, "batch_size", None)
     return min(given, samples or given) if isinstance(given, int) else None
+
+
+def counter_of_items(loader: Any) -> Callable[[Any], int] | None:
+    """What counts the samples of an item of a dataset that may make the batches itself; `None` where each is one."""
+    return partial(count_samples, batch_size=UNBATCHED) if given_batch_size(loader) == UNBATCHED else None
 
 
 def _is_stream(dataset: Any) -> bool:
