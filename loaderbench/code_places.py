@@ -1,11 +1,12 @@
-"""Calls in Python code: whose they are, and how their places are written."""
+"""Places in Python code, calls and lines: whose they are, and how they are written."""
 
 from __future__ import annotations
 
 import re
 import sys
+from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import NamedTuple
 
 _LIBRARY = re.compile(r"/lib(64)?/python3[^/]*/((site|dist)-packages/)?|[/\\\\](site|dist)-packages[/\\\\]|^<|^$")
@@ -26,6 +27,18 @@ class CodeStack(NamedTuple):
 
     stage: str
     frames: tuple[CodeFrame, ...]
+
+
+@dataclass(frozen=True)
+class CodeLine:
+    """A line of the user's own code that makes a loader. `by_library`: it calls a library that makes it."""
+
+    file: str
+    line: int
+    by_library: bool = False
+
+    def __str__(self) -> str:
+        return f"{Path(self.file).name}:{self.line}"
 
 
 @lru_cache(maxsize=4096)

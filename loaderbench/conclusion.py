@@ -17,18 +17,15 @@ from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.gathering import gather
 from loaderbench.diagnosis.gpu_memory import describe_gpu_memory
 from loaderbench.diagnosis.gpu_warnings import power_notes
-from loaderbench.diagnosis.hosts import all_hosts, describe_hosts, storage_evidence
+from loaderbench.diagnosis.hosts import all_hosts, describe_hosts, with_storage
 from loaderbench.diagnosis.hotspots import find_hotspots
 from loaderbench.diagnosis.isolation import describe_isolation, find_ceiling, with_exposed_copy
-from loaderbench.diagnosis.only_rank import of_only_rank, warn_of_only_rank
-from loaderbench.diagnosis.other_counts import with_other_counts
-from loaderbench.diagnosis.ranking import Ranking, rank
-from loaderbench.diagnosis.ranks import describe_ranks, loading_rates, of_job, trials_of_ranks, with_evidence
+from loaderbench.diagnosis.ranking import Ranking, Subject, expected_wait, rank, rate_cap, subject_of
+from loaderbench.diagnosis.ranks import describe_ranks, loading_rates, of_job, of_only_rank, trials_of_ranks
 from loaderbench.diagnosis.shortage import Shortage, find_shortage, more_workers_fail
-from loaderbench.diagnosis.subject import Subject, expected_wait, rate_cap, subject_of
 from loaderbench.diagnosis.verdict import decide
-from loaderbench.diagnosis.warnings import describe_noise, describe_overhead, find_warnings
-from loaderbench.diagnosis.worker_settings import describe_worker_settings
+from loaderbench.diagnosis.warnings import describe_noise, describe_overhead, find_warnings, warn_of_only_rank
+from loaderbench.diagnosis.worker_settings import describe_worker_settings, with_other_counts
 from loaderbench.loaders import backend_of
 from loaderbench.ranks import process_count
 from loaderbench.records import (
@@ -171,7 +168,7 @@ def _of_training(
     if consumer_kind(measured.consumer).consumes:  # else each rank only waits for data
         verdict = of_only_rank(of_job(verdict, ranks, loading_rates(of_ranks)), measured.only_rank)
     hosts = describe_hosts(of_ranks)
-    return with_evidence(verdict, storage_evidence(verdict, hosts)), ranks, hosts
+    return with_storage(verdict, hosts), ranks, hosts
 
 
 def _bottlenecks(measured: Measured, config: Config | None) -> tuple[tuple[Bottleneck, ...], Reasons]:

@@ -10,7 +10,7 @@ from pyarrow import parquet
 
 from loaderbench.errors import RunFileError
 from loaderbench.records import BatchTimes, Readings, TimelinePoint
-from loaderbench.records.batches import MOMENTS
+from loaderbench.records.timeline import MOMENTS
 from loaderbench.store import Store, batches, read_timeline
 from loaderbench.store.batches import BATCHES_FILE, batches_frame
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from loaderbench.attach.around import Code, is_within, iterators_around
 from loaderbench.attach.stacks import RATE_HZ, Stack, Stacks
 from loaderbench.code_places import CodeFrame, CodeStack
-from loaderbench.recorder.code_looks import code_looks_of
-from loaderbench.recorder.code_stages import stage_of
+from loaderbench.recorder.code_looks import code_looks_of, stage_of
 from loaderbench.records import CodeLooks, StackLooks, StageLooks
 
 FEWEST_LOOKS = 10

@@ -24,7 +24,7 @@ def check(
     from loaderbench.monitors import count_gpus
     from loaderbench.plan import make_plan
     from loaderbench.records import config_name, format_scalar
-    from loaderbench.session.gpu_needs import needs_gpu
+    from loaderbench.session.conditions import needs_gpu
 
     measure = {"strategy": strategy, "rounds": rounds, "budget": budget}
     loaded = load_with_flags(suite, data=data, axes=axes or [], measure=measure)

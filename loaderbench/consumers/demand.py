@@ -1,16 +1,25 @@
-"""Which rate an emulated GPU takes samples at: the suite's own, that of a named GPU, or the default."""
+"""Which rate an emulated GPU takes samples at: that of the suite, a named GPU or a calibration, or the default."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from math import isfinite
+from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from loaderbench.consumers.training_rates import DEFAULT_MODEL, PRECISIONS, find_rate
+from loaderbench.errors import MissingError, printable
 from loaderbench.records import AssumedDemand, Calibration, Evidence
 
 ALL_OF_A_STEP = 0.9  # the rest is noise of two clocks
 DEFAULT_DEMAND = 1000.0
 """Samples/s. Nobody's GPU in particular: every place that shows it says that it is the default."""
+
+_SHOWN_OF_FILE = ("run", "device", "model", "precision")
+"""What a terminal shows of a calibration."""
 
 
 def demand_from(
@@ -77,3 +86,30 @@ def _origin(demand: AssumedDemand) -> str:
     if demand.origin == "suite":
         return "consumer.demand"
     return "default; set consumer.demand or consumer.accelerator"
+
+
+def read_calibration(path: Path) -> Calibration:
+    """Read it. Raises `MissingError`, in one line, for a file that is not there or not a calibration."""
+    where = f"consumer.calibration: {path}"
+    try:
+        found = TypeAdapter(Calibration).validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "the file"
+        raise MissingError(f"{where}: invalid calibration: {place}: {first['msg']}") from None
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or error
+        raise MissingError(f"{where}: {said}; write one with `loaderbench export --to calibration`") from None
+    if not _is_sound(found):
+        raise MissingError(f"{where}: invalid calibration: step times must be positive; export it again")
+    names: dict[str, Any] = {name: printable(said) for name in _SHOWN_OF_FILE if (said := getattr(found, name))}
+    return replace(found, **names)
+
+
+def _is_sound(found: Calibration) -> bool:
+    """Whether every batch takes a finite time: JSON as Python writes it may hold `NaN` and `Infinity`."""
+    if min((step.batch_size for step in found.steps), default=0) < 1 or min(found.fixed_s, found.s_per_sample) < 0:
+        return False
+    if found.fixed_s + found.s_per_sample == 0:
+        return False
+    return all(map(isfinite, (found.fixed_s, found.s_per_sample, found.samples_per_s)))

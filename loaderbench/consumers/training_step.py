@@ -1,10 +1,10 @@
-"""A training step of a torchvision classifier."""
+"""A training step of a torchvision classifier: its copy of the batch to the GPU, and the step, also as a CUDA graph."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -12,11 +12,13 @@ from loaderbench.consumers.accelerator import device_here, synchronize
 from loaderbench.consumers.batch_parts import parts_of, why_no_classifier
 from loaderbench.consumers.cuda import CudaWaitClock, RunAhead
 from loaderbench.consumers.eager_step import EagerStep
-from loaderbench.consumers.graphed_step import GraphedStep
 from loaderbench.consumers.kind import HostWaitClock, WaitClock
-from loaderbench.consumers.prefetch import Copies, InLine, OnSideStream
 from loaderbench.consumers.step_options import StepOptions
 from loaderbench.ranks import has_ranks, local_rank
+
+WARM_UP_STEPS = 3
+MOST_GRAPHS = 4
+"""Of different shapes: each holds the memory of a step."""
 
 
 class TrainingStep:
@@ -62,3 +64,93 @@ def _on_this_machine(options: StepOptions) -> StepOptions:
     for option, what in found.problems():
         raise TypeError(f"consumer.{option} on {found.device}: {what}")
     return found
+
+
+class Copies(Protocol):
+    """Takes the parts of a batch on the host, and gives those of the batch to be trained on."""
+
+    def to_device(self, parts: Sequence[Any]) -> Sequence[Any] | None:
+        """Queue the copy; `None` where no batch is ready yet."""
+        ...
+
+
+class InLine:
+    """Copies on the stream that computes: none of it overlaps with the step."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+
+    def to_device(self, parts: Sequence[Any]) -> Sequence[Any] | None:
+        """Queue the copy, and give the same batch."""
+        return [part.to(self._device, non_blocking=True) for part in parts]
+
+
+class OnSideStream:
+    """Copies a batch on a separate stream, and returns the batch before, whose step computes meanwhile.
+
+    Only copies from pinned memory return at once. Source: the prefetcher of NVIDIA's Deep Learning Examples.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        self._ready: tuple[list[Any], Any] | None = None
+
+    def to_device(self, parts: Sequence[Any]) -> Sequence[Any] | None:
+        """Queue the copy, and give the batch that was queued before; `None` at first."""
+        with torch.cuda.stream(self._stream):
+            copied = [part.to(self._device, non_blocking=True) for part in parts]
+            done = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            done.record(self._stream)
+        before, self._ready = self._ready, (copied, done)
+        return None if before is None else self._taken(*before)
+
+    def _taken(self, copied: list[Any], done: Any) -> list[Any]:
+        """Let the computing stream wait for the copy, and keep its memory until that stream is done with it."""
+        computes = torch.cuda.current_stream(self._device)
+        computes.wait_event(done)
+        for part in copied:
+            part.record_stream(computes)
+        return copied
+
+
+class GraphedStep:
+    """Replays the whole step, the update included, on its own copies of images and labels.
+
+    Each new shape, such as that of an epoch's last batch, is captured as a separate graph in the same memory pool.
+    Beyond `MOST_GRAPHS`, batches are trained on without a graph.
+
+    Source: PyTorch, "CUDA semantics", "Whole-network capture".
+    """
+
+    def __init__(self, step: Callable[[torch.Tensor, torch.Tensor], None]) -> None:
+        self._step = step
+        self._captured: dict[tuple[Any, ...], tuple[Any, torch.Tensor, torch.Tensor]] = {}
+        self._pool: Any = None
+
+    def __call__(self, images: torch.Tensor, labels: torch.Tensor) -> None:
+        """Train on a batch. Raises CUDA's error if capture fails."""
+        key = (images.shape, images.dtype, labels.dtype)
+        if key not in self._captured:
+            if len(self._captured) >= MOST_GRAPHS:
+                self._step(images, labels)
+                return
+            self._captured[key] = self._capture(images.clone(), labels.clone())
+        graph, own_images, own_labels = self._captured[key]
+        own_images.copy_(images, non_blocking=True)
+        own_labels.copy_(labels, non_blocking=True)
+        graph.replay()
+
+    def _capture(self, images: torch.Tensor, labels: torch.Tensor) -> tuple[Any, torch.Tensor, torch.Tensor]:
+        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(WARM_UP_STEPS):
+                self._step(images, labels)
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        # "thread_local": torch's pinning thread may call CUDA meanwhile
+        with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
+            self._step(images, labels)
+        self._pool = self._pool or graph.pool()
+        return graph, images, labels

@@ -14,7 +14,6 @@ from functools import partial
 from typing import get_args
 
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.diagnosis.headline import NEIGHBORS, limit_of_work, threads_compete, where
 from loaderbench.diagnosis.limits import (
     blocked_by_itself,
     busiest,
@@ -56,14 +55,18 @@ from loaderbench.diagnosis.thresholds import (
     TIED,
 )
 from loaderbench.diagnosis.wording import (
+    NEIGHBORS,
     cpus_alone,
     cpus_in_use,
     in_kernel,
     in_percent,
     in_seconds,
     label_of,
+    limit_of_work,
     stage_name,
     stage_of,
+    threads_compete,
+    where,
 )
 from loaderbench.records import Evidence, Limit, Stage
 

@@ -1,7 +1,8 @@
-"""GPU memory by batch size, and the largest batch that fits by the line through what was measured."""
+"""GPU memory: what batches took of it, the largest that fits by the line through them, and what a shortage says."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ from statistics import linear_regression
 from typing import Any
 
 from loaderbench.loaders import backend_of
-from loaderbench.records import BatchMemory, GpuMemory, GpuUse, Reasons, Trial
+from loaderbench.records import BatchMemory, GpuMemory, GpuUse, Reasons, Trial, in_bytes
 
 STRAIGHT = 0.05
 """Of a peak: a line that is further off says nothing of larger batches. torch reserves blocks of 2 MiB and more."""
@@ -17,6 +18,17 @@ STRAIGHT = 0.05
 NO_PEAKS = "no trial used GPU memory through torch"
 NO_DEVICE_MEMORY = "the memory of the whole GPU could not be read"
 _LINE = ("fixed_bytes", "bytes_per_sample", "largest_batch")
+
+_UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+_SIZE = r"([\d.]+) (bytes|[KMGT]iB)"
+
+HELD_BY_OTHERS = 0.01
+"""Of a GPU, held by other programs: a smaller share may be the CUDA context."""
+
+HELD_UNUSED = 0.1
+"""Of what the process holds, unused by its allocator: some of that is there in every process."""
+
+FRAGMENTED = "memory is fragmented: set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
 
 
 @dataclass(frozen=True)
@@ -114,3 +126,56 @@ def line_of(batches: Sequence[BatchMemory]) -> tuple[Line | None, str]:
     if any(abs(line.at(size) - peak) > STRAIGHT * peak for size, peak in zip(sizes, peaks, strict=True)):
         return None, "memory does not grow in proportion to the batch"
     return line, ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuShortage:
+    """Sizes from the message in bytes, or `None`.
+
+    `asked` is the allocation that was refused, `own` what this process holds, and `unused` what its allocator keeps
+    of that without using it.
+    """
+
+    asked: int | None
+    total: int | None
+    free: int | None
+    own: int | None
+    unused: int | None
+
+    @property
+    def needed(self) -> int | None:
+        """Bytes that this process would hold with the allocation that was refused."""
+        return None if self.asked is None or self.own is None else self.own + self.asked
+
+    def __str__(self) -> str:
+        """A clause for a hint; empty where the message has no sizes."""
+        if self.total is None or self.needed is None or self.own is None or self.asked is None:
+            return ""
+        said = [f"The GPU has {in_bytes(self.total)}; this process held {in_bytes(self.own)}"]
+        said[0] += f" and asked for {in_bytes(self.asked)}"
+        others = self.total - self.own - self.free if self.free is not None else 0
+        if others > HELD_BY_OTHERS * self.total:
+            said.append(f"other programs hold {in_bytes(others)}")
+        if self.unused and self.unused >= max(self.asked, HELD_UNUSED * self.own):
+            said.append(FRAGMENTED)
+        return "; ".join(said)
+
+
+def gpu_shortage(message: str) -> GpuShortage:
+    """Read the message. Source: PyTorch, `c10/cuda/CUDACachingAllocator.cpp`, the text of `OutOfMemoryError`."""
+    allocated = _bytes(rf"{_SIZE} is allocated by PyTorch", message)
+    unused = _bytes(rf"{_SIZE} is reserved by PyTorch but unallocated", message)
+    by_torch = None if allocated is None else allocated + (unused or 0)
+    with_all = _bytes(rf"this process has {_SIZE} memory in use", message)
+    return GpuShortage(
+        asked=_bytes(rf"Tried to allocate {_SIZE}", message),
+        total=_bytes(rf"total capacity of {_SIZE}", message),
+        free=_bytes(rf"of which {_SIZE} is free", message),
+        own=by_torch if with_all is None else with_all,
+        unused=unused,
+    )
+
+
+def _bytes(pattern: str, message: str) -> int | None:
+    found = re.search(pattern, message)
+    return round(float(found[1]) * _UNITS[found[2]]) if found else None

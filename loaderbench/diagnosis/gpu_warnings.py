@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean
 
 from loaderbench.cpu_lists import cpus_of
-from loaderbench.diagnosis.pcie import PcieLink
+from loaderbench.diagnosis.copy_bandwidth import PcieLink
 from loaderbench.records import SW_POWER_CAP, Environment, Gpu, GpuUse, Trial
 
 THROTTLED_SHARE = 0.05  # of the readings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from loaderbench.diagnosis.ranks import with_evidence
 from loaderbench.records import Evidence, HostUse, Trial, Verdict
 from loaderbench.records.words import in_bytes
 
@@ -24,8 +25,13 @@ def all_hosts(hosts: Sequence[HostUse]) -> HostUse | None:
     return _summed("", sum(one.ranks for one in hosts), rates, reads)
 
 
+def with_storage(verdict: Verdict, hosts: Sequence[HostUse]) -> Verdict:
+    """The verdict with what all machines read together, if storage is the limit."""
+    return with_evidence(verdict, storage_evidence(verdict, hosts))
+
+
 def storage_evidence(verdict: Verdict, hosts: Sequence[HostUse]) -> Evidence | None:
-    """What all machines read together, if storage is the limit."""
+    """The line for it; `None` where there is none."""
     together = all_hosts(hosts)
     if together is None or not together.read_bytes_per_s or not (verdict.limit or "").startswith("storage"):
         return None

@@ -1,4 +1,9 @@
-"""From stacks of threads that load to the lines of the user's own code with the largest shares of their time."""
+"""What share of loading time each stack has, and the lines of the user's own code with the largest shares.
+
+A stack has the time of its stage, by clocks, divided among the stacks found in it. A thread that looks at another waits
+for the interpreter's lock, so it finds code that keeps the lock too rarely. Clocks correct this between stages; within
+one it remains.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +11,39 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import PurePath
 
-from loaderbench.diagnosis.stack_shares import stack_shares
-from loaderbench.records import Hotspot, StackFrame, Trial
+from loaderbench.records import CodeLooks, Hotspot, StackFrame, Trial
+
+Stack = tuple[str, tuple[StackFrame, ...]]
+"""A stage, and the calls of a stack, the outermost first."""
 
 MOST_LINES = 10
 FEWEST_SHARE = 0.005
 
 Shares = dict[str, float]
+
+
+def stack_shares(trials: Iterable[Trial]) -> dict[Stack, float]:
+    """Shares of loading time over all trials with stacks, the largest first; they add up to 1. Empty without any."""
+    weights: defaultdict[Stack, float] = defaultdict(float)
+    for trial in trials:
+        looks = trial.code_looks
+        if looks is not None:
+            factors = _factors(trial, looks)
+            for stack in looks.stacks:
+                frames = tuple(looks.frames[number] for number in stack.frames)
+                weights[stack.stage, frames] += stack.seconds * factors.get(stack.stage, 1.0)
+    total = sum(weights.values())
+    return {stack: weights[stack] / total for stack in sorted(weights, key=lambda one: -weights[one])}
+
+
+def _factors(trial: Trial, looks: CodeLooks) -> dict[str, float]:
+    """By stage, for those that were timed: its part of their time by clocks over that of its stacks."""
+    found: defaultdict[str, float] = defaultdict(float)
+    for stack in looks.stacks:
+        found[stack.stage] += stack.seconds
+    timed_s = {stage: cost.wall_s for stage, cost in (trial.stages or {}).items() if cost.wall_s and found.get(stage)}
+    whole_s, found_s = sum(timed_s.values()), sum(found[stage] for stage in timed_s)
+    return {stage: (time_s / whole_s) / (found[stage] / found_s) for stage, time_s in timed_s.items()}
 
 
 def find_hotspots(trials: Iterable[Trial]) -> tuple[Hotspot, ...]:

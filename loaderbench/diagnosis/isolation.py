@@ -16,7 +16,7 @@ from typing import Literal
 from loaderbench.consumers import NO_CONSUMER, consumer_kind
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.failures import failure_in_words
-from loaderbench.diagnosis.subject import Subject
+from loaderbench.diagnosis.ranking import Subject
 from loaderbench.records import Ceiling, Interval, Isolation, IsolationName, IsolationRun, Reasons, Trial
 from loaderbench.statistics.intervals import mean_interval, rate_interval
 

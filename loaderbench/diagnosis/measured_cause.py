@@ -8,10 +8,9 @@ from dataclasses import replace
 from loaderbench.diagnosis.bottlenecks import gain_in_words
 from loaderbench.diagnosis.cause import Cause
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.diagnosis.headline import limit_of_work
 from loaderbench.diagnosis.limits import limit_of_cpus, limit_of_transport
 from loaderbench.diagnosis.requirements import holds
-from loaderbench.diagnosis.wording import in_percent, stage_name
+from loaderbench.diagnosis.wording import in_percent, limit_of_work, stage_name
 from loaderbench.records import Bottleneck, Evidence, Limit, Stage
 from loaderbench.statistics.intervals import is_above_one
 

@@ -14,7 +14,7 @@ from loaderbench.consumers import consumer_kind
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.gathering import gather
 from loaderbench.diagnosis.operational import Bounds, at_work_s, operational_bounds
-from loaderbench.diagnosis.subject import find_subject
+from loaderbench.diagnosis.ranking import find_subject
 from loaderbench.diagnosis.thresholds import CONFLICT
 from loaderbench.records import Config, Limit, Reasons, RunRecord, Trial, Verdict
 from loaderbench.records.stages import stage_place

@@ -1,15 +1,17 @@
-"""All configurations of a run in the order of their rates, and the best of them."""
+"""All configurations of a run in the order of their rates, the best of them, and the one that its verdict is about."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from loaderbench.diagnosis.subject import find_subject
+from loaderbench.diagnosis.facts import Facts
 from loaderbench.ranks import RANKS
-from loaderbench.records import Best, Config, Configuration, Measured
+from loaderbench.records import Best, Config, Configuration, Interval, Measured, varying
 from loaderbench.statistics.choice import choose_best
 from loaderbench.statistics.configurations import summarise
+from loaderbench.statistics.target_rate import AT_THE_CAP
 
 ONE_CONFIGURATION = "a profile measures one config"
 
@@ -69,3 +71,64 @@ def _with_why(configurations: Sequence[Configuration], measured: Measured) -> tu
 def _of_the_job(configurations: Sequence[Configuration], baseline: Config) -> tuple[Configuration, ...]:
     """Those with as many ranks as the baseline: how many a job has is not for its loader to choose."""
     return tuple(found for found in configurations if found.config.get(RANKS) == baseline.get(RANKS))
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The configuration a verdict is about, by the axes that vary. `is_best`: it won; else it merely looked fastest.
+
+    `facts` are those of its trials. `samples_per_s` is `None` of a process that was attached to.
+    """
+
+    config: Config
+    samples_per_s: Interval | None
+    data_wait_share: Interval
+    is_best: bool
+    facts: Facts | None = None
+
+
+def find_subject(
+    best: Best | None, configurations: Sequence[Configuration], *, from_outside: bool = False
+) -> Best | Configuration | None:
+    """What the verdict is about: the best, else what looked fastest; `None` where nothing was measured.
+
+    `from_outside`: of a process that was attached to, whose rate nobody knows.
+    """
+    if from_outside:
+        return next((found for found in configurations if found.data_wait_share), None)
+    if best is not None and best.data_wait_share is not None:
+        return best
+    measured = [found for found in configurations if found.rank and found.samples_per_s and found.data_wait_share]
+    return min(measured, key=lambda found: found.rank or 0, default=None)
+
+
+def subject_of(
+    found: Best | Configuration, axes: Mapping[str, Sequence[Any]], facts: Facts | None, *, is_best: bool
+) -> Subject | None:
+    """The subject as a verdict names it, by the axes that vary; `None` where its rate or its wait was not measured."""
+    known = found.samples_per_s is not None or (facts is not None and facts.from_outside)
+    if not known or found.data_wait_share is None:
+        return None
+    return Subject(varying(found.config, axes), found.samples_per_s, found.data_wait_share, is_best, facts)
+
+
+def expected_wait(rate: Interval, demand: float) -> Interval:
+    """The share of its time that a consumer of this demand would wait for a loader of this rate, both in samples/s."""
+
+    def short_of_it(found: float | None) -> float | None:
+        return None if found is None else max(0.0, 1 - found / demand)
+
+    return Interval(max(0.0, 1 - rate.est / demand), short_of_it(rate.hi), short_of_it(rate.lo))
+
+
+def rate_cap(notes: Sequence[str], configurations: Sequence[Configuration], demand: float | None) -> tuple[str, ...]:
+    """A remark that the fastest rate is what an emulated GPU asks for; none if `notes` hold it already."""
+    if demand is None:
+        return ()
+    rates = [found.samples_per_s.est for found in configurations if found.samples_per_s]
+    remark = (
+        f"Samples/s are capped by the target of {demand:,.10g}; the loader may be faster. "
+        "Set a higher consumer.demand, or consumer.kind: none"
+    )
+    capped = max(rates, default=0.0) >= AT_THE_CAP * demand
+    return (remark,) if capped and remark not in notes else ()

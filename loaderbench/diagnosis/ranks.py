@@ -1,7 +1,7 @@
 """The verdict of a distributed training from those of its ranks: whether some hold back the others.
 
 Ranks that train together take each step together, so all wait for the one whose batch comes last. Only that one sees
-the wait as a wait for data.
+the wait as a wait for data. Where one rank alone was recorded, the verdict is on that one and says so.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from loaderbench.diagnosis.gathering import workers_of
 from loaderbench.diagnosis.thresholds import NOTICED
 from loaderbench.diagnosis.wording import in_percent
 from loaderbench.ranks import RANKS
-from loaderbench.records import Evidence, Rank, Trial, Verdict
+from loaderbench.records import Evidence, OnlyRank, Rank, Trial, Verdict
 
 ALIKE = 0.5
 """Of the longest wait: ranks that wait at least so much of it are slow together."""
@@ -123,6 +123,11 @@ def of_job(verdict: Verdict, ranks: Sequence[Rank], rates: Mapping[int, float] |
         confidence="medium",
         not_measured={**found.not_measured, "stage": "a different rank is slowest each time"},
     )
+
+
+def of_only_rank(verdict: Verdict, only: OnlyRank | None) -> Verdict:
+    """The verdict on the one rank that was recorded, which says that it is not on the whole training."""
+    return verdict if only is None else replace(verdict, headline=f"in {only} alone: {verdict.headline}")
 
 
 def _wait_for_one_another(ranks: Sequence[Rank]) -> bool:

@@ -11,12 +11,11 @@ from loaderbench.diagnosis.cause import Cause, conflicting, find_cause, near_tie
 from loaderbench.diagnosis.epochs import costs_in_words
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.failures import last_words
-from loaderbench.diagnosis.headline import where
 from loaderbench.diagnosis.limits import disturbed, have_work, idle_time
 from loaderbench.diagnosis.measured_cause import with_measured
 from loaderbench.diagnosis.operational import bounds_in_words, operational_bounds
+from loaderbench.diagnosis.ranking import Subject
 from loaderbench.diagnosis.shortage import Shortage
-from loaderbench.diagnosis.subject import Subject
 from loaderbench.diagnosis.thresholds import NOTICED, TRANSFER
 from loaderbench.diagnosis.wording import (
     describe_inside,
@@ -25,6 +24,7 @@ from loaderbench.diagnosis.wording import (
     throughput,
     transfers,
     waits,
+    where,
 )
 from loaderbench.diagnosis.worker_settings import worker_settings_in_words
 from loaderbench.records import (

@@ -18,6 +18,7 @@ from loaderbench.records import (
     Interval,
     Kind,
     Noise,
+    OnlyRank,
     Overhead,
     Trial,
     config_name,
@@ -117,6 +118,12 @@ def find_warnings(
     elif kind == "profile":
         yield from _few_batches(trials)
     yield from _unstillness(configurations, noise, cpu_percent_before)
+
+
+def warn_of_only_rank(only: OnlyRank | None) -> Iterator[str]:
+    """That the other ranks may be what holds back the training."""
+    if only is not None:
+        yield f"only {only} was recorded, and another rank may hold it back; to record all: {only.command}"
 
 
 def unused_gpus(environment: Environment) -> Iterator[str]:

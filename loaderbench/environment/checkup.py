@@ -16,6 +16,7 @@ import psutil
 
 from loaderbench import host_memory
 from loaderbench.environment.cgroups import Limits, process_limit, quota_periods, read_limits
+from loaderbench.environment.machine import open_files_limit
 from loaderbench.records import in_bytes
 
 GIB = 2**30
@@ -35,7 +36,7 @@ def check_machine(packages: PackageHealth) -> Iterator[Check]:
     yield check_load(_cpu_percent())
     yield check_memory(host_memory.total_bytes(), host_memory.available_bytes(), limits)
     yield check_shared_memory(_usage(Path("/dev/shm")))
-    yield check_open_files(_open_files())
+    yield check_open_files(open_files_limit())
     yield check_processes(process_limit())
     yield from packages.checks()
 
@@ -141,14 +142,6 @@ def _usage(folder: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.total, found.free
-
-
-def _open_files() -> int | None:
-    try:
-        import resource
-    except ImportError:  # Windows
-        return None
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 @dataclass(frozen=True)

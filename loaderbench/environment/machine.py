@@ -45,7 +45,7 @@ def describe_machine(
     limits = read_limits()
     reasons = dict(not_measured)
     memory, shm = host_memory.total_bytes(), _shm_total_bytes()
-    model, files = _cpu_model(), _open_files_limit()
+    model, files = _cpu_model(), open_files_limit()
     for name, value in (("memory_total_bytes", memory), ("cpu_model", model), ("open_files_limit", files)):
         if value is None:
             reasons[name] = "not reported by the operating system"
@@ -100,7 +100,8 @@ def _shm_total_bytes() -> int | None:
         return None
 
 
-def _open_files_limit() -> int | None:
+def open_files_limit() -> int | None:
+    """How many files this process may have open; `None` where the system does not say."""
     try:
         import resource
     except ImportError:  # Windows

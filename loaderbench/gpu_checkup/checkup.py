@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from loaderbench.gpu_checkup.copies import check_copies
-from loaderbench.gpu_checkup.coverage import ReadNvml, check_coverage, check_idle
-from loaderbench.gpu_checkup.decoding import check_decoding
-from loaderbench.gpu_checkup.overhead import check_overhead
+from loaderbench.gpu_checkup.nvml import ReadNvml, check_coverage, check_idle
+from loaderbench.gpu_checkup.rates import check_copies, check_decoding
 from loaderbench.gpu_checkup.records import CheckedDevice, GpuCheck
 from loaderbench.gpu_checkup.usable import named
-from loaderbench.gpu_checkup.waits import PLANTED, check_event_timer, check_waits
+from loaderbench.gpu_checkup.waits import PLANTED, check_event_timer, check_overhead, check_waits
 
 
 def check_device(device: CheckedDevice, read_nvml: ReadNvml) -> Iterator[GpuCheck]:

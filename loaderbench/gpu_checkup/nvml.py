@@ -1,18 +1,38 @@
-"""The NVML readings of a run, taken for the checks: each a value, or the reason why it is missing."""
+"""The NVML readings of a run, taken for the checks: which of them a GPU has, before it is used and while it is busy."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from loaderbench.gpu_checkup.records import Value
+from loaderbench.gpu_checkup.records import CheckedDevice, CheckState, GpuCheck, Value
 from loaderbench.monitors import BusyPeriod, GpuMonitor, GpuReading
 from loaderbench.monitors.nvml import initialized_library
 from loaderbench.records import Gpu, Reasons
 
 _FACTS = ("sm_clock_max_mhz", "pcie_max_generation", "pcie_max_width", "near_cpus", "numa_node")
 _NO_VALUE = "not reported by NVML"
+
+BUSY_PERCENT, IDLE_PERCENT = 50.0, 10.0
+NEEDED = ("utilization_percent", "memory_used_bytes")
+"""What a run reads; the other values are worth knowing."""
+
+_KERNEL_S, _KERNELS, _LOOK_AFTER_S = 0.02, 75, 1.0
+"""NVML's utilization lags by up to a second."""
+
+_SHOWN = {
+    "utilization_percent": "utilization {:.0f}%",
+    "utilization_samples_per_s": "{:.0f} utilization readings/s",
+    "sm_active_percent": "SM activity {:.0f}%",
+    "memory_used_bytes": "memory",
+    "power_w": "power {:.0f} W",
+    "energy_j": "energy counter",
+    "sm_clock_mhz": "SM clock {:.0f} MHz",
+    "pcie_generation": "PCIe link",
+}
+
+ReadNvml = Callable[[], tuple[dict[str, Value], Reasons]]
 
 
 class NvmlReadings:
@@ -57,3 +77,67 @@ def _driver_version() -> tuple[str | None, str]:
         return str(initialized_library().nvmlSystemGetDriverVersion()), ""
     except Exception as error:  # a missing library, driver or permission, or undecodable bytes
         return None, f"NVML: {error}"
+
+
+def check_idle(read_nvml: ReadNvml) -> GpuCheck:
+    """Read the utilization before anything is launched: what it shows is the work of other programs."""
+    values, reasons = read_nvml()
+    percent = values.get("utilization_percent")
+    state: CheckState = "passed"
+    said = f"unknown: {reasons.get('utilization_percent', 'not read')}"
+    if isinstance(percent, int | float):
+        said = f"{percent:.0f}% utilization before the checks"
+        if percent > IDLE_PERCENT:
+            state, said = "warning", f"{said}; waits and copies are less exact: use an idle GPU"
+    return GpuCheck(
+        id="other_programs",
+        title="Other programs on the GPU",
+        state=state,
+        said=said,
+        expected={"utilization_at_most_percent": IDLE_PERCENT},
+        found={"utilization_percent": percent},
+        not_measured={} if percent is not None else {"utilization_percent": said},
+    )
+
+
+def check_coverage(device: CheckedDevice, rate_hz: float, read_nvml: ReadNvml) -> GpuCheck:
+    """Keep the device busy, read everything, and list what is there and what is not."""
+    for _ in range(_KERNELS):
+        device.spin(round(_KERNEL_S * rate_hz))
+    read_nvml()  # performance metrics are of the time between two readings
+    device.sleep(_LOOK_AFTER_S)
+    values, reasons = read_nvml()
+    device.synchronize()
+    state, doubt = _judge(values, reasons)
+    return GpuCheck(
+        id="nvml",
+        title="NVML",
+        state=state,
+        said="; ".join(part for part in (doubt, _list(values), _missing(reasons)) if part),
+        expected={"utilization_at_least_percent": BUSY_PERCENT},
+        found=values,
+        not_measured=reasons,
+    )
+
+
+def _judge(values: dict[str, Value], reasons: Reasons) -> tuple[CheckState, str]:
+    if any(name in reasons for name in NEEDED):
+        return "warning", ""
+    percent = values["utilization_percent"]
+    if isinstance(percent, int | float) and percent < BUSY_PERCENT:
+        return "warning", f"reads {percent:.0f}% utilization while the GPU is busy"
+    return "passed", ""
+
+
+def _list(values: dict[str, Value]) -> str:
+    return ", ".join(shown.format(values[name]) for name, shown in _SHOWN.items() if values.get(name) is not None)
+
+
+def _missing(reasons: Reasons) -> str:
+    """Those that are missing, by reason."""
+    by_reason: dict[str, list[str]] = {}
+    for name, why in reasons.items():
+        by_reason.setdefault(why, []).append(name)
+    if len(by_reason) == 1 and not set(_SHOWN) - set(reasons):
+        return f"no readings: {next(iter(by_reason))}"
+    return "; ".join(f"no {', '.join(names)} ({why})" for why, names in by_reason.items())

@@ -3,14 +3,12 @@
 from loaderbench.monitors.blocked import Blocked, BlockedThread, kind_of, with_looks
 from loaderbench.monitors.gauges import over_time
 from loaderbench.monitors.gpu import BusyPeriod, GpuMonitor, GpuReading
-from loaderbench.monitors.gpu_processes import gpus_used_by
 from loaderbench.monitors.gpu_thread import GpuThread
 from loaderbench.monitors.gpu_use import Window, gpu_series, gpu_use, with_copy_speed
 from loaderbench.monitors.machine import MachineWatch, ProgramUse, use_of_ranks
-from loaderbench.monitors.nvml import count_gpus
+from loaderbench.monitors.nvml import count_gpus, gpus_used_by
 from loaderbench.monitors.process_tree import TreeMonitor
-from loaderbench.monitors.sampler import SLOW_EVERY, Sampler, Sampling
-from loaderbench.monitors.samples import Sample, cpu_percent, series
+from loaderbench.monitors.sampler import SLOW_EVERY, Sample, Sampler, Sampling, cpu_percent, series
 from loaderbench.monitors.workers import WorkerWatch
 
 __all__ = [

@@ -10,8 +10,7 @@ from functools import partial
 from typing import Any
 
 from loaderbench.monitors.gpm import GpmDevice
-from loaderbench.monitors.gpu_facts import described
-from loaderbench.monitors.nvml import Nvml
+from loaderbench.monitors.nvml import Nvml, described
 from loaderbench.records import SW_POWER_CAP, Gpu, GpuPerformance, Reasons
 
 _NOT_AVAILABLE = 2**64 - 1  # NVML_VALUE_NOT_AVAILABLE, as memory in bytes

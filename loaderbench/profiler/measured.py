@@ -49,7 +49,7 @@ def measured_so_far(
         plan=PlanSummary(axes, 1, 1, 1, (config,), config, "the profiled config"),
         started_at=observer.began_at,
         finished_at=observer.ended_at or utc_now(),
-        complete=observer.error is None,
+        complete=not observer.raised,
         consumer=LOOP,
         trials=(trial,),
         kind="profile",
@@ -92,6 +92,5 @@ def _notes(recorder: LoopRecorder, observer: Observer, warmup: int) -> Iterator[
         yield f"not recorded: {epochs} of other loaders or nested loops"
     if log.timeline.batches_per_point > 1:
         yield f"the timeline shows the longest wait of every {log.timeline.batches_per_point} batches"
-    if observer.error is not None:
-        error = printable(f"{type(observer.error).__name__}: {observer.error}")
-        yield f"the loop raised {error}; results up to that point"
+    if observer.raised:
+        yield f"the loop raised {printable(observer.raised)}; results up to that point"

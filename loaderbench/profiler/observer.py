@@ -15,7 +15,7 @@ from loaderbench.profiler.other_loaders import OtherLoaders
 from loaderbench.profiler.resource_samples import ResourceSamples
 from loaderbench.profiler.user_stages import UserStages
 from loaderbench.recorder.inside import stalls_of
-from loaderbench.recorder.samples import count_samples
+from loaderbench.recorder.samples import count_samples, counter_of_items
 from loaderbench.recorder.stalls import StallSums, Wait
 from loaderbench.records import Gpu, Reasons
 from loaderbench.records.words import utc_now
@@ -33,7 +33,7 @@ class Observer:
     def __init__(self) -> None:
         self.known = KnownLoader(None)
         self.begin: Begin = iter
-        self.error: BaseException | None = None
+        self.raised = ""  # by the loop, in words: the exception itself would keep all that its frames hold
         self.loop_has_ended = False  # its recording may have ended before
         self.began_at, self.ended_at = "", ""
         self.gpus: tuple[Gpu, ...] = ()
@@ -48,7 +48,8 @@ class Observer:
         self.code_around = ""  # where it is
         self.other_loaders = OtherLoaders()
         self._blocked = BlockedThread()
-        self._under_way = False  # an epoch
+        self._under_way = self._watches = False  # an epoch, and that threads look at it
+        self._watch_blocked = False
         self._traced: Traced | None = None
         self._mark: Mark | None = None
         self._epochs = self._epochs_before = 0  # begun, in all and before the present trace
@@ -91,7 +92,9 @@ class Observer:
         self._steady_at_s = time.perf_counter()
 
     def look(self) -> None:
-        """Read what can be read in some microseconds."""
+        """Read what can be read in some microseconds. The first look of an epoch starts the threads, after a step."""
+        if self._under_way and not self._watches:
+            self._begin_threads()
         resources = self.resources
         resources.take(self._pids)
         if self._memory is None and time.perf_counter() - self._steady_at_s > MEMORY_AFTER_S:
@@ -118,10 +121,20 @@ class Observer:
         """At an epoch's end, or in the middle of the last one."""
         if self._under_way:
             self._under_way = False
-            self._end_threads()
-            self.resources.take_wide()
+            if self._watches:
+                self._end_threads()
+                self.resources.take_wide()
+
+    def _begin_threads(self) -> None:
+        self._watches = True
+        if self._watch_blocked:
+            self._blocked.begin(self._pids)
+        if isinstance(self.trace, LoaderTrace):
+            self.trace.begin_threads()
+        self.gpu_thread.begin()
 
     def _end_threads(self) -> None:
+        self._watches = False
         self._blocked.end()
         self.gpu_thread.end()
         if isinstance(self.trace, LoaderTrace):
@@ -161,7 +174,8 @@ class Observer:
         if not trace and not marks:
             return
         if is_loader(source):
-            self.trace = LoaderTrace(source, marks_only=not trace, lines=trace, begin=self.begin)
+            count = counter_of_items(source)
+            self.trace = LoaderTrace(source, marks_only=not trace, lines=trace, begin=self.begin, count=count)
         else:
             self.trace = IterableTrace(source, count_samples, marks_only=not trace)
 
@@ -175,12 +189,7 @@ class Observer:
             self.trace.follow(None)
         workers = getattr(batches, "_workers", ()) if is_loader(source) else ()
         self._pids = tuple(worker.pid for worker in workers if worker.pid)
-        self._under_way = True
-        if watch:
-            self._blocked.begin(self._pids)
-        if isinstance(self.trace, LoaderTrace):
-            self.trace.begin_threads()
-        self.gpu_thread.begin()
+        self._under_way, self._watch_blocked = True, watch
         return batches
 
     def _find_gpus(self) -> None:

@@ -47,6 +47,9 @@ class _TimedIterator:
     def __len__(self) -> int:
         return len(self._own)  # type: ignore[arg-type]
 
+    def __bool__(self) -> bool:
+        return bool(self._own)
+
     def __getattr__(self, name: str) -> Any:
         if name == "_own":  # asked for by copy before there is one
             raise AttributeError(name)

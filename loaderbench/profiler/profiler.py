@@ -100,7 +100,7 @@ class Profiler:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Stop; an exception of the loop passes through, and the results until then are kept."""
-        self._observer.error = error
+        self._observer.raised = "" if error is None else f"{type(error).__name__}: {error}"
         self._end()
 
     def iter(self, source: Any) -> Any:

@@ -59,7 +59,7 @@ def make_trial(
         host="" if rank_of_training() is None else this_host(),
     )
     if not log.batches or not log.samples:
-        failure = classify(_words(observer.error)) if observer.error else _no_batches(recorder, log)
+        failure = classify(observer.raised) if observer.raised else _no_batches(recorder, log)
         return with_reasons(replace(trial, failure=failure), "nothing was measured")
     workers = observer.known.workers > 0
     times = _loop_times(recorder, observer, measures_cost=measures_cost)
@@ -199,7 +199,3 @@ def _why_no_workers(observer: Observer) -> str:
     if observer.known.workers:
         return observer.resources.workers.why_not()
     return NO_WORKER_PROCESSES
-
-
-def _words(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"

@@ -1,13 +1,18 @@
-"""From what a profiler recorded to a run, concluded like any other."""
+"""From what a profiler recorded, in this process or in all ranks, to a run that is concluded like any other."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from loaderbench.conclusion import conclude
-from loaderbench.profiler.gathering import gather_ranks
 from loaderbench.profiler.measured import measured_so_far
 from loaderbench.profiler.observer import Observer
+from loaderbench.ranks import this_host
 from loaderbench.recorder.loop import LoopRecorder
-from loaderbench.recorder.ranks import merge_ranks
+from loaderbench.recorder.ranks import RankRun, merge_ranks
+from loaderbench.recorder.steps import StepTimes
+from loaderbench.records import Measured, Readings
 from loaderbench.result import Run
 
 
@@ -24,3 +29,20 @@ def make_job_run(name: str, warmup: int, recorder: LoopRecorder, observer: Obser
         return None
     measured, readings = merge_ranks(ranks)
     return Run(conclude(measured), readings)
+
+
+def gather_ranks(measured: Measured, readings: Readings, steps: StepTimes | None) -> list[RankRun]:
+    """Those of all ranks, in rank 0; empty in the others, and without a process group of several."""
+    from torch import distributed
+
+    if not distributed.is_available() or not distributed.is_initialized() or distributed.get_world_size() < 2:
+        return []
+    rank = distributed.get_rank()
+    found: list[Any] | None = [None] * distributed.get_world_size() if rank == 0 else None
+    distributed.gather_object(RankRun(rank, _with_host(measured), readings, steps), found)
+    return list(found or ())
+
+
+def _with_host(measured: Measured) -> Measured:
+    """A rank may have been started by something else than torch's launcher."""
+    return replace(measured, trials=tuple(replace(trial, host=this_host()) for trial in measured.trials))

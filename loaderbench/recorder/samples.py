@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -15,16 +16,36 @@ _CHANNELS = (1, 3, 4)
 
 
 def given_batch_size(loader: Any) -> int | None:
-    """The batch size that a loader was given; `UNBATCHED` without one, where each index is asked for by itself.
+    """The batch size that a loader or its batch sampler was given, and no more than there are samples.
 
-    `None` where it is not known, as of a generator, and where a sampler asks for several indices at once.
+    `UNBATCHED` where each index is asked for by itself, or where a stream is passed on as it comes. `None` where it is
+    not known, as of a generator, and where a sampler asks for several indices at once.
     """
-    found = getattr(loader, "batch_size", None)
-    if found is not None or not hasattr(loader, "batch_sampler"):
-        return found
+    given = getattr(loader, "batch_size", None)
+    if not hasattr(loader, "batch_sampler"):
+        return given
+    samples = _length(loader.sampler)
+    if given is None and loader.batch_sampler is None:
+        return UNBATCHED if _is_stream(loader.dataset) or samples == _length(loader.dataset) else None
+    if given is None:
+        given = getattr(loader.batch_sampler, "batch_size", None)
+    return min(given, samples or given) if isinstance(given, int) else None
+
+
+def counter_of_items(loader: Any) -> Callable[[Any], int] | None:
+    """What counts the samples of an item of a dataset that may make the batches itself; `None` where each is one."""
+    return partial(count_samples, batch_size=UNBATCHED) if given_batch_size(loader) == UNBATCHED else None
+
+
+def _is_stream(dataset: Any) -> bool:
+    return "IterableDataset" in {kind.__name__ for kind in type(dataset).__mro__}
+
+
+def _length(sized: Any) -> int | None:
+    """`None` where it has none, as a stream, or fails to tell."""
     try:
-        return UNBATCHED if len(loader.sampler) == len(loader.dataset) else None
-    except Exception:  # lengths of the user's own, and iterable datasets have none
+        return len(sized)
+    except Exception:  # of the user's own
         return None
 
 
@@ -33,8 +54,8 @@ def count_samples(batch: Any, batch_size: int | None = None) -> int:
 
     The batch size that the loader was given, where the batch has such a length anywhere near its surface (a default
     collate, a list of samples, `tuple(zip(*samples))`, a dict, a dataclass); else the likeliest of its lengths. A batch
-    without any, such as an object of the user's own class, has the loader's batch size, or 1 if that is unknown.
-    Of a loader that makes no batches, an image or a vector is one sample.
+    without any, such as an object of the user's own class, or with more, as of the points of all samples, has the
+    loader's batch size, or 1 if that is unknown. Of a loader that makes no batches, an image or a vector is one sample.
     """
     if batch_size == UNBATCHED:
         return 1 if _is_single(batch) else count_samples(batch)
@@ -42,7 +63,7 @@ def count_samples(batch: Any, batch_size: int | None = None) -> int:
         found = list(_lengths(batch))
     except Exception:  # a batch of the user's own making, whose parts may raise anything
         found = []
-    if batch_size is not None and (batch_size in found or not found):
+    if batch_size is not None and (batch_size in found or not found or found[0] > batch_size):
         return batch_size
     return found[0] if found else 1
 
@@ -69,10 +90,13 @@ def _first_tensor(item: Any) -> Any:
 
 
 def sample_counter(batch: Any, batch_size: int | None = None) -> Callable[[Any], int]:
-    """What counts the samples of batches made like this one, in a fraction of the time of `count_samples`.
+    """What counts the samples of batches made like this one, the first, in a fraction of the time of `count_samples`.
 
-    For a batch made otherwise it may raise.
+    For a batch made otherwise it may raise. A first batch of one sample, where the loader makes larger ones, is one of
+    samples packed into a row.
     """
+    if batch_size and count_samples(batch, batch_size) == 1 < batch_size:
+        return lambda _: batch_size
     count = _by_kind(batch)
     if count is not None and count(batch) == count_samples(batch, batch_size):
         return count

@@ -4,13 +4,6 @@ A value that could not be measured is `None`, and `not_measured` of the same rec
 `Interval` is a 95% interval over rounds (processes), never over the batches of one.
 """
 
-from loaderbench.records.batches import BatchTimes as BatchTimes
-from loaderbench.records.calibration import (
-    CALIBRATION_FORMAT as CALIBRATION_FORMAT,
-    Calibration as Calibration,
-    StepTime as StepTime,
-)
-from loaderbench.records.code import CodeLine as CodeLine
 from loaderbench.records.comparison import (
     Comparison as Comparison,
     Gate as Gate,
@@ -28,6 +21,8 @@ from loaderbench.records.conclusions import (
     Configuration as Configuration,
     Gain as Gain,
     Recommendation as Recommendation,
+    config_reference as config_reference,
+    gain_reference as gain_reference,
 )
 from loaderbench.records.costs import (
     BatchMemory as BatchMemory,
@@ -43,14 +38,18 @@ from loaderbench.records.costs import (
     Overhead as Overhead,
     WorkerSetting as WorkerSetting,
 )
-from loaderbench.records.demand import AssumedDemand as AssumedDemand
+from loaderbench.records.demand import (
+    CALIBRATION_FORMAT as CALIBRATION_FORMAT,
+    AssumedDemand as AssumedDemand,
+    Calibration as Calibration,
+    StepTime as StepTime,
+)
 from loaderbench.records.environment import (
     DatasetSummary as DatasetSummary,
     Environment as Environment,
     Gpu as Gpu,
     PlanSummary as PlanSummary,
 )
-from loaderbench.records.format_copy import FormatCopy as FormatCopy
 from loaderbench.records.inside import (
     CodeAround as CodeAround,
     CodeLooks as CodeLooks,
@@ -70,21 +69,17 @@ from loaderbench.records.inside import (
     WaitParts as WaitParts,
     WorkerStates as WorkerStates,
 )
-from loaderbench.records.narrowing import (
+from loaderbench.records.run import (
     Dropped as Dropped,
     Final as Final,
-)
-from loaderbench.records.only_rank import OnlyRank as OnlyRank
-from loaderbench.records.parity import Parity as Parity
-from loaderbench.records.references import (
-    config_reference as config_reference,
-    gain_reference as gain_reference,
-)
-from loaderbench.records.run import (
+    FormatCopy as FormatCopy,
     Measured as Measured,
+    OnlyRank as OnlyRank,
+    Parity as Parity,
     RunRecord as RunRecord,
 )
 from loaderbench.records.timeline import (
+    BatchTimes as BatchTimes,
     Readings as Readings,
     TimelinePoint as TimelinePoint,
 )

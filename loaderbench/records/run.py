@@ -1,4 +1,4 @@
-"""A whole run: what was measured, and what is concluded from it. `RunRecord` is `run.json`."""
+"""A whole run: its trials and what else was measured, and what is concluded. `RunRecord` is `run.json`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,84 @@ from loaderbench.records.comparison import SideBySide
 from loaderbench.records.conclusions import Conclusions
 from loaderbench.records.demand import AssumedDemand
 from loaderbench.records.environment import DatasetSummary, Environment, PlanSummary
-from loaderbench.records.format_copy import FormatCopy
-from loaderbench.records.narrowing import Dropped, Final
-from loaderbench.records.only_rank import OnlyRank
-from loaderbench.records.parity import Parity
 from loaderbench.records.trial import Trial
 from loaderbench.records.verification import Verification
-from loaderbench.records.words import SCHEMA_VERSION, Kind, Reasons, Role
+from loaderbench.records.words import SCHEMA_VERSION, Config, Interval, Kind, Reasons, Role
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormatCopy:
+    """A complete copy of `samples` files, which hold `source_bytes`.
+
+    It has `files` with `stored_bytes`, and took `write_s` to write, over all runs that wrote a part of it. `checksum`
+    is BLAKE2b over the names and the bytes of its files.
+    """
+
+    format: str
+    samples: int
+    source_bytes: int
+    files: int
+    stored_bytes: int
+    write_s: float
+    checksum: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dropped:
+    """A configuration that an adaptive sweep measured in no further round, and why, in a clause.
+
+    `rounds` is how many rounds hold it, 0 for one that was not measured. `ratio` is its samples/s over those of
+    `than`, the fastest at that time, with the interval that excludes 1. It is wider than 95%, because each look
+    and each competitor takes its share of the error. Both are `None` where another reason decided.
+    """
+
+    config: Config
+    rounds: int
+    why: str
+    than: Config | None = None
+    ratio: Interval | None = None
+    not_measured: Reasons = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Final:
+    """Further rounds of the finalists, in time slices: those that the sweep did not exclude as best at 95%.
+
+    Its trials are those of the run with the role `final`. `ended` says why there were no more rounds, in a clause.
+    """
+
+    finalists: tuple[Config, ...]
+    rounds: int
+    ended: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnlyRank:
+    """Which of how many `ranks` it is, and the `command` that records all of them."""
+
+    rank: int
+    ranks: int
+    command: str
+
+    def __str__(self) -> str:
+        return f"rank {self.rank} of {self.ranks}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parity:
+    """The first samples of a loader, compared with those of another over the same files in the same order.
+
+    `refused` says what differs so much that their rates cannot be compared; empty where nothing does. `difference` is
+    the mean absolute difference of values, as a share of their standard deviation. It is `None` where a random
+    transform draws others each time.
+    """
+
+    loader: str
+    against: str
+    samples: int | None = None
+    difference: float | None = None
+    refused: str = ""
+    not_measured: Reasons = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

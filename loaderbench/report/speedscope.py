@@ -8,12 +8,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from loaderbench.diagnosis.stack_shares import stack_shares
+from loaderbench.diagnosis.hotspots import stack_shares
 from loaderbench.errors import UsageError
 from loaderbench.records import Readings, RunRecord, StackFrame
 from loaderbench.report.model import Json
-from loaderbench.report.stack_tree import shown_trials
-from loaderbench.report.view import View
+from loaderbench.report.view import View, trials_with_stacks
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
@@ -23,7 +22,7 @@ def speedscope_profile(run: RunRecord) -> Json:
 
     Raises `UsageError` for a run without stacks.
     """
-    shares = stack_shares(shown_trials(View(run, Readings())))
+    shares = stack_shares(trials_with_stacks(View(run, Readings())))
     if not shares:
         raise UsageError(f"no stacks were recorded: {_why_none(run)}")
     places: dict[str | StackFrame, int] = {}

@@ -114,6 +114,15 @@ def trials_of(configuration: Configuration, by_id: Mapping[str, Trial]) -> list[
     return [by_id[name] for name in configuration.trials if name in by_id]
 
 
+def trials_with_stacks(view: View) -> list[Trial]:
+    """Those whose stacks were looked at, of the configuration that the verdict is about."""
+    if view.profile:
+        trials = [view.profile]
+    else:
+        trials = [] if view.shown is None else trials_of(view.run.configurations[view.shown], view.trials)
+    return [trial for trial in trials if trial.code_looks and trial.code_looks.stacks]
+
+
 def failures_in_words(trials: Sequence[Trial]) -> list[str]:
     """What trials without a measurement ended by, and how often: `worker killed in 3 of 3 trials`."""
     kinds = Counter(t.failure.kind if t.failure else t.status for t in trials if t.status != "completed")

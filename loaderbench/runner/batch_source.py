@@ -18,7 +18,7 @@ from loaderbench.monitors import MachineWatch, ProgramUse, WorkerWatch
 from loaderbench.recorder import Rules, loader_inside
 from loaderbench.recorder.inside import path_of, stalls_of
 from loaderbench.recorder.measure import FEWEST_BATCHES, FEWEST_BEFORE_SLICES, batches_wanted
-from loaderbench.recorder.samples import count_samples
+from loaderbench.recorder.samples import count_samples, counter_of_items
 from loaderbench.recorder.stalls import StallSums, Wait
 from loaderbench.records import LoaderInside
 from loaderbench.records.words import NO_WORKER_PROCESSES
@@ -123,7 +123,7 @@ class WatchedLoader:
         self._machine = MachineWatch(quota_periods, own_use)
         source = batches.iterable
         if batches.traced_in == "data_loader":
-            self._trace = LoaderTrace(source, lines=lines)
+            self._trace = LoaderTrace(source, lines=lines, count=counter_of_items(source))
         elif isinstance(batches, ThreadBatches) and batches.loading is not None:
             self._trace = ThreadsTrace(source, batches.loading)
         else:

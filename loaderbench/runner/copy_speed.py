@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from loaderbench.cuda_use import computing_device
-from loaderbench.gpu_checkup.copies import copy_gb_per_s
 from loaderbench.gpu_checkup.device import CudaDevice
+from loaderbench.gpu_checkup.rates import copy_gb_per_s
 from loaderbench.gpu_checkup.records import CheckedDevice
 from loaderbench.records import CopySpeed
 

@@ -21,7 +21,7 @@ from loaderbench.diagnosis.failures import (
     TOO_MANY_PROCESSES,
     ran_out_of_memory,
 )
-from loaderbench.diagnosis.gpu_out_of_memory import gpu_shortage
+from loaderbench.diagnosis.gpu_memory import gpu_shortage
 from loaderbench.environment import oom_kills, process_limit, read_limits, refused_processes
 from loaderbench.loaders import Prefetch, backend_of
 from loaderbench.ranks import rank_count

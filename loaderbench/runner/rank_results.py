@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from loaderbench.recorder import Measurement
-from loaderbench.recorder.rank_waits import RankSteps, waits_for_others
+from loaderbench.recorder.ranks import RankSteps, waits_for_others
 from loaderbench.runner.protocol import Result
 
 ALIKE = 0.03

@@ -1,17 +1,23 @@
 """Time slices: a trial runs for a tenth of a second, and is stopped while the others of its round have theirs.
 
-How long a slice has to be, what run and trial tell each other meanwhile, and what the trial does inside its process.
+How long a slice has to be, what run and trial tell each other meanwhile, what the trial does inside its process, and
+how it goes on on other CPUs. CPUs of a shared machine differ for a second or two, and a process that is stopped would
+stay where it was. Threads that work at the same time must not meet on one CPU: they would share it until the system
+moves one of them away.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
+from loaderbench.monitors import proc
 from loaderbench.recorder import Steps
 from loaderbench.records import StageCost, WorkerStates
 from loaderbench.runner.processes import signal_all
@@ -122,3 +128,30 @@ def take_slices(
     if going_on:
         pipe.send(Ended())
         pipe.recv()
+
+
+def move_to_next_cpus(pids: Iterable[int]) -> dict[int, Set[int]]:
+    """Let each thread of these go on on the next of its CPUs, and only there.
+
+    Returns the CPUs that each thread may use, for `allow_all`.
+    """
+    allowed: dict[int, Set[int]] = {}
+    for pid in pids:
+        for thread, last in proc.last_cpus(pid).items():
+            with suppress(OSError):  # it is gone, or its CPUs are others now
+                cpus = os.sched_getaffinity(thread)
+                os.sched_setaffinity(thread, {next_cpu(cpus, last)})
+                allowed[thread] = cpus
+    return allowed
+
+
+def next_cpu(cpus: Set[int], last: int) -> int:
+    """The one after `last`, or the first where there is none after it."""
+    return min((cpu for cpu in cpus if cpu > last), default=min(cpus))
+
+
+def allow_all(allowed: Mapping[int, Set[int]]) -> None:
+    """Let the system move the threads again, now that they run."""
+    for thread, cpus in allowed.items():
+        with suppress(OSError):
+            os.sched_setaffinity(thread, cpus)

@@ -18,7 +18,6 @@ from loaderbench.diagnosis.failures import classify_exit, classify_raised, fork_
 from loaderbench.monitors import GpuMonitor, Sampler, Sampling, TreeMonitor, proc
 from loaderbench.records import Failure, TimeSlices
 from loaderbench.runner.child import trial_main
-from loaderbench.runner.cpu_rotation import allow_all, move_to_next_cpus
 from loaderbench.runner.failure_details import of_rank, with_clue
 from loaderbench.runner.patience import LOOK_S, PAUSED_S, Patience
 from loaderbench.runner.processes import GRACE_S, end_session, signal_all
@@ -37,7 +36,7 @@ from loaderbench.runner.protocol import (
 from loaderbench.runner.rank import rank_log
 from loaderbench.runner.server import TrialServer
 from loaderbench.runner.stacks import dump_stacks
-from loaderbench.runner.time_slices import NUMBERS, Note, SharedCounters, slice_seconds
+from loaderbench.runner.time_slices import NUMBERS, Note, SharedCounters, allow_all, move_to_next_cpus, slice_seconds
 
 LOG_END_BYTES, LOG_BYTES = 4_000, 64_000
 CLUE_S = 5.0

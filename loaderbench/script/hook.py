@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from loaderbench.script.launcher import HOME_OF_LAUNCHER, is_rank, note_launcher, note_rank
-from loaderbench.script.makers import Makers
+from loaderbench.script.naming import Makers
 from loaderbench.script.order import RecordOrder, take_order
 from loaderbench.script.own_imports import note_path, own_imports
 from loaderbench.script.own_iterators import OwnIterators

@@ -1,23 +1,31 @@
-"""What a script calls a loader, and where it makes it and iterates over it."""
+"""What a script calls a loader, and where it makes it and iterates over it, read from the frames of its code."""
 
 from __future__ import annotations
 
+import dis
+import functools
 import shlex
 import sys
+import weakref
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from inspect import CO_OPTIMIZED
 from itertools import chain, islice
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
-from loaderbench.code_places import is_library, is_ours
-from loaderbench.records.code import CodeLine
-from loaderbench.script.frame_locals import locals_of
+from loaderbench.code_places import CodeLine, is_library, is_ours
 from loaderbench.tracing.other_loader import OtherLoader
 
 _MOST_FRAMES = 60
 _MOST_HELD = 100  # of a dictionary or a sequence that may hold loaders
+
+_ASK_FOR_THEM = {"locals", "vars"}
+
+_OF_NOBODY_ELSE = 3
+"""References to the dictionary: the frame's, ours, and the one by which it is counted."""
 
 
 @dataclass(frozen=True)
@@ -120,3 +128,67 @@ def _one_of(name: str, value: Any, loader: Any) -> str | None:
 
 def _holds(value: Any, loader: Any) -> bool:
     return any(held is loader for held in list(getattr(value, "__dict__", {}).values()))
+
+
+class Makers:
+    """Notes the line that makes a loader, from inside of its `__init__`."""
+
+    def __init__(self) -> None:
+        self._of_dataset: list[tuple[weakref.ref[Any], CodeLine]] = []  # also of loaders that are gone
+        self._made: weakref.WeakKeyDictionary[Any, CodeLine] = weakref.WeakKeyDictionary()
+
+    def note(self, loader: Any) -> None:
+        """The innermost code that is no library's, and not the loader's own class."""
+        frame: FrameType | None = sys._getframe(1)
+        by_library = False
+        while frame is not None:
+            file = frame.f_code.co_filename
+            if not is_ours(file) and locals_of(frame).get("self") is not loader:
+                if not is_library(file):
+                    self._keep(loader, CodeLine(file, frame.f_lineno, by_library))
+                    return
+                by_library = True
+            frame = frame.f_back
+
+    def _keep(self, loader: Any, at: CodeLine) -> None:
+        self._made[loader] = at
+        if not at.by_library:
+            with suppress(TypeError, AttributeError):  # a list, which nothing can refer to weakly
+                self._of_dataset.append((weakref.ref(loader.dataset), at))
+
+    def of(self, loader: Any) -> CodeLine | None:
+        """Where it was made; a framework's copy of a loader was made where the loader was."""
+        found = self._made.get(loader)
+        if found is None or found.by_library:
+            dataset = getattr(loader, "dataset", None)
+            here = ((other.dataset, at) for other, at in self._made.items() if not at.by_library)
+            gone = ((known(), at) for known, at in self._of_dataset)
+            found = next((at for own, at in (*here, *gone) if own is dataset is not None), found)
+        return found
+
+
+def locals_of(frame: FrameType) -> dict[str, Any]:
+    """A copy of the variables. Before Python 3.13, it is empty for a function that calls `locals()` or `vars()`.
+
+    In those versions, a frame has a single dictionary of its variables, and reading it updates it. If the function kept
+    that dictionary, it would change. Otherwise the variables are removed from it after the copy, since they would stay
+    alive until the function returns. What `exec` has put there stays.
+    """
+    code = frame.f_code
+    shared = sys.version_info < (3, 13) and code.co_flags & CO_OPTIMIZED
+    if shared and _asks_for_them(code):
+        return {}
+    found = frame.f_locals
+    copied = dict(found)
+    if shared and sys.getrefcount(found) <= _OF_NOBODY_ELSE:
+        for name in (*code.co_varnames, *code.co_cellvars, *code.co_freevars):
+            found.pop(name, None)
+    return copied
+
+
+@functools.lru_cache(maxsize=1024)
+def _asks_for_them(code: CodeType) -> bool:
+    """Whether the function uses `locals` or `vars` as a global name, not as an attribute."""
+    return not _ASK_FOR_THEM.isdisjoint(code.co_names) and any(
+        step.opname == "LOAD_GLOBAL" and step.argval in _ASK_FOR_THEM for step in dis.get_instructions(code)
+    )

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import wraps
-from types import CodeType
+from functools import update_wrapper
+from types import CodeType, MethodType
 from typing import Any
 
 _HOOK = "__init_subclass__"
@@ -22,6 +22,28 @@ class _Changed:
     kind: Any
     usual: Any
     ours: Any
+
+
+class _Recorded:
+    """An `__iter__` that records epochs. Pickled by value, as by cloudpickle, it is the one that the class had."""
+
+    def __init__(self, usual: Any, iterate: Iterate) -> None:
+        self._usual, self._iterate = usual, iterate
+        update_wrapper(self, usual)
+
+    def __get__(self, loader: Any, owner: Any = None) -> Any:
+        return self if loader is None else MethodType(self._iterate, loader)
+
+    def __call__(self, loader: Any) -> Iterator[Any]:
+        return self._iterate(loader)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _itself, (self._usual,)
+
+
+def _itself(usual: Any) -> Any:
+    """What a pickled `_Recorded` becomes."""
+    return usual
 
 
 class OwnIterators:
@@ -112,8 +134,7 @@ class OwnIterators:
         try:
             iterate = _bound(usual)
 
-            @wraps(usual)
-            def __iter__(loader: Any) -> Iterator[Any]:  # noqa: N807
+            def iterate_recorded(loader: Any) -> Iterator[Any]:
                 if not self._is_here():
                     return iterate(loader)
                 if self.begins(loader, found):
@@ -123,8 +144,8 @@ class OwnIterators:
                     self._passed_on.add(type(loader).__name__)
                 return iterate(loader)
 
-            found.__iter__ = __iter__
-            self._changed[id(found)] = _Changed(found, usual, __iter__)
+            found.__iter__ = ours = _Recorded(usual, iterate_recorded)
+            self._changed[id(found)] = _Changed(found, usual, ours)
         except Exception as error:  # a class may be anything
             name = getattr(found, "__name__", "DataLoader")
             _say(f"cannot record a {name}: {type(error).__name__}: {error}; the script continues")

@@ -30,9 +30,8 @@ from loaderbench.ranks import (
 from loaderbench.script.divided_steps import DividedSteps
 from loaderbench.script.hosts import Machines, exchange, find_machines
 from loaderbench.script.loader_profiler import LoaderProfiler
-from loaderbench.script.makers import Makers
 from loaderbench.script.missing import of_a_background_thread, with_reason
-from loaderbench.script.naming import Place, command_of_script, place_of
+from loaderbench.script.naming import Makers, Place, command_of_script, place_of
 from loaderbench.script.only_rank import only_rank
 from loaderbench.script.order import RecordOrder
 from loaderbench.script.own_imports import own_imports
@@ -98,9 +97,7 @@ class RecordedEpoch:
         steps.other_waits.asks()
         try:
             batch = next(self._batches)
-        except StopIteration:
-            raise
-        except BaseException:  # of the loader: a script that catches it may ask for the next batch
+        except BaseException:  # of the loader, or its end: a script may ask for the next batch all the same
             self._batches, self._steps = self._own, steps.none()
             raise
         steps.other_waits.got()
@@ -111,6 +108,9 @@ class RecordedEpoch:
 
     def __len__(self) -> int:
         return len(self._own)
+
+    def __bool__(self) -> bool:
+        return bool(self._own)
 
     def leave_out_the_rest(self) -> None:
         """Record no further batch. Raises `ValueError` while one is being made."""

@@ -12,12 +12,12 @@ from pathlib import Path
 from statistics import median
 from typing import TypeVar
 
+from loaderbench.code_places import CodeLine
 from loaderbench.profiler.measured import Script
 from loaderbench.ranks import rank_of_training
-from loaderbench.records import CodeLine
 from loaderbench.script.divided_steps import DividedSteps
 from loaderbench.script.loader_profiler import LoaderProfiler
-from loaderbench.script.makers import Makers
+from loaderbench.script.naming import Makers
 from loaderbench.script.order import RecordOrder
 from loaderbench.script.tuning_ranks import one_rank_tunes, shortest_step_s
 from loaderbench.tracing.loader import worker_arguments

@@ -1,4 +1,4 @@
-"""What a run is made under: known before its first trial, and part of every conclusion."""
+"""What a run is made under, and whether it needs a GPU: known before its first trial, and part of every conclusion."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
+from itertools import product
+from typing import Any
 
 import psutil
 
-from loaderbench.consumers import consumer_of, resolve_consumer
+from loaderbench.consumers import consumer_of, needs_accelerator, resolve_consumer
+from loaderbench.consumers.step_options import CPU
 from loaderbench.datasets import Inputs, page_cache
 from loaderbench.diagnosis.warnings import unused_gpus
 from loaderbench.environment import describe_machine
@@ -26,6 +29,7 @@ from loaderbench.records import (
     Environment,
     Final,
     FormatCopy,
+    Gpu,
     Measured,
     Parity,
     Reasons,
@@ -35,13 +39,14 @@ from loaderbench.records import (
 from loaderbench.records.words import utc_now
 from loaderbench.runner import TrialServer, probe
 from loaderbench.session.copies import check_stores
-from loaderbench.session.gpu_needs import needs_gpu, why_not_decoded
 from loaderbench.session.listener import Listener
 from loaderbench.store import note_without_parquet
-from loaderbench.suite import LoadedSuite
+from loaderbench.suite import LoadedSuite, Suite
 
 STILL_S = 0.3  # how long the machine is looked at before the first trial
 FACTS_S = 2.0  # for the driver to report the constant facts of the GPUs
+
+_TO_DO = "use another decoder, or decode on the CPU in the training step with consumer: {kind: model, device: cpu}"
 
 
 @dataclass(frozen=True)
@@ -195,3 +200,37 @@ def note_left_out(found: DatasetSummary) -> list[str]:
     files = f"{found.bad_files:,} file{'' if found.bad_files == 1 else 's'}"
     more = f"; and {found.bad_files - _SHOWN:,} more" if found.bad_files > _SHOWN else ""
     return [f"skipped {files} that cannot be decoded: {'; '.join(found.bad_images[:_SHOWN])}{more}"]
+
+
+def needs_gpu(suite: Suite) -> bool:
+    """Whether any trial needs a GPU. A consumer that `auto` chooses never does."""
+    return needs_accelerator(suite.consumer) or bool(_left_to_gpu(suite))
+
+
+def why_not_decoded(suite: Suite, gpus: Sequence[Gpu], why_none: str | None = None) -> str:
+    """Why the machine's GPUs cannot decode for this suite, and what to do; empty if they can or need not.
+
+    Every such trial would fail. `why_none` says why there is no GPU, if that is known.
+    """
+    left = _left_to_gpu(suite)
+    if not left or (gpus and gpus[0].kind == "cuda"):
+        return ""
+    why = f"this machine has {gpus[0].device} ({gpus[0].name})" if gpus else why_none
+    return f"{left}, and no CUDA device can be used{f' ({why})' if why else ''}; {_TO_DO}"
+
+
+def _left_to_gpu(suite: Suite) -> str:
+    """What a GPU has to decode in at least one configuration; empty if nothing, or if the step runs on the CPU."""
+    kind = consumer_of(suite.consumer, resolve_consumer(suite.consumer, accelerator=True))
+    if kind.device_name == CPU:
+        return ""
+    axes = list(suite.dataset.axes)
+    configs = (dict(zip(axes, values, strict=True)) for values in product(*(_values(suite, axis) for axis in axes)))
+    return next(filter(None, map(suite.dataset.why_not_on_device, configs)), "")
+
+
+def _values(suite: Suite, axis: str) -> list[Any]:
+    """All values that an option of the dataset takes in the suite."""
+    swept = suite.sweep.get(axis, getattr(suite.dataset, axis))
+    values = swept if isinstance(swept, list) else [swept]
+    return [*values, suite.baseline[axis]] if axis in suite.baseline else values

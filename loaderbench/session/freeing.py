@@ -19,8 +19,13 @@ from loaderbench.diagnosis.bottlenecks import (
     stages_to_free,
 )
 from loaderbench.diagnosis.gathering import gather
-from loaderbench.diagnosis.other_counts import of_setting
-from loaderbench.diagnosis.worker_settings import KEY, change_of, describe_worker_settings, settings_to_measure
+from loaderbench.diagnosis.worker_settings import (
+    KEY,
+    change_of,
+    describe_worker_settings,
+    of_setting,
+    settings_to_measure,
+)
 from loaderbench.freeing import Freeing
 from loaderbench.loaders import worker_count
 from loaderbench.plan import FREED_ROUNDS, FREED_SECONDS, FREED_TRIAL_S, TRIAL_START_S, WARMUP_SHARE

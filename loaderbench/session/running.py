@@ -23,8 +23,6 @@ from loaderbench.session.freeing import measure_bottlenecks
 from loaderbench.session.isolation import measure_isolation
 from loaderbench.session.listener import Listener, Silent
 from loaderbench.session.measuring import TrialMeasurer
-from loaderbench.session.more_rounds import Undecided, add_rounds
-from loaderbench.session.parity import compare_batches
 from loaderbench.session.resuming import (
     Earlier,
     changed_code,
@@ -35,7 +33,7 @@ from loaderbench.session.resuming import (
     refuse_changes,
 )
 from loaderbench.session.session import LATER_STEPS, Session
-from loaderbench.session.sweep import measure_sweep
+from loaderbench.session.sweep import Undecided, add_rounds, compare_batches, measure_sweep
 from loaderbench.session.verifying import try_remedies
 from loaderbench.store import Store, new_run_folder
 from loaderbench.suite import LoadedSuite, Override, load_suite

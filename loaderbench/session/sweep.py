@@ -1,4 +1,4 @@
-"""The first step of a run: its sweep, round after round."""
+"""The sweep of a run, round after round, of loaders that give the same batches; and more rounds of it for a gate."""
 
 from __future__ import annotations
 
@@ -7,13 +7,22 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from loaderbench.records import PlannedTrial
+from loaderbench.loaders import AXIS, DEFAULT_BACKEND
+from loaderbench.plan import Plan
+from loaderbench.records import Config, Measured, Parity, PlannedTrial, config_name
 from loaderbench.search import Adaptive, Grid
 from loaderbench.session.listener import Progress
-from loaderbench.session.parity import why_refused
+from loaderbench.session.measuring import TrialMeasurer
 from loaderbench.session.session import ALL_FAILED, Session, trials_counted
 from loaderbench.session.time_left import mean_trial_s
+from loaderbench.statistics.gates import LOOKS
 from loaderbench.suite.batch_bytes import prefetched_bytes
+
+MORE_S = 180.0
+"""For all of them, if the suite has no budget: the default budget of `ab`."""
+
+Undecided = Callable[[Measured], Config | None]
+"""The configuration of which more rounds may decide a gate; `None` where all are decided, or more would not help."""
 
 
 def measure_sweep(session: Session, round_ended: Callable[[str], None] = lambda _: None) -> None:
@@ -78,3 +87,49 @@ def _names_a_winner(session: Session) -> bool:
     sweep = [trial for trial in session.found.of("sweep") if trial.status == "completed"]
     rounds = Counter(tuple(trial.config.items()) for trial in sweep)
     return session.plan.is_adaptive and max(rounds.values(), default=0) >= session.plan.fewest_rounds
+
+
+def compare_batches(plan: Plan, measuring: TrialMeasurer) -> tuple[Parity, ...]:
+    """Hold each loader of the sweep against torch's, or against the first where that is not swept."""
+    names = [str(name) for name in plan.axes.get(AXIS, ())]
+    if len(names) < 2:
+        return ()
+    against = DEFAULT_BACKEND if DEFAULT_BACKEND in names else names[0]
+    first = {name: next(config for config in plan.configurations if config[AXIS] == name) for name in names}
+    return tuple(measuring.parity(first[name], first[against]) for name in names if name != against)
+
+
+def why_refused(config: Config, parity: Sequence[Parity]) -> str | None:
+    """Why a configuration is not measured: its loader gives other batches."""
+    for found in parity:
+        if found.refused and config.get(AXIS) == found.loader:
+            return f"batches of {found.loader} differ from those of {found.against}: {found.refused}"
+    return None
+
+
+def add_rounds(session: Session, undecided: Undecided) -> None:
+    """Double the rounds of the decisive configuration and look again, up to the number of looks of the gates' level."""
+    until_s = session.deadline_s or time.monotonic() + MORE_S
+    done = session.plan.rounds
+    for _ in range(LOOKS - 1):
+        if session.found.why_partial is not None or (config := undecided(session.so_far())) is None:
+            return
+        for number in range(done + 1, 2 * done + 1):
+            if not _measured(session, config, number, until_s):
+                return
+        done *= 2
+
+
+def _measured(session: Session, config: Config, number: int, until_s: float) -> bool:
+    """Measure one more round; whether there was time for it."""
+    found, plan, more = session.found, session.plan, number - session.plan.rounds
+    if time.monotonic() + mean_trial_s(found.of("sweep"), plan.trial_s) > until_s:
+        return False
+    planned = plan.trial(config, number)
+    progress = session.time_left.until_decided("Rounds for the gate", more, until_s, found.of("sweep"))
+    session.listener.trial_started(planned, progress)
+    trial = session.from_earlier(planned) or session.measure(planned)
+    session.listener.trial_ended(trial, progress)
+    label = config_name(config)
+    found.remarks["rounds"] = f"{more} more round{'s' * (more > 1)} of {label} measured to decide a gate"
+    return True

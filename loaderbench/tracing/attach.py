@@ -127,6 +127,7 @@ class InProcess:
             choice.traced(asked_s, self._began_s - asked_s + self._tracer.batch_cost_s + now_s() - self._ended_s)
 
     def _traced(self) -> Any:
+        self._tracer.bind()  # a thread that prefetches may take the batches
         self._tracer.count_left_out()
         outer = active.set_tracer(self._tracer)
         try:

@@ -23,7 +23,7 @@ from loaderbench.tracing.other_loader import OtherLoader
 from loaderbench.tracing.parts import Finder, SampleProxy, maker_of
 from loaderbench.tracing.reading import Mark, Traced, mark, read
 from loaderbench.tracing.taking import NotifyingSampler, Taken, TakingClock
-from loaderbench.tracing.tracer import Tracer
+from loaderbench.tracing.tracer import Count, Tracer
 from loaderbench.tracing.worker import TracedCollate, TracedInit
 
 Begin = Callable[[Any], Iterator[Any]]
@@ -36,17 +36,29 @@ class LoaderTrace:
     """One loader, traced over all the epochs that are begun with `batches`.
 
     `marks_only`: nothing is timed but the stages that the user's own code marks. `lines`: a thread where samples are
-    loaded looks at the lines of code. `begin` begins an epoch over a loader.
+    loaded looks at the lines of code. `begin` begins an epoch over a loader. `count` tells how many samples are in what
+    the dataset returns for an index; without it, each is one.
     """
 
-    def __init__(self, loader: Any, *, marks_only: bool = False, lines: bool = False, begin: Begin = iter) -> None:
+    def __init__(
+        self,
+        loader: Any,
+        *,
+        marks_only: bool = False,
+        lines: bool = False,
+        begin: Begin = iter,
+        count: Count | None = None,
+    ) -> None:
         self.workers = int(loader.num_workers)
         self._loader, self._marks_only, self._begin = loader, marks_only, begin
         self._memory = _shared_memory(BLOCK_BYTES * max(1, self.workers), start_method_of(loader))
         self.blocks = [Block(self._memory, worker) for worker in range(max(1, self.workers))]
         self.taking = TakingClock()
         self._made = MadeBatches(self.blocks, in_workers=self.workers > 0)
+        self._count = count
         self._tracer = None if self.workers else Tracer(self.blocks[0])
+        if self._tracer is not None:
+            self._tracer.count = count
         self._lines = lines and not marks_only
         self._line_clock = LineClock(self._tracer) if self._tracer and self._lines else None
         self._choice = None if marks_only else BatchChoice()
@@ -126,8 +138,11 @@ class LoaderTrace:
 
     def _in_process(self, loader: Any, tracer: Tracer) -> Iterator[Any]:
         dataset = loader.passed if isinstance(loader, OtherLoader) else loader.dataset
-        tracer.bind()
-        attachment = Attachment(Finder(tracer).dataset(dataset, inside=not self._marks_only))
+        try:
+            attachment = Attachment(Finder(tracer).dataset(dataset, inside=not self._marks_only))
+        except Exception as error:  # what a dataset holds may be anything
+            self.blocks[0].fail(f"{type(error).__name__}: {error}")
+            return self._taken(self._begin(loader))
         replaced: dict[str, Any] = {"collate_fn": TracedCollate(loader.collate_fn)}
         pipe = any(kind.__name__ in _DATAPIPES for kind in type(dataset).__mro__)
         if not attachment.holds(maker_of(dataset)) and not pipe:
@@ -163,7 +178,7 @@ class LoaderTrace:
         collate, init = TracedCollate(loader.collate_fn), loader.worker_init_fn
         replaced = {
             "collate_fn": collate,
-            "worker_init_fn": TracedInit(self._memory, init, self._marks_only, self._lines),
+            "worker_init_fn": TracedInit(self._memory, init, self._marks_only, self._lines, self._count),
         }
         earlier = own.get("_iterator")
         if earlier is not None and earlier not in self._persistent:

@@ -73,6 +73,36 @@ class Parts:
     held: list[Held] = field(default_factory=list)
 
 
+class TimedFunction:
+    """A function whose calls are timed: equal to its own, pickled as that, and with its attributes."""
+
+    def __init__(self, own: Any, timed: Callable[..., Any]) -> None:
+        self._own, self._timed = own, timed
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it, timed."""
+        return self._timed(*args, **kwargs)
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self._own == (other._own if isinstance(other, TimedFunction) else other))
+
+    def __hash__(self) -> int:
+        return hash(self._own)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _itself, (self._own,)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_own":  # asked for by copy before there is one
+            raise AttributeError(name)
+        return getattr(self._own, name)
+
+
+def _itself(function: Any) -> Any:
+    """What a pickled `TimedFunction` becomes."""
+    return function
+
+
 class Finder:
     """Walks through a dataset once."""
 
@@ -89,7 +119,10 @@ class Finder:
             return self.parts
         self._seen.add(id(dataset))
         self._datasets += 1
-        self.parts.objects.append((dataset, sample_methods(type(dataset), self._tracer)))
+        methods = sample_methods(type(dataset), self._tracer)
+        if self._datasets > 1:  # an iterator of an inner dataset stays its own: it makes samples for the outer one
+            methods.pop("__iter__", None)
+        self.parts.objects.append((dataset, methods))
         if inside:
             for name, value, holder in attributes_of(dataset):
                 self._attribute(name, value, holder)
@@ -105,8 +138,8 @@ class Finder:
             self._callable(name, value, holder, name)
 
     def _callable(self, name: str, value: Any, holder: Any, key: Any) -> None:
-        steps = getattr(value, "transforms", None)
-        if type(value).__name__ == "Compose" and isinstance(steps, list | tuple):
+        steps = getattr(value, "transforms", None) if type(value).__name__ == "Compose" else None
+        if isinstance(steps, list | tuple):
             for place, step in enumerate(steps):
                 self._callable("transform", step, steps, place)
         elif type(value).__name__ == "StandardTransform":
@@ -129,13 +162,15 @@ class Finder:
 
     def _timed_function(self, value: Any, place: int) -> Any:
         """A function, method or partial that passes for the one it stands for; `None` for anything else."""
+
+        def timed(call: Any) -> TimedFunction:
+            return TimedFunction(call, self._tracer.timed(call, place))
+
         if isinstance(value, MethodType):
-            return MethodType(self._tracer.timed(value.__func__, place), value.__self__)
+            return MethodType(timed(value.__func__), value.__self__)
         if type(value) is functools.partial:
-            return functools.partial(self._tracer.timed(value.func, place), *value.args, **value.keywords)
-        if isinstance(value, FunctionType | BuiltinFunctionType):
-            return functools.update_wrapper(self._tracer.timed(value, place), value)
-        return None
+            return functools.partial(timed(value.func), *value.args, **value.keywords)
+        return timed(value) if isinstance(value, FunctionType | BuiltinFunctionType) else None
 
     def _place(self, name: str, value: Any) -> int:
         place = self._tracer.place(*stage_of_callable(name, value))
@@ -148,11 +183,21 @@ def stage_of_callable(name: str, value: Any) -> tuple[str, str]:
     """Stage and part: decode for a `loader`, read for a `reader`, a transform by library or name, else `sample`."""
     if name in _STAGES:
         return _STAGES[name], name
-    part = getattr(value, "__name__", None) or getattr(getattr(value, "func", None), "__name__", None)
-    part = (part or type(value).__name__).strip("<>")
+    part = _name_of(value).strip("<>")
     library = type(value).__module__.partition(".")[0]
     known = library in _TRANSFORM_LIBRARIES or any(word in name for word in _TRANSFORM_WORDS)
     return ("transform", part) if known else ("sample", name)
+
+
+def _name_of(value: Any) -> str:
+    """That of a function, or of the one that a partial calls; else of the class. No code of the user's is called."""
+    kind = type(value)
+    if kind is functools.partial:
+        return _name_of(value.func)
+    if issubclass(kind, FunctionType | BuiltinFunctionType | MethodType | type):
+        return str(value.__name__)
+    wrapped = vars(value).get("__name__") if hasattr(kind, "__dictoffset__") and kind.__dictoffset__ else None
+    return wrapped if isinstance(wrapped, str) else kind.__name__
 
 
 def attributes_of(source: Any) -> Iterator[tuple[str, Any, Any]]:
@@ -219,7 +264,10 @@ def _many_samples(original: Callable[..., Any], tracer: SampleTimer) -> Callable
 
 
 class CountedIterator:
-    """An iterable dataset's iterator, whose samples are counted; their index is a running number."""
+    """An iterable dataset's iterator, whose samples are counted; their index is a running number.
+
+    Everything else is that of its own iterator.
+    """
 
     def __init__(self, samples: Iterator[Any], tracer: SampleTimer) -> None:
         self._samples, self._tracer, self._index = samples, tracer, -1
@@ -231,6 +279,11 @@ class CountedIterator:
     def __next__(self) -> Any:
         self._index += 1
         return self._tracer.sample(self._index, next, self._samples)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_samples":  # asked for by copy before there is one
+            raise AttributeError(name)
+        return getattr(self._samples, name)
 
 
 class _CountedStateful(CountedIterator):
@@ -268,4 +321,5 @@ class SampleProxy:
         return len(self._dataset)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._dataset, name)
+        found = getattr(self._dataset, name)
+        return functools.partial(self._tracer.group, found) if name == "__getitems__" else found

@@ -77,6 +77,9 @@ class Taken:
     def __len__(self) -> int:
         return len(self._batches)
 
+    def __bool__(self) -> bool:
+        return bool(self._batches)
+
 
 class TimedSampler:
     """An iterator over the indices of batches, timed within a `next()` that is; it stays once wrapped, unseen."""

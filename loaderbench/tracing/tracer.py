@@ -27,6 +27,7 @@ FLUSH_S = 2e-3  # batches that come faster are written together,
 FLUSH_EACH = 16  # but not the first ones
 SLOW_BATCHES = 4.0  # times a usual one: a batch that took longer has a slow sample
 STAGED_S = 2.5e-4  # shorter batches are not divided by stage: that would cost them more than a hundredth
+Count = Callable[[Any], int]
 _UNDIVIDED = array("d", [0.0] * layout.SPAN_STAGES)
 
 
@@ -66,6 +67,7 @@ class Tracer:
         self._batch_samples, self._batch_s = 0, 0.0  # of the last traced batch; one far slower than others counts less
         self.batch_cost_s = 0.0  # what it took to write down the last traced batch
         self.read_bytes = 0  # of the sample that is being made
+        self.count: Count | None = None  # of the samples in an item, where a dataset may make the batches itself
         self._reads = [0.0] * layout.READS
 
     def bind(self) -> None:
@@ -139,6 +141,8 @@ class Tracer:
         self._walls_s.append(wall_s)
         if type(index) is list:  # one call for a batch of them
             self._spread_last(wall_s, len(index))
+        elif self.count is not None and (samples := self.count(result)) != 1:
+            self._spread_last(wall_s, samples)
         elif wall_s > self._slowest.floor_s:
             self._keep_slow(wall_s, index, before_s)
         if wall_s < SHORT_S:
@@ -277,6 +281,8 @@ class Tracer:
         self._began_s = self._began_s or began_s
         if type(index) is list:
             self._left_out += len(index)
+        elif self.count is not None and (samples := self.count(result)) != 1:
+            self._left_out += samples
         elif (took_s := now_s() - began_s) < TINY_S and self._last_s < TINY_S:
             self._left_out += 1
             self._tiny += 1

@@ -15,7 +15,7 @@ from loaderbench.tracing.block import BLOCK_BYTES, Block
 from loaderbench.tracing.hooks import install
 from loaderbench.tracing.lines import SWITCH_S, LineClock
 from loaderbench.tracing.parts import Finder
-from loaderbench.tracing.tracer import Tracer
+from loaderbench.tracing.tracer import Count, Tracer
 
 
 @dataclass(frozen=True)
@@ -23,18 +23,19 @@ class TracedInit:
     """A `worker_init_fn` that runs the user's first, and then traces the worker's own copy of the dataset.
 
     `memory` holds a block for each worker. `marks_only`: nothing is timed but what the user's code marks as a stage.
-    `lines`: a thread looks at the lines of code.
+    `lines`: a thread looks at the lines of code. `count` is as in `LoaderTrace`.
     """
 
     memory: Any
     original: Callable[[int], Any] | None
     marks_only: bool
     lines: bool = False
+    count: Count | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Memory for forked workers cannot be sent to others; these count in memory that nothing reads."""
         memory = bytearray(len(self.memory)) if isinstance(self.memory, mmap.mmap) else self.memory
-        return TracedInit, (memory, self.original, self.marks_only, self.lines)
+        return TracedInit, (memory, self.original, self.marks_only, self.lines, self.count)
 
     def __call__(self, worker_id: int) -> None:
         """Run in the worker, before its first sample."""
@@ -49,6 +50,7 @@ class TracedInit:
         block = Block(self.memory, worker_id)
         try:
             tracer = Tracer(block)
+            tracer.count = self.count
             _trace(info.dataset if info else None, tracer, self.marks_only)
             if self.lines:
                 sys.setswitchinterval(SWITCH_S)  # of this process, which is the worker's own

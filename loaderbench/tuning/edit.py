@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from loaderbench.records import CodeLine, Config
+from loaderbench.code_places import CodeLine
+from loaderbench.records import Config
 
 _LOADER = "DataLoader"
 POSITIONAL = ("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers")

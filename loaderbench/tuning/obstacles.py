@@ -1,4 +1,4 @@
-"""Why a loader cannot be measured in copies of its process."""
+"""Why a loader cannot be measured in copies of its process: what it holds, or samples that workers would not share."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Executor
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from multiprocessing.connection import _ConnectionBase
 from threading import Thread
-from types import FunctionType, MemberDescriptorType, MethodType, ModuleType
+from types import CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
+from loaderbench.code_places import is_library
 from loaderbench.tracing.other_loader import OtherLoader
 from loaderbench.tuning.described import made_with
-from loaderbench.tuning.dividing import each_worker_gives_all
 
 NO_FORK = "this system cannot fork, and trials run in forked copies of the process"
 NOT_OF_TORCH = "only torch's DataLoader can be tuned; change num_workers of this loader by hand"
@@ -35,6 +36,15 @@ _NOT_SHARED: tuple[tuple[tuple[type, ...], str], ...] = (
     ((multiprocessing.queues.Queue, multiprocessing.queues.SimpleQueue, _ConnectionBase), "a queue or a pipe"),
 )
 _PLAIN = (str, bytes, int, float, complex, type(None), type, ModuleType)
+
+MOST_FUNCTIONS = 500
+_NEUTRAL = ("torch", "typing", "collections", "abc", "builtins")
+_ASKS = ("get_worker_info", "worker_info")
+_WITHIN: dict[type, str] = {
+    **dict.fromkeys((MethodType, staticmethod, classmethod), "__func__"),
+    property: "fget",
+    partial: "func",
+}
 
 
 def why_not_tried(loader: Any) -> str:
@@ -130,3 +140,73 @@ def _in_slots(held: Any) -> Iterator[Any]:
             if isinstance(descriptor, MemberDescriptorType) and base.__module__ != "builtins":
                 with suppress(AttributeError):  # it was never set
                     yield descriptor.__get__(held)
+
+
+def each_worker_gives_all(loader: Any) -> bool:
+    """Whether more workers may give every sample several times: torch leaves it to an `IterableDataset` to divide them.
+
+    A dataset of a library is taken to divide them, and so is a dataset or a `worker_init_fn` whose code, or a function
+    that it calls, asks which worker it is in. A loader that has several workers already is not questioned.
+    """
+    from torch.utils.data import IterableDataset
+
+    dataset = loader.dataset
+    if not isinstance(dataset, IterableDataset) or loader.num_workers > 1:
+        return False
+    kinds = [kind for kind in type(dataset).__mro__ if kind.__module__.partition(".")[0] not in _NEUTRAL]
+    if any(_is_of_library(kind) for kind in kinds):
+        return False
+    functions = [member for kind in kinds for member in vars(kind).values()]
+    return not _asks([*functions, loader.worker_init_fn])
+
+
+def _is_of_library(kind: type) -> bool:
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
+    return bool(file) and is_library(file)
+
+
+def _asks(members: list[Any]) -> bool:
+    """Whether one of these functions, or one that they call, asks torch which worker it is in."""
+    waiting, met = list(members), set[int]()
+    while waiting and len(met) < MOST_FUNCTIONS:
+        function = _function_of(waiting.pop())
+        if function is None or id(function) in met:
+            continue
+        met.add(id(function))
+        names = set(_names(function.__code__))
+        if function.__name__ in _ASKS or not names.isdisjoint(_ASKS):
+            return True
+        waiting += _called(function, names)
+    return False
+
+
+def _function_of(member: Any) -> FunctionType | None:
+    """The function behind a method, a property, a partial or an object that is called like one, by types alone."""
+    while name := next((name for kind, name in _WITHIN.items() if issubclass(type(member), kind)), ""):
+        member = getattr(member, name)
+    found = member if type(member) is FunctionType else vars(type(member)).get("__call__")
+    return found if type(found) is FunctionType else None
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """All names that its code uses, and those of functions within."""
+    yield from code.co_names
+    yield from code.co_freevars
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            yield from _names(part)
+
+
+def _called(function: FunctionType, names: set[str]) -> Iterator[Any]:
+    """What it may call: functions by these names in its closure, in its module, and in modules that it uses."""
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # empty
+            yield cell.cell_contents
+    for name in names & function.__globals__.keys():
+        found = function.__globals__[name]
+        if type(found) is ModuleType and not is_library(vars(found).get("__file__") or ""):
+            yield from (vars(found)[one] for one in names & vars(found).keys())
+        elif issubclass(type(found), type):
+            yield from vars(found).values()
+        else:
+            yield found

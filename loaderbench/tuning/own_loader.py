@@ -1,18 +1,20 @@
-"""The loader of a script as what trials measure: it exists in this process and its copies alone."""
+"""The loader of a script as what trials measure, with locks of its own: only this process and its copies have it."""
 
 from __future__ import annotations
 
 import copy
 import multiprocessing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from multiprocessing.sharedctypes import SynchronizedBase
+from multiprocessing.synchronize import Condition, SemLock
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from loaderbench.datasets import Built, DatasetOrder
 from loaderbench.datasets.target import Target
 from loaderbench.tracing.loader import start_method_of
-from loaderbench.tuning.own_locks import renew_locks
+from loaderbench.tuning.obstacles import held_by
 
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
@@ -129,3 +131,27 @@ class OwnLoader(Target):
         loader = changed_loader(**taken)
         cycle = len(loader) if _own[0].whole_epochs else None
         return Built(loader, dict(order.arguments), frozenset(taken), cycle)
+
+
+def renew_locks(parts: Sequence[Any], start_method: str) -> None:
+    """In a forked copy: make every lock of `multiprocessing` in these objects anew, for the copy and its workers.
+
+    `start_method` is that of the workers. A lock that somebody holds now is free in the copy. Values in shared memory
+    stay shared.
+    """
+    held = list(held_by(parts))
+    context: Any = multiprocessing.get_context(start_method)
+    for lock in _of(SemLock, held):
+        own = lock._semlock
+        value = 1 if own.maxvalue == 1 else own._get_value()
+        SemLock.__init__(lock, own.kind, value, own.maxvalue, ctx=context)
+    for condition in _of(Condition, held):  # which keeps the lock's methods as its own, as values do
+        condition._make_methods()
+    for shared in _of(SynchronizedBase, held):
+        lock = shared.get_lock()
+        vars(shared).update(acquire=lock.acquire, release=lock.release)
+
+
+def _of(kind: type, held: Iterable[Any]) -> list[Any]:
+    """By their types alone: no code of the user's is asked."""
+    return [one for one in held if issubclass(type(one), kind)]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from loaderbench.code_places import CodeLine
 from loaderbench.environment import cpus_allotted
 from loaderbench.loaders.worker_options import WORKER_OPTIONS, setup_code
-from loaderbench.records import CodeLine
 from loaderbench.report import numbers
 from loaderbench.tuning.edit import diff_of_call
 from loaderbench.tuning.open_fixes import arguments, pairs_of

@@ -11,7 +11,7 @@ from loaderbench.attach.reading import IN_THREAD, NO_LOADER, read_stacks
 from loaderbench.attach.stacks import Stack, Stacks, parse
 from loaderbench.code_places import CodeFrame, CodeStack
 from loaderbench.diagnosis.hotspots import find_hotspots
-from loaderbench.recorder.code_stages import stage_of
+from loaderbench.recorder.code_looks import stage_of
 from loaderbench.records import CodeLooks, Trial
 
 PACKAGES = "/env/lib/python3.11/site-packages"

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from loaderbench.consumers import consumer_of, make_consumer, option_problems, resolve_consumer
-from loaderbench.consumers.calibration import read_calibration
-from loaderbench.consumers.demand import describe_demand
+from loaderbench.consumers.demand import describe_demand, read_calibration
 from loaderbench.errors import MissingError
 from loaderbench.records import CALIBRATION_FORMAT, Calibration, Interval, StepTime
 from loaderbench.suite import Suite

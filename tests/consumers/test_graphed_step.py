@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from loaderbench.consumers.graphed_step import MOST_GRAPHS, WARM_UP_STEPS, GraphedStep
+from loaderbench.consumers.training_step import MOST_GRAPHS, WARM_UP_STEPS, GraphedStep
 
 
 class Graph:

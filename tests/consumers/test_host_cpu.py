@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from loaderbench.consumers import host_threads
-from loaderbench.consumers.emulated import Emulated, EmulatedAccelerator
-from loaderbench.consumers.host_threads import ComputingThreads, compute_for
+from loaderbench.consumers import emulated
+from loaderbench.consumers.emulated import ComputingThreads, Emulated, EmulatedAccelerator, compute_for
 
 
 @pytest.mark.timed
@@ -81,8 +80,8 @@ def test_a_region_ends_when_its_slowest_thread_does(monkeypatch: pytest.MonkeyPa
         assert max(regions.values()) - min(regions.values()) <= 1 or len(regions) == 1
 
     main = threading.get_ident()
-    monkeypatch.setattr(host_threads, "compute_for", slow_in_one_thread)
-    ComputingThreads(2).compute_for(2 * 10 * host_threads.REGION_S)
+    monkeypatch.setattr(emulated, "compute_for", slow_in_one_thread)
+    ComputingThreads(2).compute_for(2 * 10 * emulated.REGION_S)
     assert sorted(regions.values()) == [10, 10]
 
 

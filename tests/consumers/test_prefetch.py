@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, strategies as st
 from simulated_device import STICKY, SimulatedMachine, SimulatedTensor, patch_machine, simulated
 
-from loaderbench.consumers.prefetch import Copies, InLine, OnSideStream
+from loaderbench.consumers.training_step import Copies, InLine, OnSideStream
 
 MS = st.integers(1, 50).map(lambda ms: ms / 1e3)
 STEPS = 40

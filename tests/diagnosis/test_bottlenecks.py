@@ -15,7 +15,7 @@ from loaderbench.diagnosis.bottlenecks import (
 from loaderbench.diagnosis.cause import find_cause
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.measured_cause import with_measured
-from loaderbench.diagnosis.subject import Subject
+from loaderbench.diagnosis.ranking import Subject
 from loaderbench.diagnosis.verdict import decide
 from loaderbench.records import Bottleneck, Failure, Interval, Stage, StageCost, TimeSlices, Trial, Verdict
 

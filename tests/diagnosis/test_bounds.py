@@ -24,7 +24,7 @@ from loaderbench.diagnosis.limits import (
     stage_blocked_s,
 )
 from loaderbench.diagnosis.operational import bounds_in_words, operational_bounds
-from loaderbench.diagnosis.subject import Subject
+from loaderbench.diagnosis.ranking import Subject
 from loaderbench.records import CodeAround, Config, Interval, Isolation, IsolationRun
 
 ALONE = Facts(workers=0, cpus=2, next_s=1.0, wall_s={"decode": 0.01, "read": 0.005}, batch_samples=20)

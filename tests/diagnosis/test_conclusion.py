@@ -7,7 +7,7 @@ import pytest
 from machine import TWO_CPUS
 
 from loaderbench.conclusion import conclude, diagnose
-from loaderbench.diagnosis.subject import expected_wait
+from loaderbench.diagnosis.ranking import expected_wait
 from loaderbench.records import Config, DatasetSummary, Gpu, Interval, Kind, Measured, PlanSummary, RunRecord, Trial
 
 GPU = Gpu(0, "GPU-a", "an accelerator", 1 << 30)

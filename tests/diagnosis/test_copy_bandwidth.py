@@ -9,7 +9,7 @@ import pytest
 from loaderbench.diagnosis.copy_bandwidth import NOT_COPIED, with_bandwidth
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.isolation import describe_isolation, with_exposed_copy
-from loaderbench.diagnosis.subject import Subject
+from loaderbench.diagnosis.ranking import Subject
 from loaderbench.diagnosis.verdict import decide
 from loaderbench.records import Config, CopySpeed, GpuUse, Interval, Isolation, IsolationName, Trial
 

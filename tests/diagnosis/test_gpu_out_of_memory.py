@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loaderbench.diagnosis.gpu_out_of_memory import FRAGMENTED, gpu_shortage
+from loaderbench.diagnosis.gpu_memory import FRAGMENTED, gpu_shortage
 
 GIB, MIB = 2**30, 2**20
 HEAD = "torch.OutOfMemoryError: CUDA out of memory. "

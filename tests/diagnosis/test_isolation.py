@@ -9,7 +9,7 @@ import pytest
 
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.isolation import MOST_ROUNDS, describe_isolation, find_ceiling, why_not, with_exposed_copy
-from loaderbench.diagnosis.subject import Subject
+from loaderbench.diagnosis.ranking import Subject
 from loaderbench.diagnosis.verdict import decide
 from loaderbench.records import Config, Failure, Interval, Isolation, IsolationRun, Trial
 

@@ -10,8 +10,8 @@ from random_facts import all_facts
 
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.limits import cpus_left, disturbed
+from loaderbench.diagnosis.ranking import Subject
 from loaderbench.diagnosis.shortage import Shortage
-from loaderbench.diagnosis.subject import Subject
 from loaderbench.diagnosis.thresholds import PART_OF_CPUS, SPARE_CPUS
 from loaderbench.diagnosis.verdict import decide
 from loaderbench.records import Interval, Verdict

@@ -17,7 +17,7 @@ from loaderbench.diagnosis.cause import Cause, find_cause
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.limits import narrow_mask
 from loaderbench.diagnosis.measured_cause import with_measured
-from loaderbench.diagnosis.subject import Subject
+from loaderbench.diagnosis.ranking import Subject
 from loaderbench.diagnosis.thresholds import (
     BLOCKED,
     FAULT_S,

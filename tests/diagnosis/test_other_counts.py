@@ -11,7 +11,7 @@ from machine import TWO_CPUS
 
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.gathering import gather
-from loaderbench.diagnosis.other_counts import of_setting, with_other_counts
+from loaderbench.diagnosis.worker_settings import of_setting, with_other_counts
 from loaderbench.records import Config, Interval, Trial, WorkerSetting, WorkerSettingName
 from loaderbench.statistics.configurations import ratio_of
 

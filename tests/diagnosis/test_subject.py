@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.diagnosis.subject import AT_THE_CAP, Subject, find_subject, rate_cap, subject_of
+from loaderbench.diagnosis.ranking import AT_THE_CAP, Subject, find_subject, rate_cap, subject_of
 from loaderbench.records import Best, Config, Configuration, Interval
 
 RATE, WAIT = Interval(100.0, 90.0, 110.0), Interval(0.5, 0.4, 0.6)

@@ -7,7 +7,7 @@ from test_cause import BLOCKED, DECODING
 
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.isolation import find_ceiling
-from loaderbench.diagnosis.subject import Subject
+from loaderbench.diagnosis.ranking import Subject
 from loaderbench.diagnosis.verdict import decide
 from loaderbench.records import EpochCost, Evidence, Failure, Interval, StageCost, Trial, WorkerStates
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from loaderbench.errors import UsageError
-from loaderbench.integrations import guard_arguments as said
-from loaderbench.integrations.guard_arguments import check_arguments
+from loaderbench.integrations import loader_guard as said
+from loaderbench.integrations.loader_guard import check_arguments
 
 pytest_plugins = ["pytester"]
 

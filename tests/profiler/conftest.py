@@ -10,7 +10,7 @@ import pytest
 from listed import NewRecorder
 from torch.utils.data import DataLoader
 
-from loaderbench.script.makers import Makers
+from loaderbench.script.naming import Makers
 from loaderbench.script.order import RecordOrder
 from loaderbench.script.recorder import ScriptRecorder
 

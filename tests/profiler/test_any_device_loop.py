@@ -13,7 +13,7 @@ from simulated_streams import Span
 
 from loaderbench import Profiler
 from loaderbench.consumers.cuda import CudaWaitClock
-from loaderbench.consumers.prefetch import Copies, InLine, OnSideStream
+from loaderbench.consumers.training_step import Copies, InLine, OnSideStream
 from loaderbench.profiler.device_stages import DeviceStages
 from loaderbench.recorder.batches import STEADY
 

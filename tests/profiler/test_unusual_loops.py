@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -85,3 +87,33 @@ def test_every_value_that_a_profile_lacks_has_its_reason() -> None:
         missing = {name for name, value in vars(part).items() if value is None}
         assert missing <= part.not_measured.keys(), type(part).__name__
     assert record.trials[0].epoch_ends is None
+
+
+def test_what_a_loop_held_when_it_raised_is_freed_with_its_frame() -> None:
+    held: list[weakref.ref[torch.Tensor]] = []
+
+    def loop(prof: Profiler) -> None:
+        for batch in prof.iter([torch.zeros(2, 3)] * 20):
+            large = batch + 1
+            held.append(weakref.ref(large))
+            raise MemoryError("planted")
+
+    prof = Profiler()
+    with suppress(MemoryError), prof:
+        loop(prof)
+    assert held[0]() is None
+    assert "the loop raised MemoryError: planted" in " ".join(prof.result.record.notes)
+
+
+def test_an_epoch_that_is_left_at_its_first_batch_starts_no_thread() -> None:
+    def watching() -> set[str]:
+        return {thread.name for thread in threading.enumerate() if thread.name.startswith("loaderbench")}
+
+    loader = DataLoader(Numbers(64), batch_size=4)
+    before = watching()
+    with Profiler(trace=True) as prof:
+        batches = iter(prof.iter(loader))
+        next(batches)
+        assert watching() == before
+        next(batches)
+        assert watching() > before

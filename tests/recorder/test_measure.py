@@ -173,6 +173,11 @@ def test_a_known_batch_size_settles_what_a_batch_s_shape_leaves_open() -> None:
     assert count_samples({"boxes": torch.zeros(40, 4), "images": [1] * 8}, batch_size=8) == 8
     assert count_samples(torch.zeros(5, 3), batch_size=8) == 5  # the last of an epoch
     assert count_samples(object(), batch_size=8) == 8  # a class of the user's own
+    points = (torch.zeros(8_000, 3), torch.zeros(8_000))
+    assert count_samples(points, batch_size=8) == sample_counter(points, 8)(points) == 8  # points of all samples
+    row = {"input_ids": torch.zeros(1, 4_000)}  # packed
+    assert sample_counter(row, 8)(row) == 8
+    assert sample_counter(torch.zeros(8, 3), 8)(torch.zeros(1, 3)) == 1  # the last of an epoch
 
 
 def test_a_loader_that_makes_no_batches_hands_out_samples_or_batches() -> None:
@@ -191,8 +196,11 @@ def test_a_loader_that_makes_no_batches_hands_out_samples_or_batches() -> None:
         DataLoader(Stream(), batch_size=None),
         DataLoader(data, batch_size=4),
         iter(data),
+        DataLoader(data, batch_sampler=by_lists),
+        DataLoader(data, batch_sampler=[[0, 1], [2]]),
+        DataLoader(data, batch_size=16),
     )
-    assert [given_batch_size(loader) for loader in loaders] == [UNBATCHED, None, None, 4, None]
+    assert [given_batch_size(loader) for loader in loaders] == [UNBATCHED, None, UNBATCHED, 4, None, 4, None, 12]
     image = torch.zeros(3, 8, 9)
     for item, samples in (
         (image, 1),

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from loaderbench.recorder.batches import APART, STEADY, WARMUP, table_of
-from loaderbench.recorder.rank_waits import RankSteps, waits_for_others
-from loaderbench.recorder.ranks import merge_ranks
+from loaderbench.recorder.ranks import RankSteps, merge_ranks, waits_for_others
 from loaderbench.recorder.steps import MOST_STEPS, RecentSteps, StepTimes
 
 TRUE_AHEAD_S = {"a": 0.0, "b": 1234.5}

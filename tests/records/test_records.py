@@ -32,7 +32,7 @@ COUNTERS = {"StallSums"}
 
 POSITIONAL = {
     "PixelChange",
-    *("CodeLine", "CodeLooks", "CountedStack"),
+    *("CodeLooks", "CountedStack"),
     *("Candidate", "DatasetSummary", "Failure", "Gain", "Gate", "GateResult", "Gpu", "GpuUse", "Interval"),
     *("Judgement", "Noise", "Overhead", "PlanSummary", "Spread", "StageCost", "TimeSlices", "TimelinePoint"),
     *(

@@ -10,7 +10,7 @@ from blocks import failures
 from loaderbench.records import Gpu, GpuMemory, GpuUse
 from loaderbench.report import head
 from loaderbench.report.document import build_document
-from loaderbench.report.gpu_facts import gpu_facts
+from loaderbench.report.sections.about import gpu_facts
 
 LINK, PLACE = {"pcie_max_generation": 5, "pcie_max_width": 16}, {"near_cpus": "0-31", "numa_node": 0}
 GPU = replace(Gpu(0, "GPU-0", "H100", 80, sm_clock_max_mhz=1980.0), **LINK, **PLACE)

@@ -125,7 +125,7 @@ def test_the_slowest_decode_is_never_thinned_away() -> None:
 
 
 def test_where_more_configurations_were_measured_than_drawn_it_is_said() -> None:
-    assert "12 best of 500 configs shown." in drawn(large(1500), "rounds").caption
+    assert "Best 12 of 500 configs shown." in drawn(large(1500), "rounds").caption
     assert "drawn" not in drawn(runs.typical(), "rounds").caption
 
 

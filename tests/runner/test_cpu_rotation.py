@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from loaderbench.monitors import proc
-from loaderbench.runner.cpu_rotation import allow_all, move_to_next_cpus, next_cpu
+from loaderbench.runner.time_slices import allow_all, move_to_next_cpus, next_cpu
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="CPUs of a thread are chosen on Linux")
 THREE_THREADS = """

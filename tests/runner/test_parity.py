@@ -17,7 +17,7 @@ from loaderbench.loaders.torch_loader import TorchLoader
 from loaderbench.options import Check
 from loaderbench.records import Parity
 from loaderbench.runner.parity import ParityOrder, _differences, compare_loaders
-from loaderbench.session.parity import why_refused
+from loaderbench.session.sweep import why_refused
 
 Change = Callable[[torch.Tensor, torch.Tensor], Any]
 

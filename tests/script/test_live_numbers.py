@@ -9,7 +9,7 @@ from saved_recordings import saved_at, trial_of, with_trial
 
 from loaderbench.records import GpuUse, Readings
 from loaderbench.records.timeline import TimelinePoint
-from loaderbench.script.live_numbers import SoFar, numbers_since, so_far
+from loaderbench.script.live import SoFar, numbers_since, so_far
 from loaderbench.script.recording import Recording
 
 

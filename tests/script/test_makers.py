@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from torch.utils.data import DataLoader
 
-from loaderbench.records import CodeLine
+from loaderbench.code_places import CodeLine
 from loaderbench.script.hook import RecordedKind, is_recorded
-from loaderbench.script.makers import Makers
+from loaderbench.script.naming import Makers
 from loaderbench.script.order import SITE, RecordOrder
 
 LIBRARY = "/venv/lib/python3.11/site-packages/framework/loops.py"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from scripts import HEAD, profile, write
 
 from loaderbench.result import Run, load
+from loaderbench.script.own_iterators import OwnIterators
 from loaderbench.tracing.block import BLOCK_BYTES, Block
 from loaderbench.tracing.parts import counted
 from loaderbench.tracing.taking import NotifyingSampler, TakingClock
@@ -258,6 +260,24 @@ def test_classes_that_are_defined_later_are_recorded_and_all_is_undone(tmp_path:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["1", "True", "True", "2"], done.stderr
+
+
+def test_a_class_that_is_pickled_by_value_has_the_iter_that_it_had() -> None:
+    class Kind:
+        def __iter__(self) -> Iterator[int]:
+            return iter((1, 2))
+
+    class Own(Kind):
+        def __iter__(self) -> Iterator[int]:
+            return iter((3, 4))
+
+    usual, changed = Own.__iter__, OwnIterators(Kind, lambda _: iter(()), lambda: True, lambda _: None)
+    changed.change()
+    assert list(Own()) == []
+    restored, parts = vars(Own)["__iter__"].__reduce__()
+    assert restored(*parts) is usual
+    changed.undo()
+    assert Own.__iter__ is usual
 
 
 def test_odd_classes_run_as_ever_and_a_line_says_what_cannot_be_recorded(tmp_path: Path) -> None:

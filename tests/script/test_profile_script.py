@@ -276,6 +276,18 @@ inner = DataLoader(Slow(80, 0), batch_size=8)
 outer = DataLoader(Slow(80, 0), batch_size=8, sampler=Own())
 print(sum(1 for _ in outer))
 
+class Resumes(torch.utils.data.IterableDataset):  # ends after every 30 items, and goes on with the next
+    def __init__(self): self.made = 0
+    def __iter__(self): return self
+    def __next__(self):
+        self.made += 1
+        if self.made % 31 == 0: raise StopIteration
+        return self.made
+
+it = None
+it = it or iter(DataLoader(Resumes(), batch_size=None))
+print([sum(1 for _ in it) for _ in range(3)])
+
 for _ in DataLoader(Slow(80, 0), batch_sampler=Broken()): pass
 """
 
@@ -320,9 +332,14 @@ def test_a_sampler_may_iterate_over_another_loader_while_its_own_epoch_begins(un
     assert "Loader: inner (" in done.stderr
 
 
+def test_an_iterator_that_begins_again_after_its_end_does_so(unusual: Any) -> None:
+    _, done = unusual
+    assert done.stdout.splitlines()[4] == "[30, 30, 30]"
+
+
 def test_a_loader_that_cannot_begin_raises_what_it_raises_without_us_and_once(unusual: Any) -> None:
     _, done = unusual
-    assert (done.returncode, done.stdout.splitlines()[4:]) == (1, ["asked"])
+    assert (done.returncode, done.stdout.splitlines()[5:]) == (1, ["asked"])
     assert done.stderr.count("ValueError: theirs") == 1
 
 

@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader
 from loaderbench.profiler.readings import AT_THE_END
 from loaderbench.records import Trial
 from loaderbench.script import recorder
-from loaderbench.script.makers import Makers
+from loaderbench.script.naming import Makers
 from loaderbench.script.order import RecordOrder
 from loaderbench.script.recording import Recording, read_recordings
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from loaderbench.script.makers import Makers
+from loaderbench.script.naming import Makers
 from loaderbench.script.order import RecordOrder
 from loaderbench.script.tuner import SETTLED_BATCHES, ScriptTuner, read_tuned
 

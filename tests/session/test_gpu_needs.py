@@ -11,7 +11,7 @@ from command_line import Cli
 from loaderbench.datasets import dali
 from loaderbench.monitors import count_gpus
 from loaderbench.records import Gpu
-from loaderbench.session.gpu_needs import needs_gpu, why_not_decoded
+from loaderbench.session.conditions import needs_gpu, why_not_decoded
 from loaderbench.suite import Suite
 
 ON_CPU = {"kind": "model", "device": "cpu"}

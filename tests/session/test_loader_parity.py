@@ -10,7 +10,7 @@ import pytest
 
 from loaderbench.plan import make_plan
 from loaderbench.records import Candidate, Config, Parity
-from loaderbench.session.parity import compare_batches
+from loaderbench.session.sweep import compare_batches
 from loaderbench.session.verifying import RemedyStep
 from loaderbench.suite import load_suite
 

@@ -9,10 +9,9 @@ import pytest
 from fakes import Clock, FakeMeasuring, session_of, suite
 
 from loaderbench.records import Config
-from loaderbench.session import more_rounds, session as session_module, sweep as sweep_step, time_left
-from loaderbench.session.more_rounds import MORE_S, add_rounds
+from loaderbench.session import session as session_module, sweep as sweep_step, time_left
 from loaderbench.session.session import Session
-from loaderbench.session.sweep import measure_sweep
+from loaderbench.session.sweep import MORE_S, add_rounds, measure_sweep
 
 TWO: Config = {"num_workers": 2}
 
@@ -20,7 +19,7 @@ TWO: Config = {"num_workers": 2}
 def swept(monkeypatch: pytest.MonkeyPatch, takes_s: float = 1.0, **parts: Any) -> tuple[Session, FakeMeasuring]:
     """Two rounds of two configurations, measured on a clock of its own."""
     clock = Clock()
-    for module in (more_rounds, sweep_step, session_module, time_left):
+    for module in (sweep_step, session_module, time_left):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=clock))
     measuring = FakeMeasuring(clock=clock, takes_s=takes_s)
     session = session_of(measuring, suite(**parts))

@@ -13,10 +13,19 @@ import numpy as np
 import pytest
 import torch
 from planted import FolderStyle, sleep
-from torch.utils.data import BatchSampler, ConcatDataset, DataLoader, Dataset, SequentialSampler, Subset
+from torch.utils.data import (
+    BatchSampler,
+    ConcatDataset,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    SequentialSampler,
+    Subset,
+)
 from unusual import LENGTH, UNUSUAL, Base, Closes, Meta, Times, Told
 
 from loaderbench.recorder.inside import loader_inside, path_of
+from loaderbench.recorder.samples import counter_of_items
 from loaderbench.tracing.loader import LoaderTrace
 from loaderbench.tracing.reading import Traced
 
@@ -227,3 +236,31 @@ def test_slow_samples_of_before_a_mark_make_room() -> None:
     assert found.slowest
     assert all((slow.index or 0) >= 48 for slow in found.slowest)
     trace.stop()
+
+
+def test_a_thread_that_prefetches_may_take_the_batches() -> None:
+    trace = LoaderTrace(DataLoader(Base(), batch_size=4))
+    batches = trace.batches()
+    with ThreadPoolExecutor(1) as pool:
+        assert len(pool.submit(list, batches).result()) == LENGTH // 4
+        found = pool.submit(trace.read).result()
+    assert (found.batches, found.samples) == (LENGTH // 4, LENGTH)
+
+
+class StreamOfBatches(IterableDataset[Any]):
+    """Makes its batches itself, as WebDataset does with `batched`."""
+
+    def __iter__(self) -> Iterator[Any]:
+        for _ in range(4):
+            sleep(0.008)
+            yield torch.zeros(16, 3, 8, 8), torch.zeros(16)
+
+
+@WORKERS
+def test_an_item_of_a_stream_that_is_a_batch_counts_as_its_samples(workers: int) -> None:
+    loader = DataLoader(StreamOfBatches(), batch_size=None, num_workers=workers)
+    trace = LoaderTrace(loader, count=counter_of_items(loader))
+    assert len(list(trace.batches())) == 4
+    found = trace.read()
+    trace.stop()
+    assert (found.batches, found.samples, found.traced) == (4, 64, 64)

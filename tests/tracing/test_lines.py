@@ -18,8 +18,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from loaderbench import Profiler
 from loaderbench.code_places import CodeFrame, CodeStack, is_library, is_ours, shown_path
-from loaderbench.diagnosis.hotspots import find_hotspots
-from loaderbench.diagnosis.stack_shares import stack_shares
+from loaderbench.diagnosis.hotspots import find_hotspots, stack_shares
 from loaderbench.recorder.code_looks import FEWEST_LOOKS, code_looks_of
 from loaderbench.records import CodeLooks, StageCost, Trial
 from loaderbench.tracing import block as layout, lines

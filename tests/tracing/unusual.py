@@ -6,12 +6,14 @@ import copy
 import functools
 import pickle
 from collections import namedtuple
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import pytest
 import torch
 from torch import nn
-from torch.utils.data import Dataset
+from torch.utils.data import Dataset, IterableDataset
 from torchvision.transforms import Compose
 
 LENGTH = 8
@@ -213,7 +215,89 @@ class CallsItsBatch(CallsItself):
         return [self[index] + add for index in indices] if more else self.__getitems__(indices, 1, more=1)
 
 
+def doubled(number: int) -> int:
+    return number * 2
+
+
+NAMES = {doubled: "doubled"}
+
+
+class HoldsAFunction(Base):
+    """Looks its function up, and is pickled while it makes a sample, as for a cache or another process."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loader = doubled
+
+    def __getitem__(self, index: int) -> Any:
+        copied = pickle.loads(pickle.dumps(self))
+        assert (NAMES[self.loader], self.loader.__name__, copied.loader) == ("doubled", "doubled", doubled)
+        return self.loader(index)
+
+
+class Remote:
+    """Any attribute is a function of a server."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: pytest.fail(f"called {name}")
+
+    def __call__(self, index: int) -> int:
+        return index + 1
+
+
+class HoldsAServer(Base):
+    def __init__(self) -> None:
+        super().__init__()
+        self.server = Remote()
+
+    def __getitem__(self, index: int) -> Any:
+        return self.server(index)
+
+
+class Numbered:
+    """An iterator of the user's own, with more than torch asks for."""
+
+    def __init__(self) -> None:
+        self.position = 0
+
+    def __iter__(self) -> Numbered:
+        return self
+
+    def __next__(self) -> int:
+        if self.position == LENGTH:
+            raise StopIteration
+        self.position += 1
+        return self.position
+
+    def close(self) -> None:
+        self.position = LENGTH
+
+
+class Inner(IterableDataset[Any]):
+    def __iter__(self) -> Numbered:
+        return Numbered()
+
+
+class Outer(IterableDataset[Any]):
+    """A stream of another one's samples, whose iterator it looks at and closes."""
+
+    def __init__(self) -> None:
+        self.inner = Inner()
+
+    def __iter__(self) -> Iterator[Any]:
+        numbers: Any = iter(self.inner)
+        for number in numbers:
+            yield 100 * number + numbers.position
+        numbers.close()
+
+
+class WithMetaByTheBatch(WithMeta):
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        return [self[index] for index in indices]
+
+
 UNUSUAL = (
     Base, Cached, OfDict, Copies, LooksAtParts, LooksAtItself, AsksForItsType, Cyclic, Holds, WithMeta, Told, Frozen,
-    Forwards, Module, Closes, CallsItself, CallsItsBatch,
+    Forwards, Module, Closes, CallsItself, CallsItsBatch, HoldsAFunction, HoldsAServer, Outer,
+    WithMetaByTheBatch,
 )  # fmt: skip

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from loaderbench.records import CodeLine
+from loaderbench.code_places import CodeLine
 from loaderbench.tuning.edit import diff_of_call
 
 CHANGES = {"num_workers": 4, "persistent_workers": True}

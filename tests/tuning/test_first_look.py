@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from torch.utils.data import DataLoader
 
-from loaderbench.tuning import first_look
-from loaderbench.tuning.first_look import rate_of
+from loaderbench.tuning import tune
 from loaderbench.tuning.forked import Returned
+from loaderbench.tuning.tune import rate_of
 
 
 class Samples:
@@ -49,6 +49,6 @@ def test_what_fails_or_hangs_has_no_rate() -> None:
 
 
 def test_ctrl_c_ends_tuning_during_the_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(first_look, "call_in_copy", lambda _: Returned(interrupted=True))
+    monkeypatch.setattr(tune, "call_in_copy", lambda _: Returned(interrupted=True))
     with pytest.raises(KeyboardInterrupt):
         rate_of(loader(8, 0.0), 0.3)

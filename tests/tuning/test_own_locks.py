@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from loaderbench.tuning.own_locks import renew_locks
+from loaderbench.tuning.own_loader import renew_locks
 
 FORK: Any = multiprocessing.get_context("fork")
 

@@ -189,7 +189,7 @@ def test_a_loader_that_was_tuned_is_kept_no_longer(tmp_path: Path, monkeypatch: 
         raise OSError("no process")
 
     monkeypatch.setattr("loaderbench.tuning.tune.call_in_copy", fails)
-    assert "no process" in (tune_loader(loader(), order(), tmp_path / "run").why_none or "")
+    assert "no process" in (tune_loader(loader(), order(rate=100.0), tmp_path / "run").why_none or "")
     assert own_loader._own == []
 
 
@@ -210,4 +210,4 @@ def test_the_answer_names_the_init_function_of_the_loader(
 ) -> None:
     found = Returned(answer=Tuned(present={"num_workers": 1}, arguments={"num_workers": 2}))
     monkeypatch.setattr("loaderbench.tuning.tune.call_in_copy", lambda _: found)
-    assert tune_loader(loader(1, worker_init_fn=own), order(), tmp_path / "run").worker_init_fn == name
+    assert tune_loader(loader(1, worker_init_fn=own), order(rate=100.0), tmp_path / "run").worker_init_fn == name

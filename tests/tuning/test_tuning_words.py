@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from loaderbench.records import CodeLine, Interval
+from loaderbench.code_places import CodeLine
+from loaderbench.records import Interval
 from loaderbench.tuning import OwnLoop, Tuned, words
 from loaderbench.tuning.words import details, headline
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from loaderbench.consumers import consumer_kind
-from loaderbench.diagnosis.subject import find_subject
+from loaderbench.diagnosis.ranking import find_subject
 from loaderbench.records import (
     IDENTICAL,
     Config,

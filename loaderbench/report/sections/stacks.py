@@ -1,14 +1,16 @@
-"""Where loading time goes: by stage, where stacks of a process were read from outside, and by line of code."""
+"""Where loading time goes, by stacks of threads: by stage, by line of code, and call by call as a flame graph."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from loaderbench.diagnosis.hotspots import find_hotspots
-from loaderbench.records import Hotspot, StackLooks, Trial
+from loaderbench.diagnosis.hotspots import Stack, find_hotspots, stack_shares
+from loaderbench.records import Hotspot, StackFrame, StackLooks, Trial
 from loaderbench.records.stages import stage_place
-from loaderbench.report import numbers, tables, words
-from loaderbench.report.model import Breakdown, Column, Row, Section, Table, Text
+from loaderbench.report import numbers, style, tables, words
+from loaderbench.report.model import Breakdown, Chart, Column, Details, Json, Row, Section, Table, Text, data_table
+from loaderbench.report.view import View, trials_with_stacks
 
 _STAGES = (
     Column("Stage"),
@@ -24,6 +26,11 @@ _LINE_COLUMNS = (
 LINES = "code"
 _MOST_LINES = 5
 _BELOW = Column("Mostly in", title="the library's function that the line called")
+
+_NARROWEST = 0.004  # of the whole: less cannot be seen
+_ROW_PX, _EDGE_PX = 24, 16
+_CALL_COLUMNS = (Column("Call", prose=True), Column("Line"), Column("Share", numeric=True, title="of loading time"))
+_INDENT = "\u00a0\u00a0"
 
 
 def stages(trial: Trial) -> Section | None:
@@ -79,3 +86,122 @@ def _lines(found: Sequence[Hotspot]) -> Table:
     )
     columns = (*_LINE_COLUMNS, _BELOW) if with_below else _LINE_COLUMNS
     return Table("Lines with the largest share of loading time", columns, rows)
+
+
+@dataclass
+class Node:
+    """A stage or a call, with its share of loading time, and everything that it called."""
+
+    name: str
+    frame: StackFrame | None
+    share: float = 0.0
+    below: dict[StackFrame | str, Node] = field(default_factory=dict)
+
+    def walk(self, depth: int = 0) -> Iterator[tuple[int, Node]]:
+        """Itself and all below it, each with its depth."""
+        yield depth, self
+        for child in self.below.values():
+            yield from child.walk(depth + 1)
+
+
+Nodes = Sequence[tuple[int, Node]]
+
+
+def tree_of(shares: Mapping[Stack, float]) -> Node:
+    """All stacks in one; of two calls the one that comes first in `shares` is first."""
+    root = Node("loading", None)
+    for (stage, frames), share in shares.items():
+        root.share += share
+        node = root.below.setdefault(stage, Node(stage, None))
+        node.share += share
+        for frame in frames:
+            node = node.below.setdefault(frame, Node(frame.function, frame))
+            node.share += share
+    return root
+
+
+def flame_graph(view: View) -> Section | None:
+    """The chart; `None` where no stacks were looked at."""
+    trials = trials_with_stacks(view)
+    if not trials:
+        return None
+    shown = [(depth, node) for depth, node in tree_of(stack_shares(trials)).walk() if node.share >= _NARROWEST]
+    stacks = numbers.count(sum(trial.code_looks.looks for trial in trials if trial.code_looks), "stack")
+    caption = f"The width of a call is its share of loading time, from {stacks}"
+    chart = Chart(
+        name="flame-graph",
+        label="Loading time by call",
+        caption=f"{caption}. Select a call to enlarge it.",
+        figures=(_figure(shown),),
+    )
+    return Section(id="flame-graph", title="Loading time by call", label="Flame graph", blocks=(chart, _numbers(shown)))
+
+
+def _figure(shown: Nodes) -> Json:
+    """An icicle of plotly's: the stages have a color each."""
+    trace = {
+        "type": "icicle",
+        "ids": list(map(str, range(len(shown)))),
+        "parents": _parents(shown),
+        "labels": [style.safe(_name(node)) for _, node in shown],
+        "values": [_own_share(node) for _, node in shown],
+        "branchvalues": "remainder",
+        "sort": False,
+        "tiling": {"orientation": "v", "pad": 1},
+        "pathbar": {"visible": False},
+        "root": {"color": "rgba(128,128,128,0.25)"},
+        "customdata": [style.safe(_place(node)) for _, node in shown],
+        "text": [numbers.share(node.share).text for _, node in shown],
+        "textinfo": "label+text",
+        "texttemplate": "%{label} %{text}",
+        "hovertemplate": "%{label}<br>%{customdata}<br>%{text}<extra></extra>",
+    }
+
+    def layout(theme: str) -> Json:
+        return {
+            "margin": {"l": 0, "r": 0, "t": 0, "b": 0},
+            "uniformtext": {"minsize": 11, "mode": "hide"},
+            "iciclecolorway": style.LINES[theme],
+        }
+
+    rows = 1 + max(depth for depth, _ in shown)
+    return style.figure([trace], layout, _EDGE_PX + _ROW_PX * rows)
+
+
+def _own_share(node: Node) -> float:
+    """Without the calls below it that are drawn."""
+    drawn = sum(child.share for child in node.below.values() if child.share >= _NARROWEST)
+    return max(0.0, round(node.share - drawn, 6))
+
+
+def _parents(shown: Nodes) -> list[str]:
+    """The id of the call above each; empty for the root."""
+    path: list[str] = []
+    found = []
+    for number, (depth, _) in enumerate(shown):
+        del path[depth:]
+        found.append(path[-1] if path else "")
+        path.append(str(number))
+    return found
+
+
+def _numbers(shown: Nodes) -> Details:
+    rows = tuple(
+        Row((Text(_INDENT * depth + _name(node)), Text(_place(node)), numbers.share(node.share)))
+        for depth, node in shown
+    )
+    return data_table(Table("Loading time by call", _CALL_COLUMNS, rows))
+
+
+def _name(node: Node) -> str:
+    if node.frame is not None:
+        return words.plain(node.name, words.LABEL_LIMIT)
+    return words.stage(node.name).text if node.name != "loading" else "all loading"
+
+
+def _place(node: Node) -> str:
+    """Its line, and the code in it where that is the user's."""
+    if node.frame is None:
+        return ""
+    frame = node.frame
+    return words.plain(f"{frame.file}:{frame.line} {frame.text}".strip(), words.LABEL_LIMIT)
