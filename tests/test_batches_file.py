@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from pyarrow import parquet
 
-from loaderbench.errors import RunFileError
+from loaderbench.errors import RunFileError, UsageError
 from loaderbench.records import BatchTimes, Readings, TimelinePoint
 from loaderbench.records.timeline import MOMENTS
-from loaderbench.store import Store, batches, read_timeline
+from loaderbench.store import Store, batches, read_timeline, readable_timeline
 from loaderbench.store.batches import BATCHES_FILE, batches_frame
 
 MADE = BatchTimes(
@@ -94,6 +96,40 @@ def test_a_damaged_file_is_one_line(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "run" / BATCHES_FILE).write_bytes(content)
     with pytest.raises(RunFileError, match=r"batches\.parquet: cannot be read: [^\n]+$"):
         read_timeline(tmp_path / "run")
+
+
+def test_a_timeline_that_cannot_be_read_costs_the_batches_nothing_and_the_other_way_round(tmp_path: Path) -> None:
+    for broken in ("timeline.parquet", "batches.parquet"):
+        Store(tmp_path / broken).write_timeline(readings())
+        (tmp_path / broken / broken).write_bytes(b"PAR1")
+        found, (said,) = readable_timeline(tmp_path / broken)
+        assert broken in said
+        assert (list(found), dict(found.batches)) == (
+            ([], dict(readings().batches)) if broken == "timeline.parquet" else (list(readings()), {})
+        )
+
+
+@pytest.mark.parametrize("name", ["timeline.parquet", "batches.parquet"])
+def test_a_failed_write_of_readings_keeps_those_of_the_earlier_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    store = Store(tmp_path / "run")
+    store.write_timeline(readings())
+    before = (tmp_path / "run" / name).read_bytes()
+    write = parquet.write_table
+
+    def disk_is_full(table: object, place: Path, **options: object) -> None:
+        if name not in Path(place).name:
+            return write(table, place, **options)
+        Path(place).write_bytes(b"PAR1")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(parquet, "write_table", disk_is_full)
+    with pytest.raises(UsageError, match=f"{name}: cannot write: No space left"):
+        store.write_timeline(readings())
+    store.close()
+    assert (tmp_path / "run" / name).read_bytes() == before
+    assert not list((tmp_path / "run").glob(".*.part"))
 
 
 def test_what_a_resumed_run_keeps_are_the_batches_of_the_kept_trials() -> None:

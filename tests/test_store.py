@@ -11,17 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyarrow import parquet
 
 from loaderbench.errors import RunFileError, UsageError
-from loaderbench.records import BatchTimes, Failure, GpuUse, Readings, TimelinePoint, Trial, to_dict
+from loaderbench.records import Failure, GpuUse, Readings, TimelinePoint, Trial, to_dict
 from loaderbench.store import (
     Store,
     new_run_folder,
     read_run,
     read_timeline,
     read_trials,
-    readable_timeline,
     reading,
     run_json,
     timeline_frame,
@@ -256,44 +254,6 @@ def test_a_timeline_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(RunFileError, match=r"timeline.parquet: cannot read") as raised:
         read_timeline(tmp_path / "run.json")
     assert "\n" not in str(raised.value)
-
-
-def test_a_timeline_that_cannot_be_read_costs_the_batches_nothing_and_the_other_way_round(tmp_path: Path) -> None:
-    readings = Readings(POINTS)
-    readings.keep_batches("a", [BatchTimes(epoch=0, batch=0, samples=2, asked_s=0.4, got_s=0.5, wait_s=0.1)])
-    for broken in ("timeline.parquet", "batches.parquet"):
-        Store(tmp_path / broken).write_timeline(readings)
-        (tmp_path / broken / broken).write_bytes(b"PAR1")
-        found, (said,) = readable_timeline(tmp_path / broken)
-        assert broken in said
-        assert (list(found), dict(found.batches)) == (
-            ([], dict(readings.batches)) if broken == "timeline.parquet" else (POINTS, {})
-        )
-
-
-@pytest.mark.parametrize("name", ["timeline.parquet", "batches.parquet"])
-def test_a_failed_write_of_readings_keeps_those_of_the_earlier_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    readings = Readings(POINTS)
-    readings.keep_batches("a", [BatchTimes(epoch=0, batch=0, samples=2, asked_s=0.4, got_s=0.5, wait_s=0.1)])
-    store = Store(tmp_path / "run")
-    store.write_timeline(readings)
-    before = (tmp_path / "run" / name).read_bytes()
-    write = parquet.write_table
-
-    def disk_is_full(table: object, place: Path, **options: object) -> None:
-        if name not in Path(place).name:
-            return write(table, place, **options)
-        Path(place).write_bytes(b"PAR1")
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(parquet, "write_table", disk_is_full)
-    with pytest.raises(UsageError, match=f"{name}: cannot write: No space left"):
-        store.write_timeline(readings)
-    store.close()
-    assert (tmp_path / "run" / name).read_bytes() == before
-    assert not list((tmp_path / "run").glob(".*.part"))
 
 
 def test_an_empty_timeline_is_no_error(tmp_path: Path) -> None:
