@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from loaderbench.script.other_waits import OtherWaits
@@ -21,6 +22,9 @@ EARLY_STEPS = 26
 EVERY = 127
 """Of the later steps, one in this many. It is prime: work that a loop does every 50 or 100 steps is sampled fairly."""
 
+LEAST_LIMIT_S, LIMIT_STEPS = 1.0, 20.0
+"""A divided step ends after so many seconds or mean batches of its epoch, whichever is longer: its loop was left."""
+
 NEVER = -1
 
 
@@ -32,13 +36,17 @@ class DividedSteps:
     latest step that ended updated a model.
     """
 
-    __slots__ = ("_loader", "_updates", "at", "calls_model", "due", "optimizes", "other_waits", "stages", "thread")
+    __slots__ = (
+        "_began", "_began_s", "_loader", "_updates", "at", "calls_model", "due", "optimizes", "other_waits", "stages",
+        "thread",
+    )  # fmt: skip
 
     def __init__(self, stages: StepStages, loader: LoaderProfiler) -> None:
         self.stages, self._loader = stages, loader
         self.calls_model, self.other_waits = False, OtherWaits()
         self.thread: int | None = None
         self.at, self.due = 0, NEVER
+        self._began, self._began_s = 0, time.perf_counter()
         self._updates, self.optimizes = stages.updates, False
 
     def step_ended(self) -> None:
@@ -48,7 +56,8 @@ class DividedSteps:
     def begin_epoch(self) -> None:
         """The next batch is the first of an epoch, which is not counted."""
         self.other_waits.leave()
-        self.at = self._loader.batches_done - 1
+        self.at = self._began = self._loader.batches_done - 1
+        self._began_s = time.perf_counter()
         self.due = self._after(self.at + 1) if self.due == NEVER else max(self.due, self.at + 2)
 
     def none(self) -> DividedSteps:
@@ -59,7 +68,9 @@ class DividedSteps:
         """Divide the step that begins, which is due; `asks` is what asked for its batch."""
         self.due, self.thread = NEVER if self._loader.is_over else self._after(self.at), thread()
         if self.due != NEVER:
-            self.stages.divide(self, None if self._loader.times_device else asks)
+            mean_s = (time.perf_counter() - self._began_s) / max(1, self.at - self._began)
+            longest_s = max(LEAST_LIMIT_S, LIMIT_STEPS * mean_s)
+            self.stages.divide(self, None if self._loader.times_device else asks, longest_s)
 
     def stage(self, name: str) -> tuple[StageClock | HostAndDevice, int] | None:
         """The clock of the step, and the stage's number on it; `None` outside of a recorded step."""

@@ -7,15 +7,24 @@ every call and return (`sys.setprofile`). That slows the step down, so only some
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from inspect import CO_GENERATOR
 from types import CodeType, FrameType
 from typing import Any
 
-from loaderbench.code_places import shown_path
+from loaderbench.code_places import is_library, shown_path
 
 MOST_EVENTS = 200_000
-"""Calls and returns in one step. Counting one takes a few tenths of a microsecond. Steps with more are not timed."""
+"""Calls and returns of one step that are code around the loader. Steps with more are not timed."""
+
+LOOK_EVERY = 1000
+EVENT_S, MOST_SHARE = 0.2e-6, 0.1
+"""Python takes so long to report a call or a return. In a step whose own calls would take a larger share of its time,
+they are followed no further. That is asked for once in so many of them."""
+
+MOST_GIVEN_UP = 3
+"""After so many such steps, no other is timed: a single one may write a checkpoint."""
 
 _OUR_OWN = __name__.partition(".")[0] + "."
 
@@ -24,31 +33,38 @@ class IteratorsAround:
     """Calls `enter` when the outermost iterator around a loader starts to work, and `leave` when it passes on a batch.
 
     An iterator that calls a model or an optimizer is the training loop itself and does not count. Nor does one that
-    yields nothing between two batches of the loader.
+    yields nothing between two batches of the loader. `leave_if_overdue` ends a step that lasts too long, by `end`,
+    and returns whether it did.
     """
 
-    def __init__(self, enter: Callable[[], None], leave: Callable[[], None]) -> None:
-        self._enter, self._leave = enter, leave
+    def __init__(
+        self, enter: Callable[[], None], leave: Callable[[], None], leave_if_overdue: Callable[[], bool]
+    ) -> None:
+        self._enter, self._leave, self._leave_if_overdue = enter, leave, leave_if_overdue
         self._others: set[CodeType] = set()
         self._code: CodeType | None = None
-        self._depth = self._yielded = self._events = 0
+        self._named: CodeType | None = None
+        self._depth = self._yielded = self._events = self._events_of_step = self._given_up = 0
+        self._began_s = 0.0
         self._calls_too_much = False
 
     @property
     def place(self) -> str:
-        """The outermost iterator of the latest step that was timed; empty without one."""
-        code = self._code
-        if code is None:
+        """The outermost iterator of the user's own in the step that is timed, else of a library; empty without one."""
+        code = self._named
+        if self._code is None or code is None:
             return ""
         return f"{code.co_name} ({shown_path(code.co_filename, '')}:{code.co_firstlineno})"
 
     def begin(self, asks: FrameType) -> None:
         """Start a step, whose batch this frame asked for. Nothing is timed if the script has set a profile function."""
         found = [code for code in _iterators(asks) if code not in self._others]
-        if not found or self._calls_too_much or sys.getprofile() is not None:
+        if not found or self._given_up == MOST_GIVEN_UP or sys.getprofile() is not None:
             return
         self._code, self._depth = found[-1], found.count(found[-1])
-        self._yielded = self._events = 0
+        self._named = next((code for code in found[::-1] if not is_library(code.co_filename)), found[-1])
+        self._yielded = self._events = self._events_of_step = 0
+        self._calls_too_much, self._began_s = False, time.perf_counter()
         self._enter()
         sys.setprofile(self._follow)
 
@@ -75,11 +91,15 @@ class IteratorsAround:
 
     def _follow(self, frame: FrameType, event: str, _: Any) -> None:
         """Python calls this for every call and return in this thread."""
-        self._events += 1
-        if self._events > MOST_EVENTS:
-            self._calls_too_much = True
-            self._stop()
-            return
+        if self._depth:
+            self._events += 1
+            if self._events > MOST_EVENTS:
+                self._give_up()
+                return
+        else:
+            self._events_of_step += 1
+            if not self._events_of_step % LOOK_EVERY and (self._leave_if_overdue() or self._is_costly()):
+                return
         if frame.f_code is not self._code:
             return
         if event == "return":
@@ -91,6 +111,18 @@ class IteratorsAround:
             self._depth += 1
             if self._depth == 1:
                 self._enter()
+
+    def _is_costly(self) -> bool:
+        """Whether the step is slowed down too much; then it is given up."""
+        is_costly = EVENT_S * self._events_of_step > MOST_SHARE * (time.perf_counter() - self._began_s)
+        if is_costly:
+            self._give_up()
+        return is_costly
+
+    def _give_up(self) -> None:
+        self._calls_too_much = True
+        self._given_up += 1
+        self._stop()
 
 
 def _iterators(frame: FrameType | None) -> Iterator[CodeType]:

@@ -1,10 +1,10 @@
 """Divides some steps into transfer, forward, backward and optimizer, by torch's own global hooks.
 
-`transfer` is from the batch to the first call of a module, once the script uses a GPU: copies to it, and what else the
-loop queues there. It is left out if the divided step before called no module. `forward` is the outermost call of a
-module. `backward` follows it, with the loss, until the optimizer begins or another module is called; without gradients
-there is none. What torch compiles is left alone. Source: PyTorch, `register_module_forward_pre_hook` and
-`register_optimizer_step_pre_hook`.
+`transfer` is from the batch to the first call of a model, once the script uses a GPU: copies to it, and what else the
+loop queues there. It is left out if the divided step before called no model, which is a module with parameters.
+`forward` is the outermost call of a model. `backward` follows it, with the loss, until the optimizer begins, another
+model is called or the closure of an optimizer returns; without gradients there is none. What torch compiles is left
+alone. Source: PyTorch, `register_module_forward_pre_hook` and `register_optimizer_step_pre_hook`.
 
 Code around the loader (`IteratorsAround`) is a stage of its own. With a CUDA device, it is part of the step.
 
@@ -19,6 +19,9 @@ import sys
 import threading
 import time
 import warnings
+from collections.abc import Callable
+from functools import wraps
+from math import inf
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import torch
@@ -28,7 +31,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from loaderbench.cuda_use import uses_cuda
 from loaderbench.profiler.user_stages import AROUND
 from loaderbench.script.iterators_around import IteratorsAround
-from loaderbench.script.training_thread import TrainingThread
+from loaderbench.script.training_thread import TrainingThread, has_parameters
 from loaderbench.tracing.clock import StageClock, thread
 
 if TYPE_CHECKING:
@@ -43,7 +46,7 @@ _IGNORED = ("ignore", _OF_HOOKS, Warning, None, 0)
 
 
 class Loop(Protocol):
-    """The loop whose step is divided. `calls_model`: its latest divided step called a module."""
+    """The loop whose step is divided. `calls_model`: its latest divided step called a model."""
 
     calls_model: bool
 
@@ -57,7 +60,7 @@ class Loop(Protocol):
 
 
 class StepStages:
-    """The stages of the steps of one thread, from `begin` to `end`.
+    """The stages of steps, from `begin` to `end`; only one step is divided at a time, in whatever thread it is.
 
     `loop` is the one whose step is being divided. `updates` counts steps of optimizers: all of them only where these
     are watched in every step, which costs each some microseconds. `training_thread` is looked for once another thread
@@ -71,21 +74,21 @@ class StepStages:
         self._thread = thread()
         self.training_thread = TrainingThread()
         self._depth = 0
-        self._in_backward = self._in_transfer = self._called_model = False
-        self._open: list[StageClock | HostAndDevice] = []
+        self._called_model = False
+        self._open: list[tuple[str, StageClock | HostAndDevice | None]] = []  # the innermost stage is the last
         self._of_all_steps: list[Any] = []
         self._of_this_step: list[Any] = []
-        self._around = IteratorsAround(self._around_begins, self._leave)
+        self._around = IteratorsAround(self._around_begins, self._around_ended, self._leave_if_overdue)
         self._compiled: bool | None = None  # in a way that takes note of hooks
         self._graphs = 0
-        self._began_s = 0.0
+        self._began_s, self._longest_s = 0.0, inf
 
     @property
     def why_not_divided(self) -> str:
         """The reason for a loop none of whose steps has parts."""
         if self._compiled:
             return "torch compiled a model during a divided step, and hooks may make it recompile"
-        return "no divided step called a module or an optimizer of torch"
+        return "no divided step called a module with parameters or an optimizer of torch"
 
     def begin(self) -> None:
         """Register the hooks that every step has, once."""
@@ -100,14 +103,20 @@ class StepStages:
         _ignore(torch_warning=False)
         self.training_thread.end()
 
-    def divide(self, loop: Loop, asks: FrameType | None) -> None:
+    def divide(self, loop: Loop, asks: FrameType | None, longest_s: float = inf) -> None:
         """Divide the step that begins now; `asks` is what asked for its batch, `None` to look for no code around.
 
+        A step that lasts longer than `longest_s` was the last of a loop that was left while its iterator lives on.
         Torch's warning that compiled modules call hooks twice does not matter.
         """
         if threading.current_thread() is not threading.main_thread():
             self.training_thread.look()
-        if self.loop is not None or thread() != self._thread or self._is_compiled_in_place():
+        if self.loop is not None and not _is_alive(self._thread):
+            self._end_step(counts=False)
+        if self.loop is not None or self.training_thread.is_another(thread()):
+            return
+        self._thread = thread()
+        if self._is_compiled_in_place():
             return
         self.loop, self._graphs = loop, _graphs_compiled()
         _ignore(torch_warning=True)
@@ -116,9 +125,8 @@ class StepStages:
             register_module_forward_hook(self._forward_ended, always_call=True),
             *([] if self._watches_optimizers else self._of_optimizers()),
         ]
-        self._began_s = time.perf_counter()
+        self._began_s, self._longest_s = time.perf_counter(), longest_s
         if loop.calls_model and uses_cuda():
-            self._in_transfer = True
             self._enter("transfer")
         if asks is not None:
             self._around.begin(asks)
@@ -129,19 +137,31 @@ class StepStages:
         if loop is None or thread() != self._thread:
             return
         if by is not None and by is not loop and not self._called_model:
-            self._end_transfer()
+            self._end("transfer")
             return  # the step takes batches of several loaders
-        took_s: float | None = time.perf_counter() - self._began_s
+        self._end_step(counts=by is loop)
+
+    def _end_step(self, *, counts: bool) -> None:
+        """Nor does a step count in which an exception ended the step of an optimizer."""
+        loop = cast("Loop", self.loop)
+        took_s = time.perf_counter() - self._began_s
         around = self._around.place
-        is_known = self._around.end(next_is_asked_for=by is loop)
+        is_known = self._around.end(next_is_asked_for=counts) and not self._is_open("optimizer")
         while self._open:
             self._leave()
         _remove(self._of_this_step)
-        self.loop, self._depth, self._in_backward, self._in_transfer = None, 0, False, False
+        self.loop, self._depth = None, 0
         loop.calls_model, self._called_model = self._called_model, False
         if _graphs_compiled() != self._graphs:
             self._compiled = True
-        loop.step_divided(took_s if by is loop and is_known and not self._compiled else None, around)
+        loop.step_divided(took_s if counts and is_known and not self._compiled else None, around)
+
+    def _leave_if_overdue(self) -> bool:
+        """End a step that lasts too long: its hooks would slow the script down for good. Return whether it did."""
+        is_overdue = time.perf_counter() - self._began_s > self._longest_s
+        if is_overdue:
+            self.leave_step(None)
+        return is_overdue
 
     def _of_optimizers(self) -> list[Any]:
         return [
@@ -158,15 +178,17 @@ class StepStages:
             )
         return bool(self._compiled)
 
-    def _forward_begins(self, *_: Any) -> None:
+    def _forward_begins(self, module: torch.nn.Module, _: Any) -> None:
         if torch.compiler.is_compiling() or thread() != self._thread:
+            return
+        if not self._depth and (not has_parameters(module) or self._leave_if_overdue()):
             return
         self._depth += 1
         if self._depth == 1:
             self._called_model = True
             self._around.model_called()
-            self._end_transfer()
-            self._end_backward()
+            self._end("transfer")
+            self._end("backward")
             self._enter("forward")
 
     def _forward_ended(self, *_: Any) -> None:
@@ -174,47 +196,77 @@ class StepStages:
             return
         self._depth -= 1
         if not self._depth:
-            self._leave()
+            self._end("forward")
             if torch.is_grad_enabled():
                 self._enter("backward")
-                self._in_backward = True
 
-    def _optimizer_begins(self, *_: Any) -> None:
-        if thread() == self._thread:
-            self.updates += 1
-            if self.loop is not None:
-                self._around.model_called()
-                self._end_backward()
-                self._enter("optimizer")
+    def _optimizer_begins(self, _: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Return other arguments if one is a closure: only its own code knows when it returns."""
+        if thread() != self._thread:
+            return None
+        self.updates += 1
+        if self.loop is None:
+            return None
+        self._around.model_called()
+        self._end("backward")
+        self._enter("optimizer")
+        if callable(named.get("closure")):
+            return args, {**named, "closure": self._followed(named["closure"])}
+        if len(args) > 1 and callable(args[1]):
+            return (args[0], self._followed(args[1]), *args[2:]), named
+        return None
+
+    def _followed(self, closure: Callable[..., Any]) -> Callable[..., Any]:
+        """The closure of an optimizer, which calls the model; what the optimizer does after it is no `backward`."""
+
+        @wraps(closure)
+        def follow(*args: Any, **named: Any) -> Any:
+            try:
+                return closure(*args, **named)
+            finally:
+                if thread() == self._thread:
+                    self._end("backward")
+
+        return follow
 
     def _optimizer_ended(self, *_: Any) -> None:
         if self.loop is not None and thread() == self._thread:
-            self._leave()
+            self._end("optimizer")
 
     def _around_begins(self) -> None:
-        self._end_backward()
+        self._end("backward")
         self._enter(AROUND)
 
-    def _end_transfer(self) -> None:
-        if self._in_transfer:
-            self._in_transfer = False
-            self._leave()
-
-    def _end_backward(self) -> None:
-        if self._in_backward:
-            self._in_backward = False
-            self._leave()
+    def _around_ended(self) -> None:
+        self._end(AROUND)
 
     def _enter(self, name: str) -> None:
         found = self.loop and self.loop.stage(name)
+        clock = None
         if found:
             clock, stage = found
             clock.enter(stage)
-            self._open.append(clock)
+        self._open.append((name, clock))
 
-    def _leave(self) -> None:
-        if self._open and (clock := self._open.pop()).ident:
+    def _is_open(self, name: str) -> bool:
+        return any(name == one for one, _ in self._open)
+
+    def _end(self, name: str) -> None:
+        """End the innermost stage of this name, and those within it; nothing if there is none."""
+        if self._is_open(name):
+            while self._leave() != name:
+                pass
+
+    def _leave(self) -> str:
+        name, clock = self._open.pop()
+        if clock is not None and clock.ident:
             clock.leave()
+        return name
+
+
+def _is_alive(ident: int) -> bool:
+    """Whether this is a thread of the process that has not ended."""
+    return any(one.ident == ident for one in threading.enumerate())
 
 
 def _ignore(*, torch_warning: bool) -> None:

@@ -36,6 +36,14 @@ class TrainingThread:
             self._hook = None
 
     def _called(self, module: torch.nn.Module, _: Any) -> None:
-        if self._found is None and next(module.parameters(), None) is not None:
+        if self._found is None and has_parameters(module):
             self._found = thread()
             self.end()
+
+
+def has_parameters(module: torch.nn.Module) -> bool:
+    """Whether it is a model; without parameters it is a transform or a loss."""
+    try:
+        return next(module.parameters(), None) is not None
+    except Exception:  # a user's own method may raise
+        return True

@@ -12,9 +12,11 @@ import torch
 from recorded_loop import Loop, step_stages
 
 from loaderbench.records import Trial
+from loaderbench.script.iterators_around import LOOK_EVERY
 
 BATCHES = [torch.ones(2, 4)] * 20
 AROUND_S, STEP_S = 0.006, 0.003
+MODULE = "loaderbench.script.iterators_around"
 
 
 @pytest.fixture
@@ -174,12 +176,109 @@ def test_an_exception_in_the_iterator_reaches_the_loop_and_nothing_follows_calls
     assert sys.getprofile() is None
 
 
-def test_a_step_of_very_many_calls_is_not_timed(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("loaderbench.script.iterators_around.MOST_EVENTS", 1000)
+def call_often(times: int) -> None:
+    for _ in range(times):
+        abs(-1)
+
+
+def test_the_calls_of_a_step_are_not_followed_where_that_would_slow_it_down(
+    loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{MODULE}.EVENT_S", 1.0)
+    followed = []
     for number, _ in enumerate(converted(loop.epoch(BATCHES))):
-        assert (sys.getprofile() is None) is (number != 1)  # the second step is the first to be divided
-        for _ in range(1000):
-            abs(-1)
+        followed += [number] if sys.getprofile() else []
+        call_often(LOOK_EVERY)
         assert sys.getprofile() is None
+    assert followed == [1, 2, 3], "the second step is the first to be divided, and three are enough"
     assert note_of(loop) == []
     assert trial_of(loop).batches
+
+
+def test_calls_that_cost_little_of_a_step_are_followed_and_a_single_long_step_ends_nothing(
+    loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{MODULE}.EVENT_S", 0.0)
+    for number, _ in enumerate(converted(loop.epoch(BATCHES))):
+        with monkeypatch.context() as costly:
+            if number == 5:
+                costly.setattr(f"{MODULE}.EVENT_S", 1.0)
+            call_often(LOOK_EVERY)
+        assert (sys.getprofile() is None) is (number in (0, 5))
+    assert "converted" in note_of(loop)[0]
+
+
+def test_code_around_the_loader_of_very_many_calls_is_not_timed(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{MODULE}.MOST_EVENTS", 1000)
+    for _ in calling_often(loop.epoch(BATCHES)):
+        assert sys.getprofile() is None
+    assert note_of(loop) == []
+
+
+def calling_often(batches: Iterable[Any]) -> Iterator[Any]:
+    for batch in batches:
+        call_often(1000)
+        yield batch
+
+
+def test_a_loop_that_is_left_while_its_iterator_lives_on_is_followed_for_a_limited_time(
+    loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loaderbench.script.divided_steps.LEAST_LIMIT_S", 0.0)
+    monkeypatch.setattr("loaderbench.script.divided_steps.LIMIT_STEPS", 0.0)
+    monkeypatch.setattr(f"{MODULE}.EVENT_S", 0.0)
+    batches = converted(loop.epoch(BATCHES))
+    next(batches), next(batches)
+    assert sys.getprofile() is not None
+    call_often(LOOK_EVERY)
+    assert sys.getprofile() is None
+    assert loop.steps.stages.loop is None
+    next(batches)
+    assert loop.steps.stages.loop is not None, "a later step is divided"
+
+
+def test_of_iterators_around_the_loader_the_outermost_one_of_the_user_is_named(loop: Loop) -> None:
+    """It is timed with those of libraries around it, such as a progress bar."""
+    names: dict[str, Any] = {}
+    exec(compile(PROGRESS, "/venv/lib/python3.11/site-packages/progress/bar.py", "exec"), names)
+    for _ in names["progress"](one_ahead(converted(loop.epoch(BATCHES)))):
+        pass
+    assert "one_ahead (test_iterators_around.py:" in note_of(loop)[0]
+
+
+def test_where_all_iterators_around_are_those_of_libraries_the_outermost_is_named(loop: Loop) -> None:
+    names: dict[str, Any] = {}
+    exec(compile(PROGRESS, "/venv/lib/python3.11/site-packages/progress/bar.py", "exec"), names)
+    for _ in names["progress"](loop.epoch(BATCHES)):
+        pass
+    assert "progress (progress/bar.py:1)" in note_of(loop)[0]
+
+
+PROGRESS = """\
+def progress(batches):
+    for batch in batches:
+        yield batch
+"""
+
+
+class Converter(torch.nn.Module):
+    """A transform, which has no parameters."""
+
+    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+        time.sleep(AROUND_S)
+        return batch
+
+
+def test_a_generator_that_calls_a_transform_without_parameters_is_no_loop(loop: Loop) -> None:
+    convert, model = torch.nn.Sequential(Converter()), torch.nn.Linear(4, 1)
+
+    def transformed(batches: Iterable[Any]) -> Iterator[Any]:
+        for batch in batches:
+            yield convert(batch)
+
+    for inputs in transformed(loop.epoch(BATCHES)):
+        model(inputs).sum().backward()
+    trial = trial_of(loop)
+    assert "transformed" in note_of(loop)[0]
+    assert trial.data_wait.mean_s >= AROUND_S
+    assert (trial.step_stages or {}).keys() == {"forward", "backward"}
