@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import re
 import sys
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-_LIBRARY = re.compile(r"/lib(64)?/python3[^/]*/((site|dist)-packages/)?|[/\\\\](site|dist)-packages[/\\\\]|^<|^$")
+_LIBRARY = re.compile(r"/lib(64)?/python3[^/]*/((site|dist)-packages/)?|[/\\\\](site|dist)-packages[/\\\\]|^$")
 _OWN = str(PurePath(__file__).parent)
 _PYTHON = f"{sys.base_prefix}/lib/python"
 
@@ -41,9 +42,19 @@ class CodeLine:
         return f"{Path(self.file).name}:{self.line}"
 
 
-@lru_cache(maxsize=4096)
 def is_library(file: str) -> bool:
-    """Whether it belongs to Python or to an installed package, by its path."""
+    """Whether it belongs to Python or to an installed package, by its path.
+
+    A name such as `<ipython-input-1-abc>` is a cell of the user's if Python knows its lines. Code that a package has
+    generated is not, of which it may know them too: attrs and sympy have the word in its name.
+    """
+    if file.startswith("<"):
+        return not file.endswith(">") or "generated" in file or file not in linecache.cache
+    return _is_path_of_library(file)
+
+
+@lru_cache(maxsize=4096)
+def _is_path_of_library(file: str) -> bool:
     return file.startswith(_PYTHON) or _LIBRARY.search(file) is not None
 
 
@@ -53,7 +64,9 @@ def is_ours(file: str) -> bool:
 
 
 def shown_path(file: str, folder: str) -> str:
-    """Relative to a folder, or to the folder of packages that it lies in; else its name."""
+    """Relative to a folder, or to the folder of packages that it lies in; else its name. A cell's name is all of it."""
+    if file.startswith("<"):
+        return file
     matches = [*_LIBRARY.finditer(file)]
     if matches and file[matches[-1].end() :]:
         return file[matches[-1].end() :]

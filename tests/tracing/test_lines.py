@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import linecache
 import os
 import sys
 import threading
@@ -204,7 +205,25 @@ def test_places_are_written_as_a_reader_knows_them() -> None:
     assert shown_path(f"{PACKAGES}/PIL/Image.py", "/home/me") == "PIL/Image.py"
     assert shown_path("/usr/lib/python3.11/zipfile.py", "") == "zipfile.py"
     assert is_library("<frozen abc>")
+    assert shown_path("<frozen abc>", "/home/me") == "<frozen abc>"
     assert not is_library("/home/me/data.py")
+
+
+def test_a_cell_of_a_notebook_is_the_user_s_own_and_code_that_a_package_generates_is_not() -> None:
+    cell, of_attrs, unknown = "<ipython-input-1-abc>", "<attrs generated init a.B>", "<string>"
+    assert is_library(cell), "before it runs"
+    for name in (cell, of_attrs):
+        linecache.cache[name] = (6, None, ["x = 1\n"], name)
+    try:
+        assert [is_library(name) for name in (cell, of_attrs, unknown)] == [False, True, True]
+        assert shown_path(cell, "/home/me") == cell
+        stack = CodeStack("decode", (CodeFrame(cell, 1, "f"),))
+        found = code_looks_of({stack: 1.0}, FEWEST_LOOKS, "/home/me")
+        assert found is not None
+        assert [(frame.own, frame.file, frame.text) for frame in found.frames] == [(True, cell, "x = 1")]
+    finally:
+        for name in (cell, of_attrs):
+            del linecache.cache[name]
 
 
 OWN, SAME = CodeFrame("/h/a.py", 1, "f"), CodeFrame("/h/b.py", 2, "g")
