@@ -72,9 +72,15 @@ def _follow_samples(dataset: Any, making: Making, whole: Replay | None) -> None:
         with making.of([_key(args[0] if args else next(iter(named.values()), None))]):
             return whole(original, *args, **named) if whole else original(*args, **named)
 
-    def many(original: Any, indices: Any) -> Any:
+    def many(original: Any, *args: Any, **named: Any) -> Any:
+        """The indices come first, maybe as an iterator; a user's own method may take more."""
+        given = args[0] if args else next(iter(named.values()), ())
+        indices = given if hasattr(given, "__len__") else list(given)
+        args, named = (indices, *args[1:]) if args else (), named if args else {**named, next(iter(named)): indices}
         with making.of([_key(index) for index in indices]):
-            return [whole(original, index) for index in indices] if whole and not making.keeps else original(indices)
+            if whole and not making.keeps:
+                return [whole(original, index) for index in indices]
+            return original(*args, **named)
 
     replace_method(dataset, "__getitem__", one)
     if hasattr(type(dataset), "__getitems__"):

@@ -27,6 +27,7 @@ from loaderbench.datasets.image_samples import TRANSFORMS, StoredSamples
 from loaderbench.formats import FORMATS, written_copy
 from loaderbench.freeing import Freeing
 from loaderbench.freeing.batches import KeptBatches
+from loaderbench.freeing.dataset import free_dataset
 from loaderbench.freeing.loader import free_loader
 from loaderbench.freeing.order import CannotFreeError
 from loaderbench.loaders import LOADER_BACKENDS
@@ -247,6 +248,29 @@ def test_samples_of_a_stream_are_kept_as_they_come() -> None:
     free.close(iterator)
     assert stream.made.made == KEPT
     assert len({int(number) for _, numbers in found for number in numbers}) == KEPT
+
+
+class Retries(Dataset[int]):
+    """Makes several samples at a time, by a method that takes more than their indices."""
+
+    def __init__(self) -> None:
+        self.numbers, self.transform = list(range(40)), lambda number: number * 10
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, index: int) -> int:
+        return int(self.transform(self.numbers[index]))
+
+    def __getitems__(self, indices: Any, tries: int = 0) -> list[int]:
+        return [self[index] for index in indices] if tries else self.__getitems__(indices=indices, tries=1)
+
+
+def test_a_dataset_that_makes_several_samples_may_take_more_arguments_and_an_iterator() -> None:
+    dataset = Retries()
+    free_dataset(dataset, "transform", [0, 1, 2])
+    assert dataset.__getitems__([0, 1, 2]) == [0, 10, 20]
+    assert dataset.__getitems__(iter([2, 1]), tries=1) == [20, 10]
 
 
 def test_free_collating_hands_out_batches_that_were_made_before(photos: Path) -> None:
