@@ -7,13 +7,13 @@ import functools
 import shlex
 import sys
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from inspect import CO_OPTIMIZED
 from itertools import chain, islice
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType, FrameType, GetSetDescriptorType, MemberDescriptorType
 from typing import Any
 
 from loaderbench.code_places import CodeLine, is_library, is_ours
@@ -55,16 +55,26 @@ def place_of(loader: Any, made: CodeLine | None = None) -> Place:
 
     The outermost variable wins: `train_loader` of the script, not `loader` of a function that it is passed to. Next
     come attributes of `self` and objects that hold the loader, from the innermost on. Without a name it is called by
-    its dataset's type. The line is that of the innermost code that is no library's.
+    its dataset's type. The line is that of the innermost code that is no library's. What the script's variables hold
+    may be anything: no code of theirs runs, and whatever is raised, the loader gets a name.
     """
-    if isinstance(loader, OtherLoader):
+    if issubclass(type(loader), OtherLoader):
         loader = loader.of_user
     frames = list(_frames())
     own = next((frame for frame in frames if not is_library(frame.f_code.co_filename)), frames[-1] if frames else None)
     file, line = (own.f_code.co_filename, own.f_lineno) if own else ("", 0)
-    named = next((name for frame in reversed(frames) if (name := _variable_in(frame, loader))), None)
-    named = named or next((name for frame in frames if (name := _name_in(frame, loader))), None)
-    return Place(named or f"{type(getattr(loader, 'dataset', loader)).__name__} loader", file, line, made)
+    named = None
+    with suppress(Exception):
+        named = next((name for frame in reversed(frames) if (name := _variable_in(frame, loader))), None)
+        named = named or next((name for frame in frames if (name := _name_in(frame, loader))), None)
+    return Place(named or _name_by_dataset(loader), file, line, made)
+
+
+def _name_by_dataset(loader: Any) -> str:
+    kind = type(loader)
+    with suppress(Exception):  # a loader of the user's may raise
+        kind = type(getattr(loader, "dataset", loader))
+    return f"{kind.__name__} loader"
 
 
 def _frames() -> Iterator[FrameType]:
@@ -99,7 +109,7 @@ def _name_in(frame: FrameType, loader: Any) -> str | None:
     found = _key_of(own, loader) or _key_of(frame.f_globals, loader)
     if found is not None:
         return found
-    return _key_of(getattr(own.get("self"), "__dict__", {}), loader)
+    return _key_of(attributes_of(own.get("self")), loader)
 
 
 def _key_of(names: Any, loader: Any) -> str | None:
@@ -115,19 +125,36 @@ def _one_of(name: str, value: Any, loader: Any) -> str | None:
 
     `dls.train` or `dls.valid` for one of fastai's `DataLoaders`; a `Learner` holds them as its `dls`.
     """
-    if isinstance(value, dict | list | tuple):
-        pairs = list(value.items()) if isinstance(value, dict) else enumerate(value)
-        return next((f"{name}[{key!r}]" for key, held in islice(pairs, _MOST_HELD) if held is loader), None)
-    if not type(value).__module__.startswith("fastai."):
+    kind = type(value)
+    pairs: Iterable[Any] | None = None
+    if issubclass(kind, dict):
+        pairs = dict.items(value)
+    elif issubclass(kind, list | tuple):
+        pairs = enumerate((list if issubclass(kind, list) else tuple).__iter__(value))
+    if pairs is not None:
+        return next((f"{name}[{key!r}]" for key, held in list(islice(pairs, _MOST_HELD)) if held is loader), None)
+    if not str(kind.__module__).startswith("fastai."):
         return None
-    of_learner = getattr(value, "__dict__", {}).get("dls")
+    of_learner = attributes_of(value).get("dls")
     name, loaders = (name, value) if of_learner is None else (f"{name}.dls", of_learner)
     parts = ((part, getattr(loaders, part, None)) for part in ("train", "valid"))
     return next((f"{name}.{part}" for part, own in parts if own is loader), None)
 
 
 def _holds(value: Any, loader: Any) -> bool:
-    return any(held is loader for held in list(getattr(value, "__dict__", {}).values()))
+    return any(held is loader for held in list(attributes_of(value).values()))
+
+
+def attributes_of(value: Any) -> Any:
+    """The dictionary of an object's own attributes, or an empty one; a `__dict__` that code of its class makes is none.
+
+    A lazy object, as werkzeug and Django have, would be made by any question that its class answers.
+    """
+    for kind in type(value).__mro__:
+        own = vars(kind).get("__dict__")
+        if own is not None:
+            return own.__get__(value) if type(own) in (GetSetDescriptorType, MemberDescriptorType) else {}
+    return {}
 
 
 class Makers:
@@ -158,13 +185,21 @@ class Makers:
 
     def of(self, loader: Any) -> CodeLine | None:
         """Where it was made; a framework's copy of a loader was made where the loader was."""
-        found = self._made.get(loader)
+        found = None
+        with suppress(TypeError):  # a loader that has no hash
+            found = self._made.get(loader)
         if found is None or found.by_library:
-            dataset = getattr(loader, "dataset", None)
-            here = ((other.dataset, at) for other, at in self._made.items() if not at.by_library)
+            dataset = _dataset_of(loader)
+            here = ((_dataset_of(other), at) for other, at in list(self._made.items()) if not at.by_library)
             gone = ((known(), at) for known, at in self._of_dataset)
             found = next((at for own, at in (*here, *gone) if own is dataset is not None), found)
         return found
+
+
+def _dataset_of(loader: Any) -> Any:
+    with suppress(Exception):  # a loader may be anything
+        return loader.dataset
+    return None
 
 
 def locals_of(frame: FrameType) -> dict[str, Any]:

@@ -77,6 +77,21 @@ def test_a_loader_that_a_framework_replaced_is_remembered_by_its_dataset() -> No
     assert makers.of(make(makers, dataset)) == at
 
 
+class Unusual(Loader):
+    """It has no hash, and for a while no dataset."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "dataset":
+            raise RuntimeError("not yet")
+        return super().__getattribute__(name)
+
+
+def test_a_loader_that_answers_nothing_has_no_line() -> None:
+    assert Makers().of(Unusual.__new__(Unusual)) is None
+
+
 class Rows(list[int]):
     """A dataset that can be referred to weakly."""
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
+import pytest
 from torch.utils.data import DataLoader
 
 from loaderbench.script.naming import Place, place_of
@@ -45,6 +47,53 @@ def test_one_of_a_dictionary_or_a_sequence_is_called_by_its_key() -> None:
     assert [place_of(loaders[name]).name for name in loaders] == ["loaders['train']", "loaders['val']"]
     folds = [DataLoader([1, 2]), DataLoader([1, 2])]
     assert place_of(folds[1]).name == "folds[1]"
+
+
+class Lazy:
+    """As those of werkzeug and Django: it is made when its class answers a question, and may not be made yet."""
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        raise AssertionError("it was made")
+
+    @property
+    def __dict__(self) -> Any:  # type: ignore[override]
+        raise AssertionError("it was made")
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(f"used outside of its context: {name}")
+
+
+def test_a_lazy_object_among_the_variables_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "settings", Lazy())
+    assert place_of(Trainer(DataLoader([1, 2])).held).name == "list loader"
+    held = Trainer([DataLoader([1, 2])])
+    assert _name_in_a_list(held.held) == "loaders[0]"
+
+
+def _name_in_a_list(loaders: Any) -> str:
+    here = Lazy()
+    name = place_of(loaders[0]).name
+    del here
+    return name
+
+
+def test_a_container_of_the_user_s_own_is_read_without_its_code() -> None:
+    class Loaders(dict[str, object]):
+        def items(self) -> Any:
+            raise AssertionError("it was asked")
+
+    loaders = Loaders(train=DataLoader([1, 2]))
+    assert place_of(loaders["train"]).name == "loaders['train']"
+
+
+def test_whatever_is_raised_a_loader_has_a_name() -> None:
+    class Own(DataLoader[int]):
+        @property
+        def dataset(self) -> Any:
+            raise RuntimeError("there is none")
+
+    assert place_of(Own.__new__(Own)).name == "Own loader"
 
 
 def test_without_any_name_it_is_called_by_its_dataset() -> None:
