@@ -77,7 +77,9 @@ def profile(
         if found:
             write_copies(found[0].run, json_file, md_file, junit, speedscope)
         if not quiet:
-            print_loaders(found, stderr_console(), ended.sent_to, begun=ended.begun, failure=ended.failure)
+            print_loaders(
+                found, stderr_console(), ended.sent_to, begun=ended.begun, lost=ended.lost, failure=ended.failure
+            )
     if found and open_page:
         webbrowser.open(found[0].page.absolute().as_uri())
     raise_for_script(ended.code)

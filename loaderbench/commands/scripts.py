@@ -26,7 +26,7 @@ Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but th
 
 
 class ScriptCommand(TyperCommand):
-    """Flags end where the script begins: at its name, after `-m MODULE`, or after `--`."""
+    """Flags end where the script begins: at its name, after `-m MODULE` or `-mMODULE`, or after `--`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Mark where the flags end."""
@@ -35,18 +35,25 @@ class ScriptCommand(TyperCommand):
             if args[place] == "--":
                 ctx.meta[LAUNCHER] = True
                 break
-            if self._ends_with_module_flag(args[place]):
-                args = [*args[: place + 2], "--", *args[place + 2 :]]
+            words = self._words_with_module(args[place])
+            if words:
+                args = [*args[: place + words], "--", *args[place + words :]]
                 break
             place += 2 if args[place] in with_value else 1
         else:
             args = [*args[:place], "--", *args[place:]] if place < len(args) else args
         return super().parse_args(ctx, args)
 
-    def _ends_with_module_flag(self, word: str) -> bool:
-        """Whether it is `-m`, or short flags such as `-qm`, the last of which is."""
+    def _words_with_module(self, word: str) -> int:
+        """How many words name a module from this one on: 2 for `-m`, also after other short flags, as in `-qm`.
+
+        1 for `-mMODULE`, as Python accepts it, and 0 for any other flag.
+        """
         short = {name[1:] for option in self.params for name in option.opts if len(name) == 2}
-        return not word.startswith("--") and word.endswith("m") and short.issuperset(word[1:])
+        before, found, module = word[1:].partition("m")
+        if not found or not short.issuperset(before):
+            return 0
+        return 1 if module else 2
 
     def _flags_with_value(self) -> set[str]:
         return {name for option in self.params if not getattr(option, "is_flag", True) for name in option.opts}

@@ -36,7 +36,9 @@ def install() -> None:
     order = take_order()
     if order is not None:
         note_path()
-        sys.meta_path.insert(0, _Watcher(order))
+        watcher = _Watcher(order)
+        sys.meta_path.insert(0, watcher)
+        watcher.change_imported()
         if order.inherited and is_rank():
             note_rank(Path(order.folder))
 
@@ -49,6 +51,13 @@ class _Watcher(MetaPathFinder):
         self._awaited: dict[str, Change] = {HOME_OF_LOADERS: self._record_torch}
         if order.inherited and not is_rank():
             self._awaited[HOME_OF_LAUNCHER] = lambda _: note_launcher(Path(order.folder))
+
+    def change_imported(self) -> None:
+        """Change at once what is imported already, as by a `sitecustomize` of the user."""
+        for name in [*self._awaited]:
+            module = sys.modules.get(name)
+            if module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False):
+                self._awaited.pop(name)(module)
 
     def find_spec(
         self,
@@ -74,6 +83,8 @@ class _Watcher(MetaPathFinder):
             record_iterators(of_fastai, recorded)
 
         self._awaited[HOME_OF_FASTAI] = record_fastai
+        if HOME_OF_FASTAI in sys.modules:
+            self.change_imported()
 
     def _leave(self) -> None:
         with suppress(ValueError):  # the script removed it

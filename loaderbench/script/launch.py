@@ -18,7 +18,7 @@ from loaderbench.errors import MissingError
 from loaderbench.script.launcher import read_failure, said_if_late
 from loaderbench.script.live import LiveTo, followed, open_trackers
 from loaderbench.script.order import LIVE_SAVE_S, LONGEST_SAVE_S, RecordOrder, own_python_path
-from loaderbench.script.recorded_processes import begun_pids, wait_for_last_saves
+from loaderbench.script.recorded_processes import begun_pids, has_lost, wait_for_last_saves
 from loaderbench.script.recording import SENT, Recording, read_recordings
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ class ScriptEnd:
 
     `tuned` is `None` where no loader was tuned, and `untuned` says why if a rank refused to. `sent_to` is the machine
     of rank 0, if ranks of this one sent it what they recorded. `begun`: a loader was iterated over, whether or not
-    anything of it was saved. `failure` says why a launcher could start no rank, or why a rank got no GPU.
+    anything of it was saved. `lost`: a process ended before its last save. `failure` says why a launcher could start no
+    rank, or why a rank got no GPU.
     """
 
     code: int
@@ -45,6 +46,7 @@ class ScriptEnd:
     untuned: str = ""
     sent_to: str = ""
     begun: bool = False
+    lost: bool = False
     failure: str = ""
 
 
@@ -104,6 +106,7 @@ def run_script(
             untuned=_why_untuned(place) if tuning else "",
             sent_to=sent_to,
             begun=begun,
+            lost=has_lost(place),
             failure=read_failure(place),
         )
 

@@ -27,6 +27,11 @@ def begun_pids(folder: Path) -> list[int]:
     return sorted(int(file.stem) for file in folder.glob(f"*{_BEGUN}"))
 
 
+def has_lost(folder: Path) -> bool:
+    """Whether a process has begun, and ended before it could save for the last time."""
+    return not all(_has_ended(folder / f"{pid}{SUFFIX}") for pid in begun_pids(folder))
+
+
 def wait_for_last_saves(folder: Path, longest_s: float) -> int:
     """Wait until each process has ended or saved for the last time; return how many have not after `longest_s`.
 

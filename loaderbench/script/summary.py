@@ -16,6 +16,7 @@ _NONE = (
     "loaderbench: nothing was recorded: this process iterated over no torch DataLoader. If the script spawns "
     "processes, use: loaderbench {verb} -- python SCRIPT. Forked processes cannot be recorded."
 )
+_UNRECORDED = "loaderbench: nothing was recorded"
 _MOST_OTHERS = 5  # lines
 _LOST = "loaderbench: nothing was saved: the script ended too early (signal, os._exit or os.exec*)"
 
@@ -26,17 +27,18 @@ def print_loaders(
     sent_to: str = "",
     *,
     begun: bool = False,
+    lost: bool = False,
     failure: str = "",
     verb: str = "profile",
 ) -> None:
     """The verdict on the main loader, and a line for each of the others; one line where it is printed elsewhere.
 
-    `begun`: a loader was iterated over, even where nothing was found of it. `failure` says why a launcher or its
-    ranks ended early. `verb` is the command's.
+    `begun`: a loader was iterated over, even where nothing was found of it: then a line has said why, unless it is
+    `lost`. `failure` says why a launcher or its ranks ended early. `verb` is the command's.
     """
     if failure or not found:
-        said = f"loaderbench: {failure}" if failure else _LOST if begun else _NONE.format(verb=verb)
-        console.print(said, highlight=False, markup=False, soft_wrap=True)
+        unknown = _LOST if lost else _UNRECORDED if begun else _NONE.format(verb=verb)
+        console.print(f"loaderbench: {failure}" if failure else unknown, highlight=False, markup=False, soft_wrap=True)
     if not found:
         return
     main, *others = found

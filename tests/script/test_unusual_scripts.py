@@ -1,0 +1,40 @@
+"""Scripts that are started, or fail to be recorded, in less usual ways."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from scripts import HEAD, profile, write
+
+from loaderbench.result import load
+
+COUNTED = f"{HEAD}print(sum(1 for _ in DataLoader(Slow(160, 0), batch_size=8)))\n"
+
+LOADER_THAT_FAILS = """\
+import loaderbench.script.recorder
+def fail(self, loader): raise RuntimeError("no")
+loaderbench.script.recorder.ScriptRecorder._recorded_of = fail
+"""
+
+
+def test_a_module_may_be_joined_to_its_flag_as_for_python(tmp_path: Path) -> None:
+    write(tmp_path, "import sys\nprint(sys.argv[1:])", "mine.py")
+    assert profile(tmp_path, "-q", "-mmine", "--help").stdout == "['--help']\n"
+    assert profile(tmp_path, "-qmmine", "-m", "x").stdout == "['-m', 'x']\n"
+
+
+def test_loaders_are_recorded_although_the_user_s_sitecustomize_imports_torch(tmp_path: Path) -> None:
+    write(tmp_path, "import torch.utils.data", "sitecustomize.py")
+    write(tmp_path, COUNTED)
+    done = profile(tmp_path, "--out", "run", "train.py", PYTHONPATH=str(tmp_path))
+    assert done.stdout == "20\n"
+    assert load(tmp_path / "run").trials[0].batches
+
+
+def test_a_loader_that_cannot_be_recorded_is_not_said_to_be_lost(tmp_path: Path) -> None:
+    write(tmp_path, LOADER_THAT_FAILS + COUNTED)
+    done = profile(tmp_path, "train.py")
+    assert (done.returncode, done.stdout) == (0, "20\n")
+    first, second = done.stderr.splitlines()
+    assert first.startswith("loaderbench: cannot record")
+    assert second == "loaderbench: nothing was recorded"
