@@ -72,6 +72,7 @@ class StepStages:
         self.loop: Loop | None = None
         self.updates = 0
         self._thread = thread()
+        self._choosing = threading.Lock()
         self.training_thread = TrainingThread()
         self._depth = 0
         self._called_model = False
@@ -111,14 +112,14 @@ class StepStages:
         """
         if threading.current_thread() is not threading.main_thread():
             self.training_thread.look()
-        if self.loop is not None and not _is_alive(self._thread):
-            self._end_step(counts=False)
-        if self.loop is not None or self.training_thread.is_another(thread()):
-            return
-        self._thread = thread()
-        if self._is_compiled_in_place():
-            return
-        self.loop, self._graphs = loop, _graphs_compiled()
+        if not self._choosing.acquire(blocking=False):
+            return  # another thread begins to divide a step
+        try:
+            if not self._may_be_divided():
+                return
+            self.loop, self._graphs = loop, _graphs_compiled()
+        finally:
+            self._choosing.release()
         _ignore(torch_warning=True)
         self._of_this_step = [
             register_module_forward_pre_hook(self._forward_begins),
@@ -130,6 +131,15 @@ class StepStages:
             self._enter("transfer")
         if asks is not None:
             self._around.begin(asks)
+
+    def _may_be_divided(self) -> bool:
+        """Whether a step of this thread may: one that is divided comes first, unless its thread has ended."""
+        if self.loop is not None and not _is_alive(self._thread):
+            self._end_step(counts=False)
+        if self.loop is not None or self.training_thread.is_another(thread()):
+            return False
+        self._thread = thread()
+        return not self._is_compiled_in_place()
 
     def leave_step(self, by: Loop | None) -> None:
         """End the step that is divided. It counts if its own loop asks for a batch and torch compiled nothing."""
@@ -150,10 +160,10 @@ class StepStages:
         while self._open:
             self._leave()
         _remove(self._of_this_step)
-        self.loop, self._depth = None, 0
-        loop.calls_model, self._called_model = self._called_model, False
+        loop.calls_model, self._called_model, self._depth = self._called_model, False, 0
         if _graphs_compiled() != self._graphs:
             self._compiled = True
+        self.loop = None
         loop.step_divided(took_s if counts and is_known and not self._compiled else None, around)
 
     def _leave_if_overdue(self) -> bool:

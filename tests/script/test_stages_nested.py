@@ -213,6 +213,24 @@ def test_a_loop_is_divided_in_the_thread_that_it_runs_in_also_after_one_in_anoth
     assert (loop.counted, loop.entered) == ([True], ["forward", "backward"])
 
 
+def test_of_two_loops_that_begin_at_the_same_time_one_is_divided(
+    stages: StepStages, loop: Noted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Noted()
+
+    def look(_: object) -> bool:
+        """Meanwhile, a step of the other loop begins."""
+        in_a_thread(lambda: stages.divide(other, None))
+        return False
+
+    monkeypatch.setattr(stages.training_thread, "is_another", look)
+    stages.divide(loop, None)
+    stages.leave_step(loop)
+    stages.end()
+    assert (loop.counted, other.counted) == ([True], [])
+    assert not torch.nn.modules.module._has_any_global_hook()
+
+
 def test_a_thread_that_only_prefetches_is_not_divided_once_another_one_trains(stages: StepStages, loop: Noted) -> None:
     background, model = Noted(), Model(loop)
 
