@@ -56,8 +56,9 @@ class _Watcher(MetaPathFinder):
         """Change at once what is imported already, as by a `sitecustomize` of the user."""
         for name in [*self._awaited]:
             module = sys.modules.get(name)
-            if module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False):
-                self._awaited.pop(name)(module)
+            begins = getattr(getattr(module, "__spec__", None), "_initializing", False)
+            if module is not None and not begins and (change := self._awaited.pop(name, None)):
+                change(module)
 
     def find_spec(
         self,
