@@ -81,11 +81,10 @@ class Gates:
         from loaderbench.conclusion import conclude
         from loaderbench.statistics.gates import may_be_decided
 
-        run = conclude(measured)
-        comparison, results = self.judge(run, more_rounds=True)
+        comparison, results = self.judge(conclude(measured), more_rounds=True)
         open_ones = [result.gate for result in results if result.outcome == "inconclusive"]
         changes = [gate for gate in open_ones if gate.kind == "change"]
-        if comparison is None or not any(may_be_decided(gate, comparison, run) for gate in changes):
+        if comparison is None or not any(may_be_decided(gate, comparison) for gate in changes):
             return None
         return comparison.config
 

@@ -110,13 +110,13 @@ def judge_gate(gate: Gate, run: RunRecord, comparison: Comparison | None) -> Gat
     return replace(judged, said=f"{judged.said} with {config_name(config)}")
 
 
-def may_be_decided(gate: Gate, comparison: Comparison, run: RunRecord | None = None) -> bool:
-    """Whether more rounds of the later `run` could decide it. They cannot if the earlier run alone is too noisy.
+def may_be_decided(gate: Gate, comparison: Comparison) -> bool:
+    """Whether more rounds of the later run could decide it. They cannot if the earlier run alone is too noisy.
 
     More rounds move the estimate, at most by as much as the later run is uncertain.
     """
     own = _own_change(gate, comparison)
-    if own is None or own.change is None or (run is not None and is_hidden(own, run)):
+    if own is None or own.change is None:
         return False
     before, after = (_half(found, gate.metric) for found in (own.before, own.after))
     if before is None or after is None:
@@ -188,12 +188,11 @@ def _judge_change(gate: Gate, comparison: Comparison | None, run: RunRecord | No
     if own is None or own.change is None:
         reason = own.not_measured.get("change") if own else None
         return GateResult(gate=gate, outcome="inconclusive", said=reason or _NOT_IN_BOTH)
-    if run is not None and is_hidden(own, run):
-        return GateResult(gate=gate, outcome="inconclusive", said=CAPPED)
     none = 1.0 if gate.metric == "samples_per_s" else 0.0
     falls = copysign(1, gate.limit) < 0  # -0% forbids every fall: the sign of its zero counts
     outcome = _side(own.change, none + gate.limit, fails_below=falls)
-    return GateResult(gate=gate, outcome=outcome, said=_changed(gate, own.change))
+    hidden = f"; {CAPPED}" if outcome == "passed" and run is not None and is_hidden(own, run) else ""
+    return GateResult(gate=gate, outcome=outcome, said=f"{_changed(gate, own.change)}{hidden}")
 
 
 def _side(found: Interval, limit: float, *, fails_below: bool) -> GateOutcome:

@@ -10,7 +10,7 @@ from loaderbench.records import Config, MetricChange, RunRecord
 AT_THE_CAP = 0.97
 """From this share of the target on, the emulated GPU and not the loader may set the rate."""
 
-CAPPED = "both runs reach the target rate of the emulated GPU; use consumer.kind: none"
+CAPPED = "both runs reach the target of the emulated GPU, which would hide a slower loader; use consumer.kind: none"
 
 
 def target_rate(run: RunRecord, config: Config) -> float | None:
