@@ -124,7 +124,10 @@ def test_workers_that_may_use_one_cpu_alone_are_told() -> None:
                 pass
             return torch.zeros(8)
 
-    found = diagnose(DataLoader(Busy(0.0), 8, num_workers=2, worker_init_fn=one_cpu))
+    for _ in range(3):  # other programs may hold the CPUs for as long as it takes
+        found = diagnose(DataLoader(Busy(0.0), 8, num_workers=2, worker_init_fn=one_cpu))
+        if found.limit != "neighbors":
+            break
     assert (found.bound, found.limit) == ("input", "quota")
 
 
