@@ -120,9 +120,14 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "collate",
+        r"'NoneType' object has no attribute 'numel'|object of type 'NoneType' has no len\(\)"
+        r"|default_collate: .*found <class 'NoneType'>",
+        "a sample is None: __getitem__ has no return, or returns None after an error",
+    ),
+    (
+        "collate",
         r"stack expects each tensor to be equal size|default_collate: batch must contain"
-        r"|each element in list of batch should be of equal size"
-        r"|'NoneType' object has no attribute 'numel'|object of type 'NoneType' has no len\(\)",
+        r"|each element in list of batch should be of equal size",
         "samples of a batch must have the same shape: crop or resize them in the transform",
     ),
     (

@@ -229,7 +229,7 @@ def build_loader(source: Any, arguments: Mapping[str, Any], *, seed: int) -> Bat
         sampler, per_epoch = endless_sampler(source, arguments, seed)
         batches = _made(DataLoader(source, sampler=sampler, **_usable(arguments)), arguments)
         return replace(batches, samples_per_epoch=per_epoch)
-    if isinstance(source, Iterable):
+    if isinstance(source, Iterable) and not isinstance(source, str | bytes):
         _refuse_several(source)
         return Batches(source)
     raise TypeError(f"expected a Dataset or an iterable of batches, got {type(source).__name__}")
@@ -284,7 +284,8 @@ def check_samples_by_number(source: Any, loader: str) -> None:
 
 def _is_map_style(source: Any) -> bool:
     """Datasets of other libraries are no `Dataset` of torch's; a plain list is taken as batches that are ready."""
-    return hasattr(source, "__getitem__") and hasattr(source, "__len__") and not isinstance(source, list | tuple | dict)
+    is_other = isinstance(source, list | tuple | dict | str | bytes)
+    return hasattr(source, "__getitem__") and hasattr(source, "__len__") and not is_other
 
 
 def _made(loader: DataLoader[Any], arguments: Mapping[str, Any]) -> Batches:

@@ -9,7 +9,7 @@ How to confirm: profile again; CPU use of the main process falls.
 
 from __future__ import annotations
 
-from loaderbench.diagnosis.limits import code_around
+from loaderbench.diagnosis.limits import code_around, no_worker_would_help
 from loaderbench.remedies.by_cause import CauseRemedy
 from loaderbench.remedies.findings import Diagnosis
 
@@ -27,7 +27,10 @@ REMEDY = CauseRemedy(
     id="move_into_workers",
     title=_TITLE,
     title_for=_title,
-    applies=lambda found: found.named(stages={"main_process"}),
+    applies=lambda found: (
+        found.named(stages={"main_process"})
+        and (code_around(found.facts) != "" or not no_worker_would_help(found.facts))
+    ),
     code="""loader = DataLoader(dataset, sampler=list_of_indices, collate_fn=collate_and_process, num_workers=...)
 """,
 )

@@ -45,6 +45,13 @@ def test_a_message_has_its_kind_and_a_hint(kind: str, message: str) -> None:
     assert found.hint
 
 
+def test_a_sample_that_is_none_is_not_said_to_have_another_shape() -> None:
+    none = classify("TypeError: default_collate: batch must contain tensors, numpy arrays; found <class 'NoneType'>")
+    assert none.kind == "collate"
+    assert "a sample is None" in none.hint
+    assert "the same shape" in classify(WORDS["collate"]).hint
+
+
 BUSY = "CUDA error: {} busy or unavailable\nCUDA kernel errors might be asynchronously reported at some other API call"
 PINNING = """RuntimeError: Caught {0} in pin memory thread for device 0.
 Original Traceback (most recent call last):

@@ -97,7 +97,12 @@ def test_a_loader_over_a_dataset_without_a_length_has_no_known_epoch() -> None:
 
 @pytest.mark.parametrize(
     ("source", "arguments", "error"),
-    [(3, {}, TypeError), (TensorDataset(torch.zeros(0)), {}, ValueError), (DATA, {"no_such": 1}, TypeError)],
+    [
+        (3, {}, TypeError),
+        ("abc", {}, TypeError),
+        (TensorDataset(torch.zeros(0)), {}, ValueError),
+        (DATA, {"no_such": 1}, TypeError),
+    ],
 )
 def test_what_cannot_be_loaded_is_an_error(source: Any, arguments: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):

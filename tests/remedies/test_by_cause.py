@@ -253,6 +253,11 @@ def test_a_title_names_only_what_there_is(remedy: str, facts: Facts, title: str)
     assert found.title == title
 
 
+def test_workers_that_were_measured_slower_are_not_advised() -> None:
+    slower = replace(CAUSES["move_into_workers"], facts=replace(FACTS, workers=0, workers_are_slower=True))
+    assert "move_into_workers" not in [one.id for one in advice(slower)]
+
+
 def test_more_workers_are_as_many_as_the_cpus_that_are_left_can_feed() -> None:
     for remedy in ("more_workers", "main_process_loading", "fewer_workers"):
         assert advice(CAUSES[remedy])[0].change == {"num_workers": 4}
