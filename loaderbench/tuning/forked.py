@@ -8,7 +8,6 @@ import signal
 import sys
 import threading
 import traceback
-import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -44,9 +43,7 @@ def call_in_copy(function: Callable[[], Answer]) -> Returned[Answer]:
 
     def fork() -> None:
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12's: the process has threads
-                pid = os.fork()
+            pid = os.fork()
         except OSError as error:
             forked.append(error)
             return

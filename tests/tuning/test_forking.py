@@ -81,14 +81,6 @@ def test_an_epoch_that_is_under_way_is_whole_afterwards(printed: list[str]) -> N
     assert len(printed) == 5
 
 
-@pytest.mark.skipif(sys.version_info < (3, 12), reason="an older Python does not warn")
-def test_a_warning_of_forks_that_is_an_error_in_a_script_does_not_end_it(tmp_path: Path) -> None:
-    text = "from loaderbench.tuning.forked import call_in_copy\nprint(call_in_copy(lambda: 5).answer)\n"
-    (tmp_path / "program.py").write_text(text)
-    command = [sys.executable, "-W", "error::DeprecationWarning:loaderbench.tuning.forked", "program.py"]
-    assert subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout == "5\n"
-
-
 @pytest.mark.parametrize("number", [pytest.param(9, marks=pytest.mark.slow), 15])
 def test_a_copy_and_its_copies_end_with_the_process(tmp_path: Path, number: int) -> None:
     text = f"""
