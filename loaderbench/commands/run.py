@@ -114,7 +114,7 @@ def _write_run(
 
 
 def _words(flags: Mapping[str, object]) -> list[str]:
-    """The flags that were given, as they are typed; the run keeps all others itself."""
+    """Command-line words for the flags that were set and that the run folder does not store."""
     each = {flag: value if isinstance(value, list) else [value] for flag, value in flags.items() if value is not None}
     return [word for flag, values in each.items() for value in values for word in (flag, str(value))]
 

@@ -1,9 +1,9 @@
-"""Time slices: a trial runs for a tenth of a second, and is stopped while the others of its round have theirs.
+"""Time slices: the trials of a round take turns on the machine, a tenth of a second each.
 
-How long a slice has to be, what run and trial tell each other meanwhile, what the trial does inside its process, and
-how it goes on on other CPUs. CPUs of a shared machine differ for a second or two, and a process that is stopped would
-stay where it was. Threads that work at the same time must not meet on one CPU: they would share it until the system
-moves one of them away.
+Covers the length of a slice, the messages between run and trial, the trial's side of a pause, and moving a resumed
+trial to other CPUs. On a shared machine, one CPU may be slower than another for a second or two, and a resumed process
+would stay on its CPU. Two busy threads must not be moved to the same CPU: they would share it until the kernel
+separates them.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def take_slices(
 
 
 def move_to_next_cpus(pids: Iterable[int]) -> dict[int, Set[int]]:
-    """Let each thread of these go on on the next of its CPUs, and only there.
+    """Pin each thread of these processes to the next of its CPUs.
 
     Returns the CPUs that each thread may use, for `allow_all`.
     """

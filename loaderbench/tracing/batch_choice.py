@@ -32,8 +32,8 @@ class BatchChoice:
         self._since_s = 0.0
 
     @property
-    def stands_for(self) -> int:
-        """How many batches one that is traced now stands for: itself, and those left out since the last one."""
+    def weight(self) -> int:
+        """The number of batches that a batch traced now represents: itself, and those skipped since the last one."""
         return self._left_out + 1
 
     def leaves_out(self) -> bool:

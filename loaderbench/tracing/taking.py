@@ -9,17 +9,17 @@ from loaderbench.tracing.batch_choice import BatchChoice
 from loaderbench.tracing.clock import cpu_now_s, now_s
 
 COST_S = 10e-6
-"""What timing one `next()` costs a loop whose caches are full of other things, about."""
+"""Rough cost of timing one `next()` with cold caches."""
 
 MAX_COST_SHARE = 0.001
-"""When it would cost more than this of the time from one batch to the next, one of several is timed."""
+"""Timing may take this share of the time between two batches. To stay below it, only some calls are timed."""
 
 
 class TakingClock:
-    """Adds up, over all `next()`: how often, wall and thread CPU seconds, and the sampler's seconds of these.
+    """Totals over calls of `next()`: their number, wall and thread CPU seconds, and the sampler's share of the wall time.
 
-    One that is timed counts as often as `choice` says: as many as it stands for. `weight` is that number during the
-    call, and 0 otherwise. Calls that return no batch do not count.
+    Only some calls are timed. Each is weighted by the number of calls that it represents, which `choice` knows.
+    `weight` is that number during a timed call, and 0 otherwise. Calls that return no batch are not counted.
     """
 
     __slots__ = ("calls", "choice", "cpu_s", "sampler_s", "wall_s", "weight")
@@ -41,7 +41,7 @@ class TakingClock:
 
 
 class Taken:
-    """A loader's iterator whose `next()` is timed, now and then; every other attribute is its own."""
+    """A loader's iterator with some of its `next()` calls timed; every other attribute is its own."""
 
     def __init__(self, batches: Any, clock: TakingClock) -> None:
         self._batches, self._clock = batches, clock
@@ -56,7 +56,7 @@ class Taken:
         return next(self._batches) if choice.leaves_out() else self._timed(choice)
 
     def _timed(self, choice: BatchChoice) -> Any:
-        clock, weight = self._clock, choice.stands_for
+        clock, weight = self._clock, choice.weight
         began_s, cpu_began_s = now_s(), cpu_now_s()
         choice.traced(began_s, COST_S)
         clock.weight = weight
@@ -82,7 +82,7 @@ class Taken:
 
 
 class TimedSampler:
-    """An iterator over the indices of batches, timed within a `next()` that is; it stays once wrapped, unseen."""
+    """An iterator over the indices of batches, timed within timed `next()` calls. Once wrapped, it stays wrapped."""
 
     def __init__(self, indices: Iterator[Any], clock: TakingClock) -> None:
         self._indices, self._clock = indices, clock

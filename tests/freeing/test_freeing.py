@@ -6,98 +6,37 @@ Everything runs in a worker: what is replaced there ends with it.
 from __future__ import annotations
 
 import io
-import multiprocessing
-from collections import UserDict
-from collections.abc import Callable, Iterator, MutableMapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from counted import (
+    BATCH,
+    BATCHES,
+    KEPT,
+    ONE_WORKER,
+    Count,
+    Counted,
+    batches_with,
+    distinct,
+)
 from PIL import Image
-from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, default_collate
+from torch.utils.data import Dataset, IterableDataset, Subset
 from torchvision.datasets import ImageFolder
-from torchvision.transforms import Compose, ToTensor
+from torchvision.transforms import ToTensor
 
 from loaderbench.datasets.decoders import decode_pillow
 from loaderbench.datasets.image_samples import TRANSFORMS, StoredSamples
 from loaderbench.formats import FORMATS, written_copy
 from loaderbench.freeing import Freeing
-from loaderbench.freeing.batches import KeptBatches
 from loaderbench.freeing.dataset import free_dataset
 from loaderbench.freeing.loader import free_loader
-from loaderbench.freeing.order import CannotFreeError
 from loaderbench.loaders import LOADER_BACKENDS
 from loaderbench.loaders.seeded import SeededSamples
-
-KEPT, BATCH, BATCHES = 4, 4, 6
-ONE_WORKER = {"batch_size": BATCH, "num_workers": 1, "drop_last": True, "shuffle": True}
-
-
-class Count:
-    """Counts calls of a function, in all processes."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function, self.calls = function, multiprocessing.Value("i", 0)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        with self.calls.get_lock():
-            self.calls.value += 1
-        return self.function(*args, **kwargs)
-
-    @property
-    def made(self) -> int:
-        return int(self.calls.value)
-
-
-def open_rgb(path: str) -> Image.Image:
-    with Image.open(path) as image:
-        return image.convert("RGB")
-
-
-class Darken:
-    """A transform in place, as many are."""
-
-    def __call__(self, pixels: torch.Tensor) -> torch.Tensor:
-        return pixels.mul_(0.5)
-
-
-class Counted:
-    """Photos whose stages count their calls."""
-
-    def __init__(self, photos: Path) -> None:
-        self.decode, self.to_tensor, self.collate = Count(open_rgb), Count(ToTensor()), Count(default_collate)
-        self.dataset = ImageFolder(str(photos), Compose([Step(self.to_tensor), Darken(), Square()]), loader=self.decode)
-
-
-class Step:
-    def __init__(self, count: Count) -> None:
-        self.count = count
-
-    def __call__(self, image: Any) -> Any:
-        return self.count(image)
-
-
-class Square:
-    def __call__(self, pixels: torch.Tensor) -> torch.Tensor:
-        return pixels[:, :8, :8]
-
-
-def batches_with(dataset: Any, stage: str | None, count: int = BATCHES, **arguments: Any) -> list[Any]:
-    made = LOADER_BACKENDS["torch"].build(dataset, {**ONE_WORKER, **arguments}, seed=0)
-    free_loader(made, Freeing(stage, KEPT))
-    iterator = iter(made.iterable)
-    try:
-        return list(islice(iterator, count))
-    finally:
-        made.close(iterator)
-
-
-def distinct(batches: list[Any]) -> set[bytes]:
-    return {image.numpy().tobytes() for images, _ in batches for image in images}
 
 
 def test_all_trials_of_a_round_load_the_same_few_samples(photos: Path) -> None:
@@ -273,92 +212,6 @@ def test_a_dataset_that_makes_several_samples_may_take_more_arguments_and_an_ite
     assert dataset.__getitems__(iter([2, 1]), tries=1) == [20, 10]
 
 
-def test_free_collating_hands_out_batches_that_were_made_before(photos: Path) -> None:
-    made = Counted(photos)
-    source = DataLoader(made.dataset, BATCH, num_workers=1, collate_fn=made.collate)
-    found = batches_with(source, "collate")
-    assert 0 < made.collate.made < BATCHES
-    assert made.decode.made == BATCHES * BATCH
-    assert {tuple(images.shape) for images, _ in found} == {(BATCH, 3, 8, 8)}
-
-
-def test_batches_of_a_free_collate_cost_the_same_to_send_each_time(photos: Path) -> None:
-    """A tensor that has been moved to shared memory once would be sent for nothing."""
-    made = Counted(photos)
-    collate = KeptBatches(made.collate, 1)
-    samples = [made.dataset[index] for index in range(BATCH)]
-    for _ in range(3):
-        images, _labels = collate(samples)
-        assert not images.is_shared()
-        images.share_memory_()
-    assert made.collate.made == 1
-    shared = KeptBatches(lambda _: torch.zeros(2).share_memory_(), 1)
-    assert shared([1]).data_ptr() == shared([1]).data_ptr()
-
-
-class Pair(NamedTuple):
-    images: torch.Tensor
-    labels: torch.Tensor
-
-
-@dataclass
-class Record:
-    images: torch.Tensor
-
-
-class Named(MutableMapping[str, torch.Tensor]):
-    """A library's own mapping, of which a plain copy shares the parts."""
-
-    def __init__(self, **parts: torch.Tensor) -> None:
-        self.parts = parts
-
-    def __getitem__(self, name: str) -> torch.Tensor:
-        return self.parts[name]
-
-    def __setitem__(self, name: str, part: torch.Tensor) -> None:
-        self.parts[name] = part
-
-    def __delitem__(self, name: str) -> None:
-        del self.parts[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.parts)
-
-    def __len__(self) -> int:
-        return len(self.parts)
-
-
-class Encoding(UserDict[str, torch.Tensor]):
-    """As a tokenizer of transformers returns one."""
-
-
-@pytest.mark.parametrize(
-    ("made", "images_of"),
-    [
-        (lambda: {"images": [torch.zeros(2)]}, lambda batch: batch["images"][0]),
-        (lambda: Pair(torch.zeros(2), torch.zeros(1)), lambda batch: batch.images),
-        (lambda: Encoding(images=torch.zeros(2)), lambda batch: batch["images"]),
-        (lambda: Named(images=torch.zeros(2)), lambda batch: batch["images"]),
-        (lambda: Record(torch.zeros(2)), lambda batch: batch.images),
-    ],
-)
-def test_so_do_batches_in_other_containers(made: Callable[[], Any], images_of: Callable[[Any], torch.Tensor]) -> None:
-    collate = KeptBatches(lambda _: made(), 1)
-    for _ in range(3):
-        batch = collate([1])
-        assert type(batch) is type(made())
-        assert not images_of(batch).is_shared()
-        images_of(batch).share_memory_()
-
-
-def test_free_transport_sends_a_token_and_all_else_still_runs(photos: Path) -> None:
-    made = Counted(photos)
-    source = DataLoader(made.dataset, BATCH, num_workers=1, collate_fn=made.collate)
-    found = batches_with(source, "transport", 5)
-    assert made.collate.made >= 5
-    assert {images.data_ptr() for images, _ in found[1:]} == {found[1][0].data_ptr()}
-
-
 def test_a_stage_that_is_not_there_is_an_error_that_says_so() -> None:
     with pytest.raises(Exception, match="no transform stage was found in Stream"):
         batches_with(Stream(), "transform", shuffle=False, drop_last=False)
@@ -379,18 +232,6 @@ def test_a_loader_without_workers_is_freed_in_this_process() -> None:
     dataset = Here()
     batches_with(dataset, "sample", num_workers=0)
     assert dataset.made == KEPT
-
-
-def test_without_workers_nothing_is_sent_that_could_be_free(photos: Path) -> None:
-    with pytest.raises(CannotFreeError, match="no worker processes: batches are loaded in the main process"):
-        batches_with(Counted(photos).dataset, "transport", num_workers=0)
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="batches can be pinned here")
-def test_batches_that_cannot_be_pinned_are_kept_as_they_are(photos: Path) -> None:
-    """As torch's own loader does, which ignores `pin_memory` without a GPU."""
-    source = DataLoader(Counted(photos).dataset, BATCH, num_workers=1, pin_memory=True)
-    assert len(batches_with(source, "transport", 5)) == 5
 
 
 def test_a_stage_of_samples_that_are_seeded_and_made_in_one_call_is_free(photos: Path) -> None:

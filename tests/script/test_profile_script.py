@@ -276,7 +276,7 @@ inner = DataLoader(Slow(80, 0), batch_size=8)
 outer = DataLoader(Slow(80, 0), batch_size=8, sampler=Own())
 print(sum(1 for _ in outer))
 
-class Resumes(torch.utils.data.IterableDataset):  # ends after every 30 items, and goes on with the next
+class Resumes(torch.utils.data.IterableDataset):  # stops after every 30 items, then resumes
     def __init__(self): self.made = 0
     def __iter__(self): return self
     def __next__(self):
