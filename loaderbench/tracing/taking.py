@@ -16,7 +16,7 @@ MAX_COST_SHARE = 0.001
 
 
 class TakingClock:
-    """Totals over calls of `next()`: their number, wall and thread CPU seconds, and the sampler's share of the wall time.
+    """Totals over calls of `next()`: their number, wall and thread CPU seconds, and the seconds spent in the sampler.
 
     Only some calls are timed. Each is weighted by the number of calls that it represents, which `choice` knows.
     `weight` is that number during a timed call, and 0 otherwise. Calls that return no batch are not counted.
