@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
+from traceback import format_exception_only
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -100,7 +101,7 @@ class Profiler:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Stop; an exception of the loop passes through, and the results until then are kept."""
-        self._observer.raised = "" if error is None else f"{type(error).__name__}: {error}"
+        self._observer.raised = "".join(format_exception_only(kind, error)).strip() if kind else ""
         self._end()
 
     def iter(self, source: Any) -> Any:

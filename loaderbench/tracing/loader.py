@@ -56,9 +56,7 @@ class LoaderTrace:
         self.taking = TakingClock()
         self._made = MadeBatches(self.blocks, in_workers=self.workers > 0)
         self._count = count
-        self._tracer = None if self.workers else Tracer(self.blocks[0])
-        if self._tracer is not None:
-            self._tracer.count = count
+        self._tracer = None if self.workers else Tracer(self.blocks[0], count=count)
         self._lines = lines and not marks_only
         self._line_clock = LineClock(self._tracer) if self._tracer and self._lines else None
         self._choice = None if marks_only else BatchChoice()

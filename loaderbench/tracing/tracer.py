@@ -32,11 +32,14 @@ _UNDIVIDED = array("d", [0.0] * layout.SPAN_STAGES)
 
 
 class Tracer:
-    """Counts in lists of its own and adds them to the block when a batch is done. Of one thread: its maker's."""
+    """Counts in lists of its own and adds them to the block when a batch is done. Of one thread: its maker's.
 
-    def __init__(self, block: Block, max_cost_share: float = MAX_COST_SHARE) -> None:
+    `count` returns the number of samples in an item, for a dataset that may make whole batches; by default, 1.
+    """
+
+    def __init__(self, block: Block, max_cost_share: float = MAX_COST_SHARE, *, count: Count | None = None) -> None:
         self.block, self._header = block, block.header
-        self._max_cost_share = max_cost_share
+        self._max_cost_share, self._samples_in = max_cost_share, count
         self.clock = StageClock()
         self.path: object = None  # of the file that was opened last
         self.decoding: set[int] = set()  # stages in which a decoder is no news
@@ -67,7 +70,6 @@ class Tracer:
         self._batch_samples, self._batch_s = 0, 0.0  # of the last traced batch; one far slower than others counts less
         self.batch_cost_s = 0.0  # what it took to write down the last traced batch
         self.read_bytes = 0  # of the sample that is being made
-        self.count: Count | None = None  # of the samples in an item, where a dataset may make the batches itself
         self._reads = [0.0] * layout.READS
 
     def bind(self) -> None:
@@ -141,7 +143,7 @@ class Tracer:
         self._walls_s.append(wall_s)
         if type(index) is list:  # one call for a batch of them
             self._spread_last(wall_s, len(index))
-        elif self.count is not None and (samples := self.count(result)) != 1:
+        elif self._samples_in is not None and (samples := self._samples_in(result)) != 1:
             self._spread_last(wall_s, samples)
         elif wall_s > self._slowest.floor_s:
             self._keep_slow(wall_s, index, before_s)
@@ -281,7 +283,7 @@ class Tracer:
         self._began_s = self._began_s or began_s
         if type(index) is list:
             self._left_out += len(index)
-        elif self.count is not None and (samples := self.count(result)) != 1:
+        elif self._samples_in is not None and (samples := self._samples_in(result)) != 1:
             self._left_out += samples
         elif (took_s := now_s() - began_s) < TINY_S and self._last_s < TINY_S:
             self._left_out += 1

@@ -49,8 +49,7 @@ class TracedInit:
         info = get_worker_info()
         block = Block(self.memory, worker_id)
         try:
-            tracer = Tracer(block)
-            tracer.count = self.count
+            tracer = Tracer(block, count=self.count)
             _trace(info.dataset if info else None, tracer, self.marks_only)
             if self.lines:
                 sys.setswitchinterval(SWITCH_S)  # of this process, which is the worker's own

@@ -105,6 +105,23 @@ def test_what_a_loop_held_when_it_raised_is_freed_with_its_frame() -> None:
     assert "the loop raised MemoryError: planted" in " ".join(prof.result.record.notes)
 
 
+def test_an_exception_without_words_passes_through() -> None:
+    class Mute(Exception):  # noqa: N818 - a user's own
+        def __str__(self) -> str:
+            raise ValueError("no words")
+
+    prof = Profiler()
+
+    def loop() -> None:
+        with prof:
+            for _ in prof.iter([torch.zeros(2, 3)] * 20):
+                raise Mute
+
+    with pytest.raises(Mute):
+        loop()
+    assert "Mute" in " ".join(prof.result.record.notes)
+
+
 def test_an_epoch_that_is_left_at_its_first_batch_starts_no_thread() -> None:
     def watching() -> set[str]:
         return {thread.name for thread in threading.enumerate() if thread.name.startswith("loaderbench")}
