@@ -196,7 +196,7 @@ def _name_of(value: Any) -> str:
         return _name_of(value.func)
     if issubclass(kind, FunctionType | BuiltinFunctionType | MethodType | type):
         return str(value.__name__)
-    wrapped = vars(value).get("__name__") if hasattr(kind, "__dictoffset__") and kind.__dictoffset__ else None
+    wrapped = vars(value).get("__name__") if kind.__dictoffset__ else None
     return wrapped if isinstance(wrapped, str) else kind.__name__
 
 
