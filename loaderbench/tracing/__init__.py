@@ -1,1 +1,1 @@
-"""Times the stages inside a loader, with nothing of the user's or of torch changed. Import from the submodules."""
+"""Times the stages inside a loader without changing user code or torch. Import from the submodules."""

@@ -1,4 +1,7 @@
-"""The tracer of each thread, where marked stages and hooks find it: in a worker always, else while a batch is made."""
+"""The current tracer of each thread, looked up by marked stages and hooks.
+
+A worker always has one. In the user's process, a thread has one only while it loads a batch.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +19,18 @@ local = _Local()
 
 
 def tracer() -> Tracer | None:
-    """The tracer of the calling thread; `None` where it makes no batch that is traced."""
+    """The calling thread's tracer; `None` unless the thread is loading a traced batch."""
     return local.tracer
 
 
 def set_tracer(new: Tracer | None) -> Tracer | None:
-    """Make it the calling thread's, and return the one before."""
+    """Set the calling thread's tracer, and return the previous one."""
     before, local.tracer = local.tracer, new
     return before
 
 
 def clear() -> None:
-    """Forget it: a process that was forked while a batch was made traces nothing."""
+    """Reset the tracer: a process forked while a batch was being loaded traces nothing."""
     local.tracer = None
 
 

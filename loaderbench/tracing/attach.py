@@ -1,4 +1,4 @@
-"""Makes the parts of a dataset time themselves: in a worker for good, in the user's process while a batch is made."""
+"""Makes the parts of a dataset time themselves: permanently in a worker, else only while a batch is loaded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from loaderbench.tracing.tracer import Tracer
 
 
 def patch_classes(parts: Parts) -> list[str]:
-    """In a worker, whose process is its own: give the classes their timed methods. Returns which could not be."""
+    """Patch timed methods into the dataset's classes, in a worker process.
+
+    Returns the names of the classes that refused the patch.
+    """
     refused, done = [], set()
     for found, methods in parts.objects:
         base = type(found)
@@ -27,15 +30,15 @@ def patch_classes(parts: Parts) -> list[str]:
                 setattr(base, name, method)
         except TypeError:
             refused.append(base.__name__)
-    _hold(parts, timed=True)
+    _swap_held(parts, timed=True)
     return refused
 
 
 class Attachment:
-    """In the user's process: objects change their class for a timed subclass of it, and change back.
+    """Times objects in the user's process by temporarily changing their class to a timed subclass.
 
-    Neither the classes nor what the objects hold is changed for it. Objects that cannot (a metaclass or a base class
-    that would notice, a class in C) stay as they are.
+    The swap changes neither the original classes nor the objects' attributes. Objects that cannot change class (a
+    metaclass or base class would notice, or the class is written in C) are left alone.
     """
 
     def __init__(self, parts: Parts) -> None:
@@ -44,21 +47,21 @@ class Attachment:
         self._pairs = list(self._timed_classes())
 
     def attach(self) -> None:
-        """Time what is called from now on."""
+        """Start timing the objects and functions."""
         for found, base, timed in self._pairs:
             if type(found) is base:
                 set_class(found, timed)
-        _hold(self._parts, timed=True)
+        _swap_held(self._parts, timed=True)
 
     def detach(self) -> None:
-        """Be as before."""
+        """Restore the original classes and functions."""
         for found, base, timed in self._pairs:
             if type(found) is timed:
                 set_class(found, base)
-        _hold(self._parts, timed=False)
+        _swap_held(self._parts, timed=False)
 
     def holds(self, found: Any) -> bool:
-        """Whether an object can be timed."""
+        """Whether this object is among those that can be timed."""
         return any(own is found for own, _, _ in self._pairs)
 
     def _timed_classes(self) -> Iterator[tuple[Any, type, type]]:
@@ -74,22 +77,22 @@ class Attachment:
             yield found, base, timed
 
 
-def _hold(parts: Parts, *, timed: bool) -> None:
-    """Put functions in place of those that are held, or those back."""
+def _swap_held(parts: Parts, *, timed: bool) -> None:
+    """Swap the dataset's functions for their timed versions, or back."""
     for held in parts.held:
         before, after = (held.original, held.replacement) if timed else (held.replacement, held.original)
         try:
             if held.holder[held.key] is before:
                 held.holder[held.key] = after
-        except LookupError:  # the user took it away
+        except LookupError:  # the user removed the function
             continue
 
 
 class InProcess:
-    """The dataset's parts are timed, and functions of libraries replaced, while a batch is made, and not longer.
+    """Iterator that traces the dataset and patches library functions only while a batch is being loaded.
 
-    `switch_s` is the interpreter's switch interval for that time; `None` leaves it. `choice` says which batches are
-    traced; without one, all are.
+    `switch_s` is the interpreter's switch interval during that time; `None` leaves it unchanged. `choice` selects the
+    batches to trace; without it, all are traced.
     """
 
     def __init__(
@@ -115,10 +118,10 @@ class InProcess:
             return self._left_out()
         if not self._tracer.block.header[layout.ENABLED]:
             return next(self._batches)
-        return self._traced() if choice is None else self._chosen(choice)
+        return self._traced() if choice is None else self._traced_with_cost(choice)
 
-    def _chosen(self, choice: BatchChoice) -> Any:
-        """Trace a batch, and measure what that costs before the batch is made, at its end, and after it."""
+    def _traced_with_cost(self, choice: BatchChoice) -> Any:
+        """Trace a batch, and report what tracing cost before the batch is loaded, at its end, and after it."""
         asked_s = now_s()
         self._began_s = self._ended_s = asked_s
         try:
@@ -127,7 +130,7 @@ class InProcess:
             choice.traced(asked_s, self._began_s - asked_s + self._tracer.batch_cost_s + now_s() - self._ended_s)
 
     def _traced(self) -> Any:
-        self._tracer.bind()  # a thread that prefetches may take the batches
+        self._tracer.bind()  # the caller can be a prefetching thread
         self._tracer.count_left_out()
         outer = active.set_tracer(self._tracer)
         try:
@@ -140,7 +143,10 @@ class InProcess:
             active.set_tracer(outer)
 
     def _left_out(self) -> Any:
-        """Count a batch by its length only. Lines are looked at all the same where a look can come before it ends."""
+        """Load a batch and record only its duration.
+
+        Its stacks are still sampled if such batches last longer than the switch interval.
+        """
         outer, tracer = active.set_tracer(None), self._tracer
         try:
             if self._switch_s is not None and tracer.left_out_s > self._switch_s:

@@ -1,4 +1,4 @@
-"""Which batches of a loop are traced or timed: all of them, or one of several that follow fast."""
+"""Decides which batches of a loop are traced or timed: all of them, or a random subset if they come fast."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ import math
 import random
 
 MAX_COST_SHARE = 0.005
-"""When tracing a sample's stages would cost more than this of the time from batch to batch, batches are left out."""
+"""Limit on the cost of tracing, as a share of the time from batch to batch. Above it, batches are skipped."""
 
 EARLY_BATCHES = 32
-"""All of these are traced, whatever it costs: a loop may be short."""
+"""The first batches of a loader, all traced regardless of cost because a loop can be short."""
 
-SMOOTHED_OVER = 8  # batches that count for the mean cost
+SMOOTHED_OVER = 8  # batches in the moving average of the cost
 
 
 class BatchChoice:
-    """Decides, batch by batch, over all epochs of a loader.
+    """Decides for each batch whether to trace it, across all epochs of a loader.
 
-    `max_cost_share` is what tracing may cost, as a share of the time from one batch to the next.
+    `max_cost_share` limits the cost of tracing, as a share of the time from one batch to the next.
     """
 
     def __init__(self, max_cost_share: float = MAX_COST_SHARE) -> None:
         self._max_cost_share = max_cost_share
-        self._random = random.Random(0)  # its own: the user's generators stay untouched
+        self._random = random.Random(0)  # private: the user's random state stays untouched
         self._early = EARLY_BATCHES
         self._cost_s = self._period_s = 0.0
         self._since_s, self._left_out, self._to_leave_out = 0.0, 0, 0
 
     def begin_epoch(self) -> None:
-        """Start an epoch; the time since the last batch of the one before is not counted."""
+        """Start an epoch. The gap after the previous epoch's last batch does not count as time between batches."""
         self._since_s = 0.0
 
     @property
@@ -37,14 +37,14 @@ class BatchChoice:
         return self._left_out + 1
 
     def leaves_out(self) -> bool:
-        """Whether the next batch is left out."""
+        """Whether to skip the next batch."""
         if self._left_out >= self._to_leave_out:
             return False
         self._left_out += 1
         return True
 
     def traced(self, began_s: float, cost_s: float) -> None:
-        """Note when a traced batch began, and what tracing it cost."""
+        """Record when a traced batch began (`began_s`) and what tracing it cost (`cost_s`)."""
         if self._since_s:
             self._period_s = (began_s - self._since_s) / (self._left_out + 1)
         self._since_s, self._left_out, self._to_leave_out = began_s, 0, 0
@@ -55,6 +55,6 @@ class BatchChoice:
             self._to_leave_out = self._drawn(self._cost_s / (self._max_cost_share * self._period_s) - 1)
 
     def _drawn(self, mean: float) -> int:
-        """A random number near the mean: what the loop does regularly is neither always traced nor always left out."""
+        """A random integer around `mean`. A fixed one could trace periodic work in the loop always, or never."""
         whole = max(0, math.ceil(mean))
         return self._random.randint(whole // 2, whole + (whole + 1) // 2)

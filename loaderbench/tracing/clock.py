@@ -1,4 +1,4 @@
-"""Charges one thread's time to the stage it is in: each moment to the innermost stage only, so stages add up."""
+"""Charges a thread's time to its innermost stage only, so stage times add up."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-IDLE = 0  # outside every stage
+IDLE = 0  # outside any stage
 LIGHT_S = 20e-6
-"""Shorter stretches are taken to have been on the CPU: asking would cost a fiftieth of them. What is wrong about
-that is made good by the next stretch for which the system is asked."""
+"""Shorter intervals are assumed to be all CPU time: reading the CPU clock would cost 2% of them.
+
+The next interval for which the CPU clock is read corrects the error.
+"""
 
 now_s, cpu_now_s, thread = time.perf_counter, time.thread_time, threading.get_ident
 
 
 class StageClock:
-    """Wall and thread CPU seconds, and the number of calls, of numbered stages.
+    """Wall seconds, thread CPU seconds and number of calls of numbered stages.
 
-    `ident` is the thread whose stages are timed just now, 0 for none; who enters a stage asks for that first. `top` is
-    the stage it is in since `at_s`, when its CPU time was `cpu_at_s`.
+    `ident` is the thread being timed, or 0; callers check it before they enter a stage. `top` is the current stage,
+    entered at `at_s`, when the thread's CPU time was `cpu_at_s`.
     """
 
     __slots__ = ("at_s", "calls", "cpu_at_s", "cpu_s", "ident", "read_s", "reads", "stack", "top", "wall_s")
@@ -34,18 +36,18 @@ class StageClock:
         self.calls: list[int] = []
 
     def add_stage(self) -> None:
-        """Make room for one more."""
+        """Add a stage with zero counters."""
         self.wall_s.append(0.0)
         self.cpu_s.append(0.0)
         self.calls.append(0)
 
     def clear(self) -> None:
-        """Forget what was charged."""
+        """Reset all counters."""
         size = len(self.calls)
         self.wall_s[:], self.cpu_s[:], self.calls[:] = [0.0] * size, [0.0] * size, [0] * size
 
     def begin(self, stage: int) -> None:
-        """Begin with a stage, outside every other, and time what this thread does."""
+        """Start timing the calling thread in an outermost stage."""
         self.stack.clear()
         self.ident, self.top = thread(), stage
         self.calls[stage] += 1
@@ -53,22 +55,22 @@ class StageClock:
         self.at_s = now_s()
 
     def end(self) -> None:
-        """Charge what is left to the innermost stage, and time no more."""
+        """Charge the remaining time to the innermost stage, and stop timing."""
         self.turn(IDLE)
         self.ident = 0
 
     def enter(self, stage: int) -> None:
-        """Begin a stage; what ran until now is charged to the one around it."""
+        """Enter a nested stage. The time until now is charged to the enclosing stage."""
         self.stack.append(self.top)
         self.calls[stage] += 1
         self.turn(stage)
 
     def leave(self) -> None:
-        """End the innermost stage."""
+        """Leave the innermost stage."""
         self.turn(self.stack.pop() if self.stack else IDLE)
 
     def turn(self, stage: int) -> None:
-        """Charge what ran until now, and go on in another stage."""
+        """Charge the time until now to the current stage, and switch to another one."""
         at_s = now_s()
         top, took_s = self.top, at_s - self.at_s
         self.wall_s[top] += took_s
@@ -82,7 +84,7 @@ class StageClock:
         self.top, self.at_s = stage, at_s
 
     def light(self, stage: int, took_s: float) -> None:
-        """Charge the last `took_s` seconds to a stage that was not entered: for what is short and happens often."""
+        """Charge the last `took_s` seconds to a stage without entering it, for short and frequent operations."""
         used_s = took_s
         if took_s >= LIGHT_S:
             used_s = min(took_s, max(0.0, cpu_now_s() - self.cpu_at_s - (now_s() - self.at_s - took_s)))
@@ -94,7 +96,7 @@ class StageClock:
         self.calls[stage] += 1
 
     def settle(self, stage: int, top: int) -> None:
-        """Charge the short reads since the last time, which were noted in passing, to their stage instead of `top`."""
+        """Move the short reads noted since the last call from stage `top` to `stage`."""
         took_s, self.read_s = self.read_s, 0.0
         self.wall_s[stage] += took_s
         self.cpu_s[stage] += took_s
@@ -104,16 +106,17 @@ class StageClock:
         self.reads = 0
 
     def leave_out(self, own_s: float) -> None:
-        """Charge the last `own_s` seconds, which were the tracer's own, to nobody."""
+        """Charge the last `own_s` seconds, which the tracer itself used, to no stage."""
         self.at_s += own_s
         self.cpu_at_s += own_s
 
 
 def timed(call: Callable[..., Any], clock: StageClock, place: int, read: int) -> Callable[..., Any]:
-    """A function that does what `call` does, and charges it to the stage `place`, and its short reads to `read`.
+    """Wrap `call`: charge its time to the stage `place`, and its short reads to the stage `read`.
 
-    Charging is written out twice: a shared function would add 119 ns to each of many calls per sample. Unlike
-    `StageClock.enter` and `leave`, it also leaves its own entry time out of every stage, and settles short reads.
+    The accounting is written out twice because a shared function would add 119 ns to each of many calls per sample.
+    Unlike `StageClock.enter` and `leave`, the wrapper also excludes its own entry time from every stage, and settles
+    short reads.
     """
     wall_s, cpu_s, calls, stack = clock.wall_s, clock.cpu_s, clock.calls, clock.stack
 
@@ -135,7 +138,7 @@ def timed(call: Callable[..., Any], clock: StageClock, place: int, read: int) ->
         calls[place] += 1
         clock.top = place
         clock.at_s = begun_s = now_s()
-        clock.cpu_at_s += begun_s - at_s  # what this took is charged to nobody
+        clock.cpu_at_s += begun_s - at_s  # the wrapper's own time belongs to no stage
         try:
             return call(*args, **kwargs)
         finally:

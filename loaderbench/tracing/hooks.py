@@ -1,7 +1,7 @@
-"""Functions of libraries that read or decode, whoever calls them: how the inside of an opaque dataset is seen.
+"""Patches library functions that read or decode, to see inside an opaque dataset.
 
-In a worker they stay replaced, for the process is its own. In the user's process they are replaced while a batch is
-made, and put back before it is handed out; what other code put there meanwhile is left alone.
+In a worker the patches are permanent. In the user's process they are installed while a batch is loaded and removed
+before it is handed out. A function that other code has replaced since is left alone.
 """
 
 from __future__ import annotations
@@ -23,44 +23,44 @@ from loaderbench.tracing.timed_class import set_class, timed_class
 from loaderbench.tracing.tracer import Tracer
 
 _DECODERS = (
-    ("cv2", "imread"),  # reads as well, inside
+    ("cv2", "imread"),  # also reads the file
     ("cv2", "imdecode"),
     ("simplejpeg", "decode_jpeg"),
 )
-_OPERATORS = "image"  # torchvision's namespace of torch.ops, which every function of torchvision.io ends in
+_OPERATORS = "image"  # torchvision's namespace in torch.ops, used by every function of torchvision.io
 _READERS = ("read_file",)
 _IMAGE_DECODERS = ("decode_image", "decode_jpeg", "decode_png", "decode_gif", "decode_webp")
-PLAIN_OPEN = ((), (-1,), (-1, None, None, None))  # what pathlib passes on, too
+PLAIN_OPEN = ((), (-1,), (-1, None, None, None))  # arguments that mean the defaults, including those of pathlib
 
 Does = Literal["open", "read", "decode", "image"]
-"""What a function of a library does: opens a file, reads one, decodes bytes, or opens an image that decodes later."""
+"""What a library function does: open a file, read a file, decode bytes, or open an image that decodes later."""
 
-_lock = threading.RLock()  # reentrant: a signal handler may load a batch while this is held
+_lock = threading.RLock()  # reentrant: a signal handler can load a batch while this lock is held
 _users = 0
 _placed: list[tuple[Any, str, Any, Any]] = []
-_made: dict[tuple[int, str], tuple[Any, Any]] = {}  # owner and name to the original and its replacement
+_replacements: dict[tuple[int, str], tuple[Any, Any]] = {}  # by owner and name: the original and its replacement
 
 
 def install() -> None:
-    """Replace what is loaded, unless somebody did already."""
-    global _users  # noqa: PLW0603 - the functions are the process's, and so is their count
+    """Patch the functions of loaded libraries, unless another user of the patches already did."""
+    global _users  # noqa: PLW0603 - patches are process-wide, and so is the number of users
     with _lock:
         _users += 1
         if _users > 1:
             return
         for owner, name, make in _targets():
             original = vars(owner).get(name)
-            known = _made.get((id(owner), name))
+            known = _replacements.get((id(owner), name))
             if original is None or (known and known[1] is original):
                 continue
             if known is None or known[0] is not original:
-                known = _made[id(owner), name] = (original, functools.wraps(original)(make(original)))
+                known = _replacements[id(owner), name] = (original, functools.wraps(original)(make(original)))
             setattr(owner, name, known[1])
             _placed.append((owner, name, *known))
 
 
 def remove() -> None:
-    """Put back what was there, when the last user of the replacements leaves."""
+    """Restore the original functions once the last user of the patches is done."""
     global _users  # noqa: PLW0603
     with _lock:
         _users -= 1
@@ -73,7 +73,7 @@ def remove() -> None:
 
 
 def _unlock_in_child() -> None:
-    """A thread that held the lock at a fork does not exist in the child."""
+    """Replace the lock after a fork: a thread that held it does not exist in the child process."""
     global _lock  # noqa: PLW0603
     _lock = threading.RLock()
 
@@ -83,18 +83,18 @@ if hasattr(os, "register_at_fork"):
 
 
 def _targets() -> Iterator[tuple[Any, str, Callable[[Any], Any]]]:
-    """Owner, name, and what makes the replacement of what was found there."""
+    """Owner and name of each function to patch, with the factory of its replacement."""
     timed: dict[Does, Callable[[Any], Any]] = {
         "open": _timed_open, "decode": _timed_decoder, "image": _timed_image, "read": _timed_read,
     }  # fmt: skip
     for owner, name, does in library_functions():
         if does == "open" and not isinstance(vars(owner)[name], BuiltinFunctionType):
-            continue  # the user has replaced it; theirs may open another file
+            continue  # replaced by the user, whose function may open a different file
         yield owner, name, timed[does]
 
 
 def library_functions() -> Iterator[tuple[Any, str, Does]]:
-    """Owner, name and kind of all functions that read or decode, of the libraries that are loaded."""
+    """Owner, name and kind of every function that reads or decodes, in the libraries that are loaded."""
     for owner in (builtins, io):
         yield owner, "open", "open"
     for module, name in _DECODERS:
@@ -108,12 +108,12 @@ def library_functions() -> Iterator[tuple[Any, str, Does]]:
     if "torchvision.io" in sys.modules:
         operators = getattr(sys.modules["torch"].ops, _OPERATORS)
         for name in (*_READERS, *_IMAGE_DECODERS):
-            if hasattr(operators, name):  # which also makes it an attribute
+            if hasattr(operators, name):  # hasattr also creates the attribute
                 yield operators, name, "read" if name in _READERS else "decode"
 
 
 def _timing() -> Tracer | None:
-    """The calling thread's tracer, while it times a sample."""
+    """The calling thread's tracer while it times a sample, else `None`."""
     tracer = local.tracer
     return tracer if tracer is not None and tracer.clock.ident == thread() else None
 
@@ -149,14 +149,14 @@ def _timed_decoder(original: Any) -> Callable[..., Any]:
 
 
 def _timed_image(original: Any) -> Callable[..., Any]:
-    """`PIL.Image.open`, whose images decode when they are loaded: that is timed on the image itself, the first time."""
+    """Wrap `PIL.Image.open`. Images decode when they are first loaded, so `load` of each image is timed, too."""
 
     def open_image(*args: Any, **kwargs: Any) -> Any:
         tracer = _timing()
         if tracer is None or tracer.clock.top in tracer.decoding:
             return original(*args, **kwargs)
         image = _in_stage(original, tracer, tracer.decode, *args, **kwargs)
-        with suppress(TypeError):  # of a class that cannot be subclassed for it
+        with suppress(TypeError):  # its class cannot be subclassed
             set_class(image, _timed_image_class(type(image)))  # type: ignore[arg-type]
         return image
 
@@ -165,7 +165,7 @@ def _timed_image(original: Any) -> Callable[..., Any]:
 
 @functools.cache
 def _timed_image_class(kind: type) -> type:
-    """The class of an image until it is loaded. A method set on the image itself would keep it alive."""
+    """The class of an image until it is loaded. A method set on the image itself would keep the image alive."""
 
     def load(image: Any, *args: Any, **kwargs: Any) -> Any:
         set_class(image, kind)
@@ -178,7 +178,7 @@ def _timed_image_class(kind: type) -> type:
 
 
 def _timed_open(original: Any) -> Callable[..., Any]:
-    """`open` whose binary files time their reads from the system, not those from their buffer."""
+    """Wrap `open`: binary files time their system reads, but not reads from their buffer."""
 
     def open_timed(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
         tracer = local.tracer if mode == "rb" and args in PLAIN_OPEN and not kwargs else None
@@ -198,35 +198,35 @@ _MOST_BUFFERED = 8 * 1024 * 1024
 
 
 class TimedFile(io.FileIO):
-    """A file whose reads are charged to the stage `read` while its thread is traced."""
+    """A file that charges its reads to the stage `read` while its thread is traced."""
 
     def __init__(self, path: str | bytes, tracer: Tracer) -> None:
         super().__init__(path, "rb")
         self._tracer, self._clock, self._read_stage = tracer, tracer.clock, tracer.read
 
     def readinto(self, buffer: Any) -> int | None:
-        """Read into the buffer."""
+        """Read into the buffer, timed."""
         began_s = now_s()
         result = _readinto(self, buffer)
         self.note(now_s() - began_s, result or 0)
         return result
 
     def readall(self) -> bytes:
-        """Read to the end."""
+        """Read to the end of the file, timed."""
         began_s = now_s()
         result = super().readall()
         self.note(now_s() - began_s, len(result))
         return result
 
     def read(self, size: int = -1) -> bytes | None:  # type: ignore[override]
-        """Read so many bytes, or to the end."""
+        """Read up to `size` bytes, or to the end of the file, timed."""
         began_s = now_s()
         result = super().read(size)
         self.note(now_s() - began_s, len(result or b""))
         return result
 
     def note(self, took_s: float, read_bytes: int = 0) -> None:
-        """Charge what a call took and read, unless another thread made it, which has a tracer of its own."""
+        """Charge the duration and bytes of a call, unless it came from another thread, which has its own tracer."""
         clock = self._clock
         if clock.ident != thread():
             return
@@ -239,7 +239,7 @@ class TimedFile(io.FileIO):
 
 
 def buffer_bytes(raw: io.FileIO) -> int:
-    """What `open` would buffer of this file."""
+    """The buffer size that `open` would use for this file."""
     block_bytes = int(getattr(raw, "_blksize", 0))
     if sys.version_info >= (3, 14):
         return max(min(block_bytes, _MOST_BUFFERED), io.DEFAULT_BUFFER_SIZE)

@@ -1,4 +1,4 @@
-"""Traces one `DataLoader`: two of its attributes are replaced while it starts an epoch."""
+"""Traces one `DataLoader`, by replacing two of its attributes while it starts an epoch."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from loaderbench.tracing.tracer import Count, Tracer
 from loaderbench.tracing.worker import TracedCollate, TracedInit
 
 Begin = Callable[[Any], Iterator[Any]]
-"""Begins an epoch over a loader, as `iter` does."""
+"""Begins an epoch over a loader, like `iter`."""
 
 _DATAPIPES = ("IterDataPipe", "MapDataPipe")
 
 
 class LoaderTrace:
-    """One loader, traced over all the epochs that are begun with `batches`.
+    """Traces one loader over all epochs that are begun with `batches`.
 
-    `marks_only`: nothing is timed but the stages that the user's own code marks. `lines`: a thread where samples are
-    loaded looks at the lines of code. `begin` begins an epoch over a loader. `count` tells how many samples are in what
-    the dataset returns for an index; without it, each is one.
+    `marks_only`: time only the stages that the user's own code marks. `lines`: also find the lines of code where
+    threads that load samples spend their time. `begin` begins an epoch over a loader. `count` returns the number of
+    samples in an item of the dataset; without it, an item is one sample.
     """
 
     def __init__(
@@ -61,19 +61,19 @@ class LoaderTrace:
         self._line_clock = LineClock(self._tracer) if self._tracer and self._lines else None
         self._choice = None if marks_only else BatchChoice()
         self._in_order = True
-        self._persistent: weakref.WeakSet[Any] = weakref.WeakSet()  # torch's iterators whose workers are traced
+        self._persistent: weakref.WeakSet[Any] = weakref.WeakSet()  # torch iterators whose workers are traced
         for block in self.blocks:
             block.header[layout.ENABLED] = 1.0
 
     def follow(self, loader: Any) -> None:
-        """Trace this loader, which has as many workers, from the next epoch on; its counts are added.
+        """Trace this loader, which has as many workers, from the next epoch on, and add to the same counters.
 
-        `None`: keep none alive until it is called again.
+        `None` drops the reference to the current loader until the next call.
         """
         self._loader = loader
 
     def slow_samples(self) -> set[int]:
-        """The indices of the slowest samples so far."""
+        """The dataset indices of the slowest samples so far."""
         self._flush()
         return {index for block in self.blocks for index in block.slow_indices()}
 
@@ -85,32 +85,32 @@ class LoaderTrace:
         self._in_order = bool(getattr(loader, "in_order", True))
         if self._tracer is not None:
             return self._in_process(loader, self._tracer)
-        with self._carried(loader):
+        with self._with_traced_callables(loader):
             batches = self._begin(loader)
         self._made.follow(getattr(batches, "_workers_status", ()))
-        taken: Iterator[Any] = self._late(loader, batches) if isgenerator(batches) else self._taken(batches)
+        taken: Iterator[Any] = self._begun_later(loader, batches) if isgenerator(batches) else self._taken(batches)
         return taken
 
     def made_last(self) -> list[tuple[int, Made]]:
-        """Return the known batches of the latest epoch in order, each with its number in the epoch.
+        """The known batches of the latest epoch in order, each with its number in the epoch.
 
-        None of a loader that hands them out in another order: which is which cannot be told then.
+        Empty for a loader that returns batches out of order, because their makers are then unknown.
         """
         self._flush()
         return self._made.of_last_epoch() if self._in_order else []
 
     def made(self, epoch: int, batch: int) -> Made | None:
-        """Who made a batch of the `epoch`-th epoch, and when; `None` where that is not known, or no longer."""
+        """Who made a batch of the `epoch`-th epoch, and when; `None` if that is unknown or no longer stored."""
         self._flush()
         return self._made.find(epoch, batch) if self._in_order else None
 
     def mark(self) -> Mark:
-        """A moment from which `read` can count."""
+        """A mark from which `read` can count."""
         self._flush()
         return mark(self.blocks, self.taking.read())
 
     def read(self, since: Mark | None = None) -> Traced:
-        """What was traced since a mark, or from the beginning."""
+        """What was traced since a mark, or since the beginning."""
         self._flush()
         return read(self.blocks, since, self.taking.read())
 
@@ -119,17 +119,17 @@ class LoaderTrace:
             self._tracer.flush()
 
     def begin_threads(self) -> None:
-        """Look at the lines of a main process that loads by itself, in this thread."""
+        """Start taking stack samples of this thread, if the main process loads the samples."""
         if self._line_clock is not None:
             self._line_clock.begin()
 
     def end_threads(self) -> None:
-        """Look at no lines of this process: it may fork."""
+        """Stop taking stack samples in this process, so it can fork."""
         if self._line_clock is not None:
             self._line_clock.end()
 
     def stop(self) -> None:
-        """Trace no more. Workers that persist are kept by the loader, as ever."""
+        """Stop tracing. The loader keeps its persistent workers as usual."""
         self.end_threads()
         for block in self.blocks:
             block.header[layout.ENABLED] = 0.0
@@ -138,7 +138,7 @@ class LoaderTrace:
         dataset = loader.passed if isinstance(loader, OtherLoader) else loader.dataset
         try:
             attachment = Attachment(Finder(tracer).dataset(dataset, inside=not self._marks_only))
-        except Exception as error:  # what a dataset holds may be anything
+        except Exception as error:  # a dataset can hold arbitrary objects
             self.blocks[0].fail(f"{type(error).__name__}: {error}")
             return self._taken(self._begin(loader))
         replaced: dict[str, Any] = {"collate_fn": TracedCollate(loader.collate_fn)}
@@ -166,12 +166,15 @@ class LoaderTrace:
         return self._taken(made)
 
     def _taken(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Time how they are taken, unless only marks are asked for."""
+        """Time the calls of `next()`, unless only marked stages are traced."""
         return batches if self._marks_only else Taken(batches, self.taking)
 
     @contextmanager
-    def _carried(self, loader: Any) -> Iterator[None]:
-        """What the loader is to carry to its workers. Those that persist are traced if this trace started them."""
+    def _with_traced_callables(self, loader: Any) -> Iterator[None]:
+        """Replace the callables that the loader passes to its workers with traced ones.
+
+        Persistent workers are traced if this trace started them.
+        """
         own = vars(loader)
         collate, init = TracedCollate(loader.collate_fn), loader.worker_init_fn
         replaced = {
@@ -180,9 +183,9 @@ class LoaderTrace:
         }
         earlier = own.get("_iterator")
         if earlier is not None and earlier not in self._persistent:
-            own["_iterator"] = None  # others are started
+            own["_iterator"] = None  # forces the loader to start new workers
         try:
-            with _replaced(own, replaced), self._recounted_at_start(own.get("_iterator")):
+            with _replaced(own, replaced), self._detecting_epoch_start(own.get("_iterator")):
                 yield
         except BaseException:
             if earlier is not None:
@@ -191,33 +194,36 @@ class LoaderTrace:
         if (begun := own.get("_iterator")) is not None:
             self._persistent.add(begun)
 
-    def _recounted_at_start(self, persistent: Any) -> AbstractContextManager[None]:
-        """Let an iterator whose workers persist tell when these begin with the new epoch."""
+    def _detecting_epoch_start(self, persistent: Any) -> AbstractContextManager[None]:
+        """Detect when the workers of a persistent iterator begin the new epoch."""
         own = getattr(persistent, "__dict__", {})
         return _replaced(
             own, {"_index_sampler": NotifyingSampler(own.get("_index_sampler"), self._made.count_from_now)}
         )
 
-    def _late(self, loader: Any, batches: Iterator[Any]) -> Iterator[Any]:
-        """A loader whose `__iter__` is a generator begins its epoch when it is first asked."""
-        with self._carried(loader):
+    def _begun_later(self, loader: Any, batches: Iterator[Any]) -> Iterator[Any]:
+        """Iterate over a loader whose `__iter__` is a generator, which begins its epoch at the first `next()`."""
+        with self._with_traced_callables(loader):
             first = next(batches, self)
         if first is self:
             return
         handed = [first]
-        del loader, first  # or it would be kept for the whole epoch
+        del loader, first  # otherwise the batch stays alive for the entire epoch
         yield handed.pop()
-        yield from chain(batches)  # without `chain`, it would close what is the user's
+        yield from chain(batches)  # without `chain`, `yield from` would close the user's generator
 
 
 def _shared_memory(size_bytes: int, start_method: str) -> Any:
-    """Memory for counters of workers; `RawArray` takes it from `/dev/shm`, which may be small and hold batches."""
+    """Shared memory for the workers' counters.
+
+    For forked workers it is anonymous: `RawArray` allocates in `/dev/shm`, which can be small and also holds batches.
+    """
     return mmap.mmap(-1, size_bytes) if start_method == "fork" else RawArray("B", size_bytes)
 
 
 @contextmanager
 def _replaced(attributes: dict[str, Any], new: dict[str, Any]) -> Iterator[None]:
-    """Put others in the place of attributes that are there, for a moment."""
+    """Temporarily replace those attributes that exist."""
     before = {name: attributes[name] for name in new if name in attributes}
     attributes.update({name: value for name, value in new.items() if name in before})
     try:
@@ -227,18 +233,21 @@ def _replaced(attributes: dict[str, Any], new: dict[str, Any]) -> Iterator[None]
 
 
 def start_method_of(source: Any) -> str:
-    """How its workers start: its own context's method, else the process's, as far as that has been chosen."""
+    """How the loader's workers start: by its own context's method, else by the process's method.
+
+    A process that has not chosen a method yet is left free to choose one.
+    """
     context = getattr(source, "multiprocessing_context", None)
     if context is not None:
         return str(context.get_start_method())
     import multiprocessing
 
-    chosen = multiprocessing.get_start_method(allow_none=True)  # without it, asking would choose the default for good
+    chosen = multiprocessing.get_start_method(allow_none=True)  # the call would otherwise fix the default for good
     return chosen or multiprocessing.get_all_start_methods()[0]
 
 
 def is_loader(source: Any) -> bool:
-    """Whether it is torch's `DataLoader`, or one that is traced as such; nothing is before torch is imported."""
+    """Whether `source` is a torch `DataLoader` or an `OtherLoader`; always false before torch is imported."""
     data = sys.modules.get("torch.utils.data")
     return data is not None and isinstance(source, data.DataLoader | OtherLoader)
 
@@ -254,9 +263,10 @@ def worker_arguments(loader: Any) -> Config:
 
 
 class IterableTrace:
-    """Times what the caller's own thread does inside `next()`: marked stages, and functions that read and decode.
+    """Times what the caller's thread does inside `next()`: marked stages, and functions that read or decode.
 
-    `count` says how many samples a batch holds. How long each took is not told, for a batch is made in one piece.
+    `count` returns the number of samples in a batch. The time of each sample is unknown, because a batch is made in one
+    call.
     """
 
     def __init__(self, source: Iterable[Any], count: Callable[[Any], int], *, marks_only: bool = False) -> None:
@@ -269,11 +279,14 @@ class IterableTrace:
         self._block.header[layout.ENABLED] = 1.0
 
     def follow(self, source: Iterable[Any] | None) -> None:
-        """Trace this source from the next epoch on; its counts are added. `None`: keep none alive until then."""
+        """Trace this source from the next epoch on, and add to the same counters.
+
+        `None` drops the reference to the current source until the next call.
+        """
         self._source = () if source is None else source
 
     def slow_samples(self) -> set[int]:
-        """None: how long each sample took is not known."""
+        """An empty set: the time of each sample is unknown."""
         return set()
 
     def batches(self) -> Iterator[Any]:
@@ -284,20 +297,20 @@ class IterableTrace:
         return Taken(made, self.taking) if self._hooked else made
 
     def made(self, epoch: int, batch: int) -> Made | None:
-        """When a batch of the `epoch`-th epoch was made, inside `next()`; `None` where that is no longer known."""
+        """When a batch of the `epoch`-th epoch was made, inside `next()`; `None` if that is no longer stored."""
         return self._made.find(epoch, batch)
 
     def mark(self) -> Mark:
-        """A moment from which `read` can count."""
+        """A mark from which `read` can count."""
         return mark([self._block], self.taking.read())
 
     def read(self, since: Mark | None = None) -> Traced:
-        """What was traced since a mark, or from the beginning."""
+        """What was traced since a mark, or since the beginning."""
         self._tracer.flush()
         return read([self._block], since, self.taking.read())
 
     def stop(self) -> None:
-        """Trace no more."""
+        """Stop tracing."""
         self._block.header[layout.ENABLED] = 0.0
 
     def _batches_made(self, batches: Iterator[Any]) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""Which worker made which batch of which epoch, when, and where its time went."""
+"""Finds which worker made each batch of each epoch, when, and where its time went."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from operator import itemgetter
 from loaderbench.tracing import block as layout
 from loaderbench.tracing.block import Block
 
-_EPOCHS = 128  # are remembered: more than the ring of a worker holds batches worth drawing
+_EPOCHS = 128  # epochs remembered, more than the ring of a worker can usefully hold
 
 
 @dataclass(frozen=True)
 class Made:
-    """One batch as `worker` made it, or as the main process did (`None`).
+    """One batch, made by a worker or by the main process (`worker` is `None`).
 
-    Moments are of the performance counter, seconds by stage of its timed samples.
+    Times are `time.perf_counter` seconds. `stages_s` are the seconds by stage of its timed samples.
     """
 
     worker: int | None
@@ -29,7 +29,7 @@ class Made:
 
 
 class MadeBatches:
-    """Finds a batch in the workers' blocks by its epoch and its number in that, as long as they remember it."""
+    """Finds a batch by its epoch and its number in the epoch, while the workers' blocks still hold it."""
 
     def __init__(self, blocks: Sequence[Block], *, in_workers: bool) -> None:
         self._blocks, self._in_workers = blocks, in_workers
@@ -38,22 +38,22 @@ class MadeBatches:
         self.epochs = 0
 
     def begin_epoch(self) -> None:
-        """The batches that are made from now on are those of another epoch."""
+        """Start an epoch: batches made from now on belong to it."""
         self.epochs += 1
         self._have_more = ()
         self.count_from_now()
         self._begun.pop(self.epochs - 1 - _EPOCHS, None)
 
     def count_from_now(self) -> None:
-        """What was made until now belongs to earlier epochs, such as batches of one that was left early."""
+        """Assign all batches made so far to earlier epochs, such as those of an epoch that was left early."""
         self._begun[self.epochs - 1] = [int(block.header[layout.BATCHES]) for block in self._blocks]
 
     def follow(self, have_more: Sequence[bool]) -> None:
-        """Use torch's own list of this epoch: for each worker, whether it may make more batches."""
+        """Use torch's own list for this epoch, which says for each worker whether it can make more batches."""
         self._have_more = have_more
 
     def find(self, epoch: int, batch: int) -> Made | None:
-        """The batch, by torch's order; `None` if it is not known."""
+        """The batch with this number in torch's order; `None` if it is unknown."""
         place = place_of(batch, self._counts(epoch))
         if place is None:
             return None
@@ -61,18 +61,18 @@ class MadeBatches:
         return self.by(worker, self._begun[epoch][worker] + turn)
 
     def by(self, worker: int, number: int) -> Made | None:
-        """The batch that a worker made after `number` others, over all epochs; `None` if it is not remembered."""
+        """The batch that a worker made after `number` others, counted over all epochs; `None` if no longer stored."""
         block = self._blocks[worker]
         return self._made(worker, number, block.span_stages()) if number in _remembered(block) else None
 
     def of_last_epoch(self) -> list[tuple[int, Made]]:
-        """Return the known batches of the latest epoch in order, each with its number in the epoch."""
+        """The known batches of the latest epoch in order, each with its number in the epoch."""
         begun, counts = self._begun.get(self.epochs - 1, ()), self._counts(self.epochs - 1)
         found = (one for worker, first in enumerate(begun) for one in self._numbered(worker, first, counts))
         return sorted(found, key=itemgetter(0))
 
     def _counts(self, epoch: int) -> list[float]:
-        """How many batches each worker made in an epoch; infinite while it may make more."""
+        """Number of batches that each worker made in an epoch; infinite while it can make more."""
         begun, following = self._begun.get(epoch, ()), self._begun.get(epoch + 1)
         made = [int(block.header[layout.BATCHES]) for block in self._blocks] if following is None else following
         counts = [float(end - first) for first, end in zip(begun, made, strict=False)]
@@ -82,14 +82,14 @@ class MadeBatches:
         return [math.inf if more else count for count, more in zip(counts, have_more, strict=True)]
 
     def _numbered(self, worker: int, first: int, counts: Sequence[float]) -> Iterator[tuple[int, Made]]:
-        """What a worker remembers from its `first` batch of an epoch on."""
+        """The batches that a worker's ring still holds, from its `first` batch of an epoch on."""
         block = self._blocks[worker]
         known, stages = _remembered(block), block.span_stages()
         for number in range(max(first, known.start), known.stop):
             yield number_of(worker, number - first, counts), self._made(worker, number, stages)
 
     def _made(self, worker: int, number: int, stages: Sequence[str]) -> Made:
-        """The batch that a worker made after `number` others, which must still be in its ring."""
+        """The batch that a worker made after `number` others, which its ring must still hold."""
         at = number % layout.SPANS * layout.SPAN_FIELDS
         spans = self._blocks[worker].spans
         began_s, collate_began_s, ended_s, samples, *spent_s = spans[at : at + layout.SPAN_FIELDS]
@@ -100,10 +100,10 @@ class MadeBatches:
 
 
 def place_of(batch: int, counts: Sequence[float]) -> tuple[int, int] | None:
-    """Which worker makes a batch of an epoch, and how many it made before; `None` for one after the last.
+    """Which worker makes a batch of an epoch, and how many it made before; `None` past the last batch.
 
-    `counts` are the batches of each worker. torch asks the workers in turn and skips those that have no more:
-    worker w of W makes batches w, w + W, w + 2 W while all have.
+    `counts` are the batches of each worker. torch asks the workers round-robin and skips those that have no more:
+    worker w of W makes batches w, w + W, w + 2 W while all workers have some.
     """
     left, turn = batch, 0
     for until in sorted(set(counts)):
@@ -115,12 +115,12 @@ def place_of(batch: int, counts: Sequence[float]) -> tuple[int, int] | None:
 
 
 def number_of(worker: int, turn: int, counts: Sequence[float]) -> int:
-    """The number in its epoch of the batch that a worker makes after `turn` others: the inverse of `place_of`."""
+    """The number, in its epoch, of the batch that a worker makes after `turn` others: the inverse of `place_of`."""
     before = sum(int(min(count, turn)) for count in counts)
     return before + sum(count > turn for count in counts[:worker])
 
 
 def _remembered(block: Block) -> range:
-    """The numbers of the batches that are still in a worker's ring."""
+    """The numbers of the batches that a worker's ring still holds."""
     made = int(block.header[layout.BATCHES])
     return range(max(0, made - layout.SPANS), made)

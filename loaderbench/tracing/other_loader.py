@@ -1,4 +1,4 @@
-"""A loader of another library that is traced as torch's `DataLoader` is."""
+"""A loader of another library that is traced like torch's `DataLoader`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 
 class OtherLoader(ABC):
-    """It has the attributes of torch's.
+    """A loader with the attributes of torch's `DataLoader`.
 
-    `of_user` is the loader that the user knows, and `passed` what the library passes to torch's iterator.
+    `of_user` is the loader object that the user holds, and `passed` is what the library passes to torch's iterator.
     """
 
     of_user: Any
@@ -18,4 +18,4 @@ class OtherLoader(ABC):
 
     @abstractmethod
     def begin_epoch(self) -> Iterator[Any]:
-        """Begin an epoch as the library does."""
+        """Begin an epoch like the library."""

@@ -1,4 +1,4 @@
-"""Finds what a dataset is made of: the objects whose calls are stages, and the functions that it holds."""
+"""Finds the parts of a dataset: objects whose calls are stages, and functions that it holds."""
 
 from __future__ import annotations
 
@@ -11,53 +11,53 @@ from typing import Any, Protocol
 
 from loaderbench.tracing.taking import has_state
 
-MAX_DATASETS = 200  # of a dataset of datasets: the others' samples are timed as one stage
+MAX_DATASETS = 200  # limit for nested datasets; samples of the others are timed as one stage
 _TRANSFORM_LIBRARIES = ("torchvision", "albumentations", "kornia", "torch", "monai", "fastai", "fastcore")
 _FASTAI = "fastai.data.load"
 _STAGES = {"loader": "decode", "reader": "read"}
-"""Of attributes that are called: torchvision's name, and that of our own copies in another format."""
+"""Stages of callable attributes: torchvision's `loader`, and the `reader` of our own copies in another format."""
 
 _TRANSFORM_WORDS = ("transform", "augment", "preprocess")
-_WITHOUT_CLASS = ("builtins", "functools", "torch.jit")  # modules of callables whose class cannot be given a method
+_WITHOUT_CLASS = ("builtins", "functools", "torch.jit")  # modules whose callables have a class that cannot be patched
 
 Methods = dict[str, Callable[..., Any]]
 
 
 class SampleTimer(Protocol):
-    """What times samples, batches, and the stages in them: a `Tracer`, or the one of whichever thread calls.
+    """Times samples, batches and their stages: a `Tracer`, or a dispatcher to the calling thread's tracer.
 
-    `decoding` are stages that already count as decoding.
+    `decoding` holds the stages that already count as decoding.
     """
 
     decoding: set[int]
 
     def place(self, stage: str, part: str = "") -> int:
-        """The number of a part of a stage."""
+        """The number assigned to a part of a stage."""
         ...
 
     def sample(self, index: Any, call: Callable[..., Any], *args: Any) -> Any:
-        """Call what loads a sample."""
+        """Call a function that loads a sample."""
         ...
 
     def group(self, call: Callable[[Any], Any], indices: Sequence[Any]) -> Any:
-        """Call what loads many samples at once."""
+        """Call a function that loads several samples at once."""
         ...
 
     def collate(self, call: Callable[[Any], Any], samples: Any) -> Any:
-        """Call what makes a batch of samples."""
+        """Call a function that collates samples into a batch."""
         ...
 
     def forget_unfinished_batch(self) -> None:
-        """Count samples that were made for no batch as those of none."""
+        """Assign the samples made since the last batch to no batch."""
 
     def timed(self, call: Callable[..., Any], place: int) -> Callable[..., Any]:
-        """A function that does what `call` does, and charges it to a stage."""
+        """Wrap `call` to charge its time to a stage."""
         ...
 
 
 @dataclass
 class Held:
-    """A function in an attribute or a list, and what to hold in its place while it is timed."""
+    """A function in an attribute or a list, and the replacement that times it."""
 
     holder: Any
     key: Any
@@ -67,20 +67,20 @@ class Held:
 
 @dataclass
 class Parts:
-    """Objects with the methods that time them, and functions that are held."""
+    """The objects to time, with their timed methods, and the functions to replace."""
 
     objects: list[tuple[Any, Methods]] = field(default_factory=list)
     held: list[Held] = field(default_factory=list)
 
 
 class TimedFunction:
-    """A function whose calls are timed: equal to its own, pickled as that, and with its attributes."""
+    """A function whose calls are timed. It compares equal to the original, pickles as it, and has its attributes."""
 
     def __init__(self, own: Any, timed: Callable[..., Any]) -> None:
         self._own, self._timed = own, timed
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call it, timed."""
+        """Call the function, timed."""
         return self._timed(*args, **kwargs)
 
     def __eq__(self, other: object) -> bool:
@@ -93,18 +93,18 @@ class TimedFunction:
         return _itself, (self._own,)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_own":  # asked for by copy before there is one
+        if name == "_own":  # copy looks this up before it is set
             raise AttributeError(name)
         return getattr(self._own, name)
 
 
 def _itself(function: Any) -> Any:
-    """What a pickled `TimedFunction` becomes."""
+    """What a pickled `TimedFunction` is loaded as: the original function."""
     return function
 
 
 class Finder:
-    """Walks through a dataset once."""
+    """Walks through a dataset once and collects its parts."""
 
     def __init__(self, tracer: SampleTimer) -> None:
         self._tracer = tracer
@@ -113,14 +113,14 @@ class Finder:
         self.parts = Parts()
 
     def dataset(self, dataset: Any, *, inside: bool = True) -> Parts:
-        """Add a dataset, the datasets within it and, if `inside`, what they are made of."""
+        """Add a dataset and, if `inside`, its parts and the datasets within it."""
         dataset = maker_of(dataset)
         if id(dataset) in self._seen or self._datasets >= MAX_DATASETS:
             return self.parts
         self._seen.add(id(dataset))
         self._datasets += 1
         methods = sample_methods(type(dataset), self._tracer)
-        if self._datasets > 1:  # an iterator of an inner dataset stays its own: it makes samples for the outer one
+        if self._datasets > 1:  # an inner dataset's iterator stays untimed: it makes samples for the outer one
             methods.pop("__iter__", None)
         self.parts.objects.append((dataset, methods))
         if inside:
@@ -161,7 +161,7 @@ class Finder:
                 self.parts.held.append(Held(holder, key, value, replacement))
 
     def _timed_function(self, value: Any, place: int) -> Any:
-        """A function, method or partial that passes for the one it stands for; `None` for anything else."""
+        """A timed function, method or partial that passes for `value`; `None` for any other type."""
 
         def timed(call: Any) -> TimedFunction:
             return TimedFunction(call, self._tracer.timed(call, place))
@@ -190,7 +190,7 @@ def stage_of_callable(name: str, value: Any) -> tuple[str, str]:
 
 
 def _name_of(value: Any) -> str:
-    """That of a function, or of the one that a partial calls; else of the class. No code of the user's is called."""
+    """The name of a function, or of the function that a partial calls; else of the class. Runs no user code."""
     kind = type(value)
     if kind is functools.partial:
         return _name_of(value.func)
@@ -201,7 +201,7 @@ def _name_of(value: Any) -> str:
 
 
 def attributes_of(source: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Name, value and holder: the object's own attributes, and objects (not methods) on its classes."""
+    """Name, value and holder of the object's own attributes, and of callable objects (not methods) on its classes."""
     own = vars(source) if hasattr(source, "__dict__") else {}
     for name, value in list(own.items()):
         yield name, value, own
@@ -213,18 +213,21 @@ def attributes_of(source: Any) -> Iterator[tuple[str, Any, Any]]:
 
 
 def is_dataset(value: Any) -> bool:
-    """A dataset inside another: of torch's, or of the look of one."""
+    """Whether `value` is a dataset: torch's, or one that looks like it."""
     kinds = {kind.__name__ for kind in type(value).__mro__}
     return "Dataset" in kinds and (hasattr(type(value), "__getitem__") or hasattr(type(value), "__iter__"))
 
 
 def maker_of(dataset: Any) -> Any:
-    """What makes the samples. fastai hides its loader, which makes whole batches, in what torch takes for a dataset."""
+    """The object that makes the samples.
+
+    fastai passes torch a dummy dataset, whose attribute `d` is the fastai loader that makes entire batches.
+    """
     return dataset.d if type(dataset).__module__ == _FASTAI and hasattr(dataset, "d") else dataset
 
 
 def sample_methods(base: Any, tracer: SampleTimer) -> dict[str, Callable[..., Any]]:
-    """`__getitem__` and `__getitems__` of a class, `__iter__` of an iterable one, or those of fastai's loader."""
+    """Timed `__getitem__` and `__getitems__` of a class, `__iter__` of an iterable one, or fastai's loader methods."""
     if any((kind.__module__, kind.__name__) == (_FASTAI, "DataLoader") for kind in base.__mro__):
         item, batch = base.do_item, base.do_batch
         return {
@@ -243,7 +246,7 @@ def sample_methods(base: Any, tracer: SampleTimer) -> dict[str, Callable[..., An
 
 
 def _one_sample(original: Callable[..., Any], tracer: SampleTimer) -> Callable[..., Any]:
-    """A timed `__getitem__`. A dataset that calls its own may give it more than an index."""
+    """A timed `__getitem__`. A dataset that calls its own `__getitem__` can pass more arguments than an index."""
 
     def item(self: Any, *args: Any, **named: Any) -> Any:
         index = args[0] if args else next(iter(named.values()), None)
@@ -253,7 +256,7 @@ def _one_sample(original: Callable[..., Any], tracer: SampleTimer) -> Callable[.
 
 
 def _many_samples(original: Callable[..., Any], tracer: SampleTimer) -> Callable[..., Any]:
-    """A timed `__getitems__`, with further arguments as for `_one_sample`."""
+    """A timed `__getitems__`, which accepts more arguments like `_one_sample`."""
 
     def items(self: Any, *args: Any, **named: Any) -> Any:
         if not args:
@@ -264,9 +267,9 @@ def _many_samples(original: Callable[..., Any], tracer: SampleTimer) -> Callable
 
 
 class CountedIterator:
-    """An iterable dataset's iterator, whose samples are counted; their index is a running number.
+    """An iterable dataset's iterator that counts its samples, whose index is a running number.
 
-    Everything else is that of its own iterator.
+    All other attributes are those of the original iterator.
     """
 
     def __init__(self, samples: Iterator[Any], tracer: SampleTimer) -> None:
@@ -281,32 +284,32 @@ class CountedIterator:
         return self._tracer.sample(self._index, next, self._samples)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_samples":  # asked for by copy before there is one
+        if name == "_samples":  # copy looks this up before it is set
             raise AttributeError(name)
         return getattr(self._samples, name)
 
 
 class _CountedStateful(CountedIterator):
-    """One that torchdata saves with a checkpoint, and restores from it."""
+    """A counted iterator that torchdata saves with a checkpoint, and restores from it."""
 
     def state_dict(self) -> Any:
-        """Where its own stands."""
+        """The state of the original iterator."""
         own: Any = self._samples
         return own.state_dict()
 
     def load_state_dict(self, state: Any) -> None:
-        """Let its own go on from there."""
+        """Restore the original iterator."""
         own: Any = self._samples
         own.load_state_dict(state)
 
 
 def counted(samples: Iterator[Any], tracer: SampleTimer) -> CountedIterator:
-    """The iterator with its samples counted, and with a state if it has one."""
+    """Wrap the iterator to count its samples; the wrapper has a state if the iterator has one."""
     return (_CountedStateful if has_state(samples) else CountedIterator)(samples, tracer)
 
 
 class SampleProxy:
-    """A dataset whose class can be given no method, with its samples counted all the same."""
+    """Counts the samples of a dataset whose class cannot be patched."""
 
     def __init__(self, dataset: Any, tracer: SampleTimer) -> None:
         self._dataset, self._tracer = dataset, tracer

@@ -1,4 +1,4 @@
-"""From the workers' blocks to sums over all of them, between two moments."""
+"""Reads the workers' blocks: totals over all workers, between two moments."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOTHING_TAKEN = (0, 0.0, 0.0, 0.0)
 
 @dataclass(frozen=True)
 class Mark:
-    """A moment, every counter of every block at it, and where the clock of the taking process stood."""
+    """A moment, with every counter of every block and the clock of the process that takes the batches."""
 
     at_s: float
     counters: tuple[list[float], ...]
@@ -38,7 +38,7 @@ class PartTotal:
 
 @dataclass(frozen=True)
 class Slow:
-    """A slow sample: seconds, the dataset's index (`None` where it has none), the part it was longest in."""
+    """A slow sample: its seconds, dataset index (`None` if it has none), and the part that took the longest."""
 
     wall_s: float
     index: int | None
@@ -49,7 +49,7 @@ class Slow:
 
 @dataclass(frozen=True)
 class ReadSums:
-    """Over samples that read files: how many, their bytes, the seconds they were blocked, and the sums of products."""
+    """Totals over samples that read files: their number, bytes, blocked seconds, and sums of products."""
 
     samples: float = 0.0
     bytes: float = 0.0
@@ -60,9 +60,10 @@ class ReadSums:
 
 @dataclass(frozen=True)
 class Traced:
-    """What all workers did since a mark. `traced` samples had their stages timed, the others only their length.
+    """What all workers did since a mark.
 
-    `stacks` stand for seconds each; `looks` found them.
+    The stages of `traced` samples were timed; of the others only the duration is known. `stacks` holds the estimated
+    seconds of each stack, from `looks` stack samples.
     """
 
     batches: int
@@ -79,7 +80,7 @@ class Traced:
 
 
 def mark(blocks: Sequence[Block], taking: Sequence[float]) -> Mark:
-    """Note where every counter stands, and let the workers make room for slow samples to come."""
+    """Record the value of every counter, and let the workers make room for new slow samples."""
     at_s = now_s()
     for block in blocks:
         block.header[layout.SINCE_S] = at_s
@@ -87,7 +88,7 @@ def mark(blocks: Sequence[Block], taking: Sequence[float]) -> Mark:
 
 
 def read(blocks: Sequence[Block], since: Mark | None, taking: Sequence[float]) -> Traced:
-    """Add up the blocks."""
+    """Add up what the blocks counted since a mark."""
     before = since.counters if since else tuple([0.0] * len(block.counters()) for block in blocks)
     deltas = [
         [now - then for now, then in zip(block.counters(), old, strict=True)]
@@ -113,7 +114,7 @@ def read(blocks: Sequence[Block], since: Mark | None, taking: Sequence[float]) -
 
 
 def _stacks(blocks: Sequence[Block], deltas: Iterable[list[float]]) -> dict[CodeStack, float]:
-    """The seconds that each stack stands for, over all workers."""
+    """The estimated seconds of each stack, over all workers."""
     totals: dict[CodeStack, float] = {}
     for block, delta in zip(blocks, deltas, strict=True):
         stacks: list[CodeStack] = []
@@ -127,12 +128,12 @@ def _stacks(blocks: Sequence[Block], deltas: Iterable[list[float]]) -> dict[Code
 
 
 def _longest_s(bins: Sequence[float], sums_s: Sequence[float]) -> float:
-    """The mean of the highest bin that holds something."""
+    """The mean of the highest bin that is not empty."""
     return next((sum_s / count for count, sum_s in zip(bins[::-1], sums_s[::-1], strict=True) if count), 0.0)
 
 
 def _parts(blocks: Sequence[Block], deltas: Iterable[list[float]]) -> dict[tuple[str, str], PartTotal]:
-    """Sum the parts by name: each worker numbers them as it meets them."""
+    """Add up the parts by name, because each worker numbers them in the order in which they appear."""
     totals: dict[tuple[str, str], PartTotal] = {}
     for block, delta in zip(blocks, deltas, strict=True):
         for place, name in enumerate(block.names()):
@@ -159,7 +160,7 @@ _PAIRS = 7
 
 
 def tracing_s_per_sample(traced: Traced) -> float | None:
-    """Seconds for a sample with as many stages as those that were traced had; `None` where none was."""
+    """Mean seconds that tracing adds to a sample, measured with as many stages; `None` if no sample was traced."""
     if not traced.traced:
         return None
     stages = sum(total.calls for (stage, _), total in traced.parts.items() if stage not in ("idle", "collate"))
@@ -169,7 +170,10 @@ def tracing_s_per_sample(traced: Traced) -> float | None:
 
 @cache
 def _cost_s(stages: int) -> float:
-    """Measured once: what is recorded of a script is saved time and again, next to its own work."""
+    """Tracing cost of a sample with this many stages, in seconds.
+
+    Cached, because the recording of a script is saved repeatedly while the script runs.
+    """
     return max(0.0, median(_pair_s(stages) for _ in range(_PAIRS)) / _SAMPLES)
 
 

@@ -1,4 +1,4 @@
-"""The slowest samples of a worker, in its shared block."""
+"""The slowest samples of a worker, kept in its shared block."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from loaderbench.tracing.clock import now_s
 class SlowestSamples:
     """Keeps as many samples as the block has room for.
 
-    A sample that took longer than `floor_s` seconds belongs to them.
+    A sample is among them if it took longer than `floor_s` seconds.
     """
 
     def __init__(self, block: Block) -> None:
@@ -22,11 +22,11 @@ class SlowestSamples:
         self.floor_s = min(self._walls_s)
 
     def keep(self, wall_s: float, index: Any, stage: int, path: str) -> None:
-        """Keep a sample in place of the least slow one; `stage` is the one that it was longest in."""
+        """Replace the fastest of the kept samples. `stage` is where the new sample spent the most time."""
         slow, walls_s = self._block.slow, self._walls_s
         place = walls_s.index(self.floor_s)
         at = place * layout.SLOW_FIELDS
-        slow[at] = 0.0  # nobody is to read the half of two
+        slow[at] = 0.0  # readers skip the slot while it is rewritten
         slow[at + 1] = _number(index)
         slow[at + 2], slow[at + 3] = float(stage), now_s()
         self._block.set_path(place, path)
@@ -34,7 +34,7 @@ class SlowestSamples:
         self.floor_s = min(walls_s)
 
     def forget_before(self, since_s: float) -> None:
-        """Make room: slow samples of before a mark are no longer asked for."""
+        """Drop slow samples from before a mark, to make room: nobody reads them any more."""
         if since_s == self._since_s:
             return
         self._since_s = since_s
@@ -45,7 +45,7 @@ class SlowestSamples:
 
 
 def _number(index: Any) -> float:
-    """The index as a number; -1 for a key of another kind."""
+    """The index as a number; -1 for a key that is not an integer."""
     try:
         return float(operator.index(index))
     except TypeError:

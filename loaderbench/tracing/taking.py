@@ -1,4 +1,4 @@
-"""Times what the process that takes the batches does inside `next()`, and its sampler."""
+"""Times `next()` and the sampler in the process that takes the batches."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from loaderbench.tracing.batch_choice import BatchChoice
 from loaderbench.tracing.clock import cpu_now_s, now_s
 
 COST_S = 10e-6
-"""Rough cost of timing one `next()` with cold caches."""
+"""Approximate cost, in seconds, of timing one `next()` with cold CPU caches."""
 
 MAX_COST_SHARE = 0.001
-"""Timing may take this share of the time between two batches. To stay below it, only some calls are timed."""
+"""Limit on the cost of timing, as a share of the time between two batches. Only some calls are timed to stay below."""
 
 
 class TakingClock:
     """Totals over calls of `next()`: their number, wall and thread CPU seconds, and the seconds spent in the sampler.
 
-    Only some calls are timed. Each is weighted by the number of calls that it represents, which `choice` knows.
+    Only some calls are timed. Each is weighted by the number of calls that it represents, which `choice` provides.
     `weight` is that number during a timed call, and 0 otherwise. Calls that return no batch are not counted.
     """
 
@@ -29,11 +29,14 @@ class TakingClock:
         self.choice, self.weight = BatchChoice(MAX_COST_SHARE), 0
 
     def read(self) -> tuple[float, float, float, float]:
-        """All four, as they stand."""
+        """The current totals: calls, wall seconds, CPU seconds and sampler seconds."""
         return self.calls, self.wall_s, self.cpu_s, self.sampler_s
 
     def follow_sampler(self, batches: Any) -> None:
-        """Time the sampler of a torch iterator, where it has one: private to torch, and left alone if it is another."""
+        """Time the sampler of a torch iterator, if it has one.
+
+        The attribute is private to torch; an unexpected value is left alone.
+        """
         own = getattr(batches, "__dict__", {})
         if hasattr(own.get("_sampler_iter"), "__next__"):
             kind = _TimedStatefulSampler if has_state(own["_sampler_iter"]) else TimedSampler
@@ -41,7 +44,7 @@ class TakingClock:
 
 
 class Taken:
-    """A loader's iterator with some of its `next()` calls timed; every other attribute is its own."""
+    """A loader's iterator with some of its `next()` calls timed. Other attributes are the iterator's own."""
 
     def __init__(self, batches: Any, clock: TakingClock) -> None:
         self._batches, self._clock = batches, clock
@@ -70,7 +73,7 @@ class Taken:
         return batch
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_batches":  # asked for by copy before there is one
+        if name == "_batches":  # copy looks this up before it is set
             raise AttributeError(name)
         return getattr(self._batches, name)
 
@@ -82,7 +85,7 @@ class Taken:
 
 
 class TimedSampler:
-    """An iterator over the indices of batches, timed within timed `next()` calls. Once wrapped, it stays wrapped."""
+    """An iterator over the indices of batches, timed during timed `next()` calls. The wrapper is never removed."""
 
     def __init__(self, indices: Iterator[Any], clock: TakingClock) -> None:
         self._indices, self._clock = indices, clock
@@ -102,9 +105,9 @@ class TimedSampler:
 
 
 class NotifyingSampler:
-    """The same indices of batches; `notify` is called just before the first is drawn.
+    """A batch sampler that calls `notify` just before the first batch of indices is drawn.
 
-    Workers that persist have by then confirmed that they are done with the epoch before, and got nothing of this one.
+    By then, persistent workers have confirmed the end of the previous epoch and received nothing of the new one.
     """
 
     def __init__(self, sampler: Any, notify: Callable[[], None]) -> None:
@@ -117,7 +120,7 @@ class NotifyingSampler:
 
 
 class _NotifyingIndices:
-    """One epoch of a `NotifyingSampler`."""
+    """An iterator over one epoch of a `NotifyingSampler`."""
 
     def __init__(self, indices: Iterator[Any], notify: Callable[[], None]) -> None:
         self._indices = indices
@@ -134,21 +137,21 @@ class _NotifyingIndices:
 
 
 def has_state(indices: Any) -> bool:
-    """Whether torchdata saves with a checkpoint where it stands: it looks for the two methods."""
+    """Whether torchdata would save this iterator with a checkpoint: it checks for the two methods."""
     return hasattr(indices, "state_dict") and hasattr(indices, "load_state_dict")
 
 
 class _Stateful:
-    """An iterator over indices that is saved with a checkpoint, and restored from it, as its own is."""
+    """An iterator over indices that is saved with a checkpoint and restored from it, like the iterator it wraps."""
 
     _indices: Any
 
     def state_dict(self) -> Any:
-        """Where its own stands."""
+        """The state of the wrapped iterator."""
         return self._indices.state_dict()
 
     def load_state_dict(self, state: Any) -> None:
-        """Let its own go on from there."""
+        """Restore the wrapped iterator."""
         self._indices.load_state_dict(state)
 
 
@@ -157,4 +160,4 @@ class _TimedStatefulSampler(_Stateful, TimedSampler):
 
 
 class _NotifyingStatefulIndices(_Stateful, _NotifyingIndices):
-    """One epoch of a `NotifyingSampler`, with a state."""
+    """An iterator over one epoch of a `NotifyingSampler`, with a state."""

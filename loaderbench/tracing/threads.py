@@ -1,4 +1,4 @@
-"""Traces a loader whose threads run a dataset's own code: each thread writes to a block and a tracer of its own."""
+"""Traces a loader that runs a dataset's code in threads, with a block and a tracer for each thread."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from loaderbench.tracing.tracer import Tracer
 
 
 class Threads(Protocol):
-    """Threads that make batches of a dataset: `count` of them.
+    """The threads of a loader that make batches of a dataset: `count` of them.
 
     `collate_fn` makes a batch of samples. Each thread calls `thread_init_fn` with its number before its first batch.
     """
@@ -28,9 +28,9 @@ class Threads(Protocol):
 
 
 class ThreadsTrace:
-    """A loader, traced in its threads until its batches end.
+    """Traces a loader in its threads until its batches end.
 
-    `source` gives the batches that `threads` make: the same objects that their `collate_fn` returned.
+    `source` yields the batches that `threads` make: the same objects that their `collate_fn` returned.
     """
 
     def __init__(self, source: Iterable[Any], threads: Threads) -> None:
@@ -40,7 +40,8 @@ class ThreadsTrace:
         self._tracers = [Tracer(block) for block in self._blocks]
         self._collate = threads.collate_fn
         self._made = MadeBatches(self._blocks, in_workers=True)
-        # the thread of a batch, and how many it made before: while the batch is on its way, and of each epoch in order
+        # A batch's maker is its thread and the number of batches that the thread made before. `_makers` holds those of
+        # batches in flight, by `id`; `_taken` those of each epoch in order.
         self._makers: dict[int, tuple[int, int]] = {}
         self._taken: list[list[tuple[int, int] | None]] = []
         self._taking = TakingClock()
@@ -55,40 +56,40 @@ class ThreadsTrace:
     def batches(self) -> Iterator[Any]:
         """Begin an epoch."""
         self._taken.append([])
-        return Taken(self._followed(), self._taking)
+        return Taken(self._traced_batches(), self._taking)
 
     def made(self, epoch: int, batch: int) -> Made | None:
-        """Who made a batch of the `epoch`-th epoch, and when; `None` where that is not known, or no longer."""
+        """Who made a batch of the `epoch`-th epoch, and when; `None` if that is unknown or no longer stored."""
         taken = self._taken[epoch] if epoch < len(self._taken) else []
         maker = taken[batch] if batch < len(taken) else None
         return None if maker is None else self._made.by(*maker)
 
     def made_last(self) -> list[tuple[int, Made]]:
-        """Return the known batches of the latest epoch in order, each with its number in the epoch."""
+        """The known batches of the latest epoch in order, each with its number in the epoch."""
         epoch = len(self._taken) - 1
         found = ((batch, self.made(epoch, batch)) for batch in range(len(self._taken[epoch])))
         return [(batch, made) for batch, made in found if made is not None]
 
     def mark(self) -> Mark:
-        """A moment from which `read` can count."""
+        """A mark from which `read` can count."""
         return mark(self._blocks, self._taking.read())
 
     def read(self, since: Mark | None = None) -> Traced:
-        """What was traced since a mark, or from the beginning."""
+        """What was traced since a mark, or since the beginning."""
         return read(self._blocks, since, self._taking.read())
 
-    def _followed(self) -> Iterator[Any]:
-        """The batches; functions and classes are restored afterwards."""
+    def _traced_batches(self) -> Iterator[Any]:
+        """Iterate over the batches with functions and classes patched, and restore them afterwards."""
         self._attachment.attach()
         hooks.install()
         try:
-            yield from map(self._noted, self._source)  # a variable would keep the batch until the next one is there
+            yield from map(self._maker_recorded, self._source)  # a loop variable would keep a batch alive
         finally:
             hooks.remove()
             self._attachment.detach()
 
-    def _noted(self, batch: Any) -> Any:
-        """The batch; it is noted who made it."""
+    def _maker_recorded(self, batch: Any) -> Any:
+        """Record which thread made a batch, and return the batch."""
         self._taken[-1].append(self._makers.pop(id(batch), None))
         return batch
 
@@ -107,7 +108,7 @@ class ThreadsTrace:
 
 
 class TracerOfThread:
-    """What the parts of a dataset call, in any of its threads: the tracer of that thread times them.
+    """Times the parts of a dataset with the tracer of the thread that calls them.
 
     All tracers give a part the same number.
     """
@@ -118,31 +119,31 @@ class TracerOfThread:
             tracer.decoding = self.decoding
 
     def place(self, stage: str, part: str = "") -> int:
-        """The number of a part of a stage."""
+        """The number assigned to a part of a stage."""
         return max(tracer.place(stage, part) for tracer in self._tracers)
 
     def sample(self, index: Any, call: Callable[..., Any], *args: Any) -> Any:
-        """Call what loads a sample."""
+        """Call a function that loads a sample."""
         tracer = active.tracer()
         return call(*args) if tracer is None else tracer.sample(index, call, *args)
 
     def group(self, call: Callable[[Any], Any], indices: Sequence[Any]) -> Any:
-        """Call what loads many samples at once."""
+        """Call a function that loads several samples at once."""
         tracer = active.tracer()
         return call(indices) if tracer is None else tracer.group(call, indices)
 
     def collate(self, call: Callable[[Any], Any], samples: Any) -> Any:
-        """Call what makes a batch of samples."""
+        """Call a function that collates samples into a batch."""
         tracer = active.tracer()
         return call(samples) if tracer is None else tracer.collate(call, samples)
 
     def forget_unfinished_batch(self) -> None:
-        """See `Tracer`."""
+        """See `Tracer.forget_unfinished_batch`."""
         if (tracer := active.tracer()) is not None:
             tracer.forget_unfinished_batch()
 
     def timed(self, call: Callable[..., Any], place: int) -> Callable[..., Any]:
-        """A function that does what `call` does, and charges it to a stage of the thread that calls it."""
+        """Wrap `call` to charge its time to a stage of the thread that calls it."""
         timed = {tracer: tracer.timed(call, place) for tracer in self._tracers}
 
         def run(*args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Gives one object timed methods: its class becomes a subclass that passes for the class it had."""
+"""Gives one object timed methods, by changing its class to a subclass that passes for the original class."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _CLASS: Any = vars(object)["__class__"]
 
 
 def _functions_of(kind: type) -> Iterator[FunctionType]:
-    """The methods of a user's class."""
+    """The methods of a user's class; none for a class of a library known to be harmless."""
     if kind.__module__.partition(".")[0] not in _HARMLESS:
         yield from (member for member in vars(kind).values() if isinstance(member, FunctionType))
 
 
 def _would_recur(method: FunctionType) -> bool:
-    """Whether it calls `super(type(self), self)`, which never ends in a subclass."""
+    """Whether the method calls `super(type(self), self)`, which recurses forever in a subclass."""
     code = method.__code__
     if not {"super", "type"} <= {*code.co_names}:
         return False
@@ -33,12 +33,12 @@ def _would_recur(method: FunctionType) -> bool:
 
 
 def set_class(found: Any, kind: type) -> None:
-    """Set the class of an object, bypassing its own `__setattr__`. Raises `TypeError` if the class forbids it."""
+    """Set the class of an object, bypassing its `__setattr__`. Raises `TypeError` if the class forbids it."""
     _CLASS.__set__(found, kind)
 
 
 def timed_class(base: Any, methods: Methods) -> type:
-    """A subclass with timed methods that passes for its base. Raises `TypeError` where subclassing would be noticed."""
+    """A subclass with timed methods that passes for its base. Raises `TypeError` if subclassing would be noticed."""
     hook_owner = next(kind for kind in base.__mro__ if "__init_subclass__" in vars(kind))
     if type(base) not in (type, ABCMeta) or hook_owner.__module__.partition(".")[0] not in _HARMLESS:
         raise TypeError(f"{base.__name__} cannot be subclassed for timing")
@@ -46,7 +46,7 @@ def timed_class(base: Any, methods: Methods) -> type:
         raise TypeError(f"{base.__name__} would call itself without an end")
 
     def reduce(self: Any, protocol: Any) -> Any:
-        """Pickled and copied, it is an object of its base."""
+        """Pickle and copy the object as one of its base class."""
         reduced: Any = base.__reduce_ex__(self, protocol)
         if not isinstance(reduced, tuple):
             return reduced

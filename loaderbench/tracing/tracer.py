@@ -1,4 +1,4 @@
-"""Times the samples and batches that one worker makes, and writes what it counted to the worker's shared block."""
+"""Times the samples and batches that one worker makes, and adds the counts to the worker's shared block."""
 
 from __future__ import annotations
 
@@ -16,90 +16,90 @@ from loaderbench.tracing.clock import IDLE, StageClock, now_s, thread, timed
 from loaderbench.tracing.slowest import SlowestSamples
 
 MAX_COST_SHARE = 0.01
-"""When tracing would cost more than this of a sample's time, samples are left out until it does not."""
+"""Limit on the cost of tracing, as a share of a sample's time. Above it, samples are skipped."""
 
 SAMPLE_COST_S, STAGE_COST_S = 7e-6, 0.7e-6
-"""What tracing adds to a sample and to each stage in it, about, with caches that the sample itself has filled."""
+"""Approximate cost of tracing, in seconds, for a sample and for each of its stages, with caches full of the sample."""
 
-SHORT_S = 5e-3  # longer samples are all traced, without a thought
-TINY_S = 1e-4  # samples left out that are shorter are but counted
-FLUSH_S = 2e-3  # batches that come faster are written together,
-FLUSH_EACH = 16  # but not the first ones
-SLOW_BATCHES = 4.0  # times a usual one: a batch that took longer has a slow sample
-STAGED_S = 2.5e-4  # shorter batches are not divided by stage: that would cost them more than a hundredth
+SHORT_S = 5e-3  # longer samples are always traced
+TINY_S = 1e-4  # shorter samples that are skipped are only counted
+FLUSH_S = 2e-3  # batches that come faster are flushed together,
+FLUSH_EACH = 16  # except the first ones
+SLOW_BATCHES = 4.0  # times the usual duration: a slower batch has a slow sample
+STAGED_S = 2.5e-4  # shorter batches are not split by stage, which would cost over 1% of their time
 Count = Callable[[Any], int]
 _UNDIVIDED = array("d", [0.0] * layout.SPAN_STAGES)
 
 
 class Tracer:
-    """Counts in lists of its own and adds them to the block when a batch is done. Of one thread: its maker's.
+    """Counts in private lists, and adds them to the block when a batch is done. Belongs to the thread that created it.
 
-    `count` returns the number of samples in an item, for a dataset that may make whole batches; by default, 1.
+    `count` returns the number of samples in an item, for a dataset whose items can be batches; by default, 1.
     """
 
     def __init__(self, block: Block, max_cost_share: float = MAX_COST_SHARE, *, count: Count | None = None) -> None:
         self.block, self._header = block, block.header
         self._max_cost_share, self._samples_in = max_cost_share, count
         self.clock = StageClock()
-        self.path: object = None  # of the file that was opened last
-        self.decoding: set[int] = set()  # stages in which a decoder is no news
+        self.path: object = None  # of the last file opened
+        self.decoding: set[int] = set()  # stages that already count as decoding
         self._thread = thread()
         self._places: dict[tuple[str, str], int] = {}
-        self._slots: list[int] = []  # of every place, the one in a batch's span that its stage has
+        self._slots: list[int] = []  # for every place, the column of its stage in a batch's span
         self._slot_of: dict[str, int] = {}
         for name in block.names():
-            self._know(name)
-        self.place("idle")  # comes first: it is `IDLE`
+            self._register(name)
+        self.place("idle")  # must come first: its number is `IDLE`
         self._sample, self._collate = self.place("sample"), self.place("collate")
         self.read, self.decode = self.place("read"), self.place("decode")
-        self._random = random.Random(0)  # its own: the user's generators stay untouched
+        self._random = random.Random(0)  # private: the user's random state stays untouched
         self._skip = 0
         self._last_s = 0.0
-        self._indices: Sequence[Any] | None = None  # of the samples that are made in one call
+        self._indices: Sequence[Any] | None = None  # of the samples that one call is loading
         self._group_at = 0
         self._leaving_out = False
-        self._left_out_spans_s: deque[tuple[float, float]] = deque()  # when batches began and ended, not counted yet
-        self.left_out_s = 0.0  # how long the last of them took
+        self._left_out_spans_s: deque[tuple[float, float]] = deque()  # start and end of skipped batches not counted yet
+        self.left_out_s = 0.0  # duration of the last skipped batch
         self._flushed_s = 0.0
         self._slowest = SlowestSamples(block)
         self._began_s = 0.0
         self._walls_s: list[float] = []
         self._traced = self._left_out = self._tiny = self._in_spans = 0
-        self._spans_s = [0.0] * layout.SPAN_STAGES  # of the batches since the last flush, by stage
-        self._after_short = False  # the batch before was not divided, and nothing was flushed since
-        self._batch_samples, self._batch_s = 0, 0.0  # of the last traced batch; one far slower than others counts less
-        self.batch_cost_s = 0.0  # what it took to write down the last traced batch
-        self.read_bytes = 0  # of the sample that is being made
+        self._spans_s = [0.0] * layout.SPAN_STAGES  # seconds by stage of the batches since the last flush
+        self._after_short = False  # the previous batch was not split by stage, and nothing was flushed since
+        self._batch_samples, self._batch_s = 0, 0.0  # of the last traced batch; an outlier's duration is capped
+        self.batch_cost_s = 0.0  # time taken to record the last traced batch
+        self.read_bytes = 0  # of the current sample
         self._reads = [0.0] * layout.READS
 
     def bind(self) -> None:
-        """Belong to the thread that calls this."""
+        """Bind the tracer to the calling thread."""
         self._thread = thread()
 
     def place(self, stage: str, part: str = "") -> int:
-        """The number of a part of a stage."""
+        """The number assigned to a part of a stage."""
         known = self._places.get((stage, part))
         if known is None:
-            for other in self.block.names()[len(self._places) :]:  # of workers of another loader in the same block
-                self._know(other)
+            for other in self.block.names()[len(self._places) :]:  # registered by another loader's workers
+                self._register(other)
             known = self._places.get((stage, part))
         if known is None and len(self._places) == layout.MAX_STAGES:
             return self._sample
         if known is None:
             self.block.add_name(stage, part)
-            known = self._know((stage, part))
+            known = self._register((stage, part))
         return known
 
     def timed(self, call: Callable[..., Any], place: int) -> Callable[..., Any]:
-        """A function that does what `call` does, and charges it to a stage."""
+        """Wrap `call` to charge its time to a stage."""
         return timed(call, self.clock, place, self.read)
 
     def stage_of(self, place: int) -> str:
-        """The stage that a place belongs to; empty for the sample's own time, which no function names."""
+        """The stage that a place belongs to; empty for the sample's own time, outside any named function."""
         stage = next((stage for (stage, _), known in self._places.items() if known == place), "")
         return "" if stage == "sample" else stage
 
-    def _know(self, name: tuple[str, str]) -> int:
+    def _register(self, name: tuple[str, str]) -> int:
         self._places[name] = len(self._places)
         self.clock.add_stage()
         if name[0] not in self._slot_of:
@@ -108,20 +108,21 @@ class Tracer:
         self._slots.append(self._slot_of[name[0]])
         return self._places[name]
 
-    def sample(self, index: Any, call: Callable[..., Any], *args: Any) -> Any:  # noqa: C901 - flat, for its speed
-        """Call what loads a sample, and count it under its index unless it raises.
+    def sample(self, index: Any, call: Callable[..., Any], *args: Any) -> Any:  # noqa: C901 - flat for speed
+        """Call a function that loads a sample, and count the sample under its index unless the call raises.
 
-        This runs for every sample, with the caches full of pixels: it is flat, and touches little.
+        This runs for every sample, with the CPU caches full of pixels. The code is flat and touches little memory for
+        speed.
         """
         clock = self.clock
         if thread() != self._thread:
             return call(*args)
         if clock.ident:
-            return call(*args) if self._indices is None else self._part_of_group(call, *args)
+            return call(*args) if self._indices is None else self._sample_in_group(call, *args)
         if self._leaving_out or not self._header[layout.ENABLED]:
             return call(*args)
         if self._skip > 0:
-            return self._leave_out(index, call, *args)
+            return self._skip_timing(index, call, *args)
         before_s, self.path, clock.read_s = clock.wall_s.copy(), None, 0.0
         self.read_bytes = 0
         clock.begin(self._sample)
@@ -141,7 +142,7 @@ class Tracer:
         wall_s = clock.at_s - began_s
         self._traced += 1
         self._walls_s.append(wall_s)
-        if type(index) is list:  # one call for a batch of them
+        if type(index) is list:  # one call loaded a list of samples
             self._spread_last(wall_s, len(index))
         elif self._samples_in is not None and (samples := self._samples_in(result)) != 1:
             self._spread_last(wall_s, samples)
@@ -152,7 +153,7 @@ class Tracer:
         return result
 
     def _note_read(self, blocked_s: float) -> None:
-        """Keep what a sample read and for how long it did not run, as sums that a line can be drawn through."""
+        """Add a sample's bytes read and blocked seconds to the sums for a linear fit."""
         read, sums = float(self.read_bytes), self._reads
         blocked_s = max(0.0, blocked_s)
         sums[0] += 1
@@ -162,14 +163,14 @@ class Tracer:
         sums[4] += read * blocked_s
 
     def forget_unfinished_batch(self) -> None:
-        """Samples that were made for no batch, as at the end of an epoch with `drop_last`, belong to none."""
+        """Assign the samples made since the last batch to no batch, as at the end of an epoch with `drop_last`."""
         if not self.clock.ident:
             self._began_s, self._in_spans = 0.0, self._made()
 
     def group(self, call: Callable[[Any], Any], indices: Sequence[Any]) -> Any:
-        """Call what loads many samples at once; those it loads one by one are counted one by one.
+        """Call a function that loads several samples at once. Those that it loads one by one are counted one by one.
 
-        A custom batch sampler may yield tensors or arrays, which have no truth value, or iterators.
+        A custom batch sampler can yield tensors or arrays, which have no truth value, or iterators.
         """
         count = len(indices) if hasattr(indices, "__len__") and hasattr(indices, "__getitem__") else 0
         if self.clock.ident or not self.block.header[layout.ENABLED] or thread() != self._thread or not count:
@@ -180,14 +181,14 @@ class Tracer:
             wall_s, result = self._timed(call, indices)
         finally:
             self._indices = None
-        if len(self._walls_s) - counted != count:  # not one by one, or not in this thread
+        if len(self._walls_s) - counted != count:  # not loaded one by one, or not in this thread
             del self._walls_s[counted:]
             self._walls_s += [wall_s / count] * count
         self._traced += count
         return result
 
     def collate(self, call: Callable[[Any], Any], samples: Any) -> Any:
-        """Call what makes a batch of samples; then the batch is done."""
+        """Call a function that collates samples, and complete the batch."""
         if not self.block.header[layout.ENABLED] or thread() != self._thread:
             return call(samples)
         collate_at_s = now_s()
@@ -199,19 +200,19 @@ class Tracer:
             self._end_batch(collate_at_s)
 
     def batch(self, call: Callable[[], Any], count: Callable[[Any], int]) -> Any:
-        """Call what makes a whole batch, in one piece; `count` says how many samples it holds."""
+        """Call a function that makes an entire batch in one piece. `count` returns the number of its samples."""
         if self.clock.ident or not self.block.header[layout.ENABLED] or thread() != self._thread:
             return call()
         _, result = self._timed(call)
         self._traced += (samples := count(result))
-        self._left_out += samples  # how long each took is not known
+        self._left_out += samples  # the time of each sample is unknown
         self._end_batch(now_s())
         return result
 
     def left_out(self, batches: Iterator[Any]) -> Any:
-        """Take a batch without timing its samples; it is counted with the next one that is traced.
+        """Load a batch without timing its samples. It is counted with the next traced batch.
 
-        A loop comes by here with its caches full of other things: this touches little.
+        A loop gets here with its CPU caches full of other data, so this code touches little memory.
         """
         self._leaving_out = True
         began_s = now_s()
@@ -225,21 +226,21 @@ class Tracer:
         return result
 
     def count_left_out(self) -> None:
-        """Count the batches that were left out; each has as many samples as the last traced batch had."""
+        """Count the skipped batches, assuming that each has as many samples as the last traced batch."""
         spans_s = self._left_out_spans_s
         while spans_s:
             self._count_span(*spans_s.popleft())
 
     def _count_span(self, began_s: float, ended_s: float) -> None:
         took_s, samples = ended_s - began_s, self._batch_samples
-        if samples and took_s > SLOW_BATCHES * self._batch_s + TINY_S:  # the cause is one sample, of unknown index
+        if samples and took_s > SLOW_BATCHES * self._batch_s + TINY_S:  # caused by one slow sample, of unknown index
             self._count(took_s - self._batch_s, None, None)
             took_s, samples = self._batch_s, samples - 1
         self._count_alike(samples, took_s)
         self._keep_span(began_s, ended_s, ended_s, _UNDIVIDED)
 
     def _count_alike(self, samples: int, took_s: float) -> None:
-        """Count samples that took this long together, as if all were equally long."""
+        """Count samples that took `took_s` seconds in total, as if all took equally long."""
         self._left_out += samples
         if samples:
             place = bin_of(took_s / samples)
@@ -247,7 +248,7 @@ class Tracer:
             self.block.bin_sums_s[place] += took_s
 
     def _timed(self, call: Callable[..., Any], *args: Any) -> tuple[float, Any]:
-        """Seconds that the call took, and its result, with its stages timed."""
+        """Time a call and its stages. Returns the seconds that the call took, and its result."""
         clock = self.clock
         began_s = now_s()
         self._began_s = self._began_s or began_s
@@ -260,7 +261,7 @@ class Tracer:
             clock.settle(self.read, self._sample)
         return now_s() - began_s, result
 
-    def _part_of_group(self, call: Callable[..., Any], *args: Any) -> Any:
+    def _sample_in_group(self, call: Callable[..., Any], *args: Any) -> Any:
         indices, self._indices, self.path = self._indices, None, None
         before_s, began_s = self.clock.wall_s.copy(), now_s()
         try:
@@ -273,7 +274,7 @@ class Tracer:
         self.clock.leave_out(now_s() - ended_s)
         return result
 
-    def _leave_out(self, index: Any, call: Callable[..., Any], *args: Any) -> Any:
+    def _skip_timing(self, index: Any, call: Callable[..., Any], *args: Any) -> Any:
         self._skip -= 1
         began_s, self._leaving_out = now_s(), True
         try:
@@ -293,19 +294,19 @@ class Tracer:
         return result
 
     def _spread_last(self, wall_s: float, samples: int) -> None:
-        """Count the last call as so many samples of the same length."""
+        """Count the last call as `samples` samples of equal duration."""
         self._walls_s[-1:] = [wall_s / max(1, samples)] * samples
         self._traced += samples - 1
 
     def _plan_skips(self, wall_s: float) -> None:
-        """Leave out as many samples as keep the cost of tracing below its share; not in step with anything."""
+        """Skip a random number of samples that keeps the cost of tracing below its limit."""
         self._last_s = wall_s
         cost_s = SAMPLE_COST_S + STAGE_COST_S * self._stages_per_sample()
         skips = math.floor(cost_s / (self._max_cost_share * max(wall_s, 1e-7)))
         self._skip = self._random.randint(skips // 2, skips + (skips + 1) // 2) if skips else 0
 
     def _stages_per_sample(self) -> float:
-        """Stages entered since the last flush, for each sample that was traced since."""
+        """Stages entered per traced sample since the last flush."""
         return sum(self.clock.calls) / max(1, self._traced)
 
     def _count(self, wall_s: float, index: Any, before_s: list[float] | None) -> None:
@@ -321,7 +322,7 @@ class Tracer:
         self._slowest.keep(wall_s, index, stage, path)
 
     def _end_batch(self, collate_at_s: float) -> None:
-        """Write the batch's span, and add what was counted to the block unless that was done just now."""
+        """Write the batch's span, and flush the counts to the block unless that happened very recently."""
         began_s, ended_s = self._began_s or collate_at_s, now_s()
         batch_s = ended_s - began_s
         short = batch_s <= STAGED_S
@@ -347,7 +348,7 @@ class Tracer:
             self._flushed_s = ended_s
 
     def _stages_of_batch(self) -> array[float]:
-        """Wall seconds by stage since the batch before; none after a short one, whose seconds are among them."""
+        """Wall seconds by stage since the previous batch; zeros after a short one, whose time would be included."""
         before_s, total_s = self._spans_s, [0.0] * layout.SPAN_STAGES
         for slot, wall_s in zip(self._slots, self.clock.wall_s, strict=True):
             total_s[slot] += wall_s
@@ -357,13 +358,13 @@ class Tracer:
         return array("d", [now - then for now, then in zip(total_s, before_s, strict=True)])
 
     def flush(self) -> None:
-        """Add what was counted to the block, and batches that were left out; only in the thread that counts."""
+        """Add all counts, including skipped batches, to the block. Does nothing in other threads."""
         if thread() == self._thread:
             self.count_left_out()
             self._write()
 
     def _write(self) -> None:
-        """Add what was counted to the block."""
+        """Add the counts to the block."""
         block, clock = self.block, self.clock
         for place, calls in enumerate(clock.calls):
             if calls:
@@ -374,7 +375,7 @@ class Tracer:
             place = bin_of(wall_s)
             block.bins[place] += 1
             block.bin_sums_s[place] += wall_s
-        if self._tiny:  # taken to be as long as the last that was timed
+        if self._tiny:  # assumed to take as long as the last timed sample
             place = bin_of(self._last_s)
             block.bins[place] += self._tiny
             block.bin_sums_s[place] += self._tiny * self._last_s

@@ -1,4 +1,4 @@
-"""What runs inside a worker: two callables that the loader carries there, with the user's own inside them."""
+"""Runs inside a worker: two callables that the loader carries there, which wrap the user's own."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from loaderbench.tracing.tracer import Count, Tracer
 
 @dataclass(frozen=True)
 class TracedInit:
-    """A `worker_init_fn` that runs the user's first, and then traces the worker's own copy of the dataset.
+    """A `worker_init_fn` that runs the user's, and then traces the worker's copy of the dataset.
 
-    `memory` holds a block for each worker. `marks_only`: nothing is timed but what the user's code marks as a stage.
-    `lines`: a thread looks at the lines of code. `count` is as in `LoaderTrace`.
+    `memory` holds a block for each worker. `marks_only`: time only the stages that the user's code marks. `lines`: also
+    take stack samples, from a thread. `count` is as in `LoaderTrace`.
     """
 
     memory: Any
@@ -33,16 +33,16 @@ class TracedInit:
     count: Count | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Memory for forked workers cannot be sent to others; these count in memory that nothing reads."""
+        """Pickle without the memory of forked workers, which cannot be sent. Copies count in memory nobody reads."""
         memory = bytearray(len(self.memory)) if isinstance(self.memory, mmap.mmap) else self.memory
         return TracedInit, (memory, self.original, self.marks_only, self.lines, self.count)
 
     def __call__(self, worker_id: int) -> None:
-        """Run in the worker, before its first sample."""
+        """Start tracing in the worker, before its first sample."""
         active.clear()
         if self.original is not None:
             self.original(worker_id)
-        if (worker_id + 1) * BLOCK_BYTES > len(self.memory):  # a worker more than when the epoch was begun
+        if (worker_id + 1) * BLOCK_BYTES > len(self.memory):  # the loader has more workers than when the epoch began
             return
         from torch.utils.data import get_worker_info
 
@@ -52,21 +52,21 @@ class TracedInit:
             tracer = Tracer(block, count=self.count)
             _trace(info.dataset if info else None, tracer, self.marks_only)
             if self.lines:
-                sys.setswitchinterval(SWITCH_S)  # of this process, which is the worker's own
+                sys.setswitchinterval(SWITCH_S)  # affects only this worker process
                 LineClock(tracer).begin()
-        except Exception as error:  # the user's loader goes on, untraced, and the parent is told why
+        except Exception as error:  # the user's loader continues untraced, and the parent process gets the reason
             active.clear()
             block.fail(f"{type(error).__name__}: {error}")
 
 
 @dataclass(frozen=True)
 class TracedCollate:
-    """A `collate_fn` that times the user's, wherever it runs."""
+    """A `collate_fn` that times the user's, in a worker or in the main process."""
 
     original: Callable[[Any], Any]
 
     def __call__(self, samples: Any) -> Any:
-        """Make a batch of samples."""
+        """Collate samples into a batch."""
         tracer = active.tracer()
         return self.original(samples) if tracer is None else tracer.collate(self.original, samples)
 
