@@ -1,4 +1,4 @@
-"""Which steps of a loop are divided: the first of them, and then one of many."""
+"""Chooses which steps of a loop are divided into stages: all early ones, then a sample of the later ones."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
     from loaderbench.tracing.clock import StageClock
 
 EARLY_STEPS = 26
-"""All of these except the first of an epoch: the warm-up, in case the loop ends there, and 16 more."""
+"""Steps of an epoch that are all divided, except its first: the warm-up, in case the loop ends there, and 16 more."""
 
 EVERY = 127
-"""Of the later steps, one in this many. It is prime: work that a loop does every 50 or 100 steps is sampled fairly."""
+"""One in this many later steps is divided. A prime samples work fairly that a loop does every 50 or 100 steps."""
 
 LEAST_LIMIT_S, LIMIT_STEPS = 1.0, 20.0
-"""A divided step ends after so many seconds or mean batches of its epoch, whichever is longer: its loop was left."""
+"""A divided step ends after this many seconds or mean batches, whichever is longer: the loop was left by then."""
 
 NEVER = -1
 
 
 class DividedSteps:
-    """The steps of one loader's loop, over its epochs.
+    """The steps of one loader's loop, over all its epochs.
 
-    Called for every batch. `at` is the number of the latest step, `due` that of the next step to divide. `other_waits`
-    are those of all steps for batches of other loaders, `thread` is the one that takes the batches. `optimizes`: the
-    latest step that ended updated a model.
+    This code runs for every batch. `at` is the number of the latest step, `due` that of the next step to divide.
+    `other_waits` holds the waits of all steps for batches of other loaders, and `thread` is the thread that takes the
+    batches. `optimizes`: the latest completed step updated a model.
     """
 
     __slots__ = (
@@ -50,22 +50,22 @@ class DividedSteps:
         self._updates, self.optimizes = stages.updates, False
 
     def step_ended(self) -> None:
-        """The next batch is asked for."""
+        """Note that a step has ended, because the loop asks for the next batch."""
         self.optimizes, self._updates = self.stages.updates > self._updates, self.stages.updates
 
     def begin_epoch(self) -> None:
-        """The next batch is the first of an epoch, which is not counted."""
+        """Start an epoch; its first batch, which comes next, is not counted."""
         self.other_waits.leave()
         self.at = self._began = self._loader.batches_done - 1
         self._began_s = time.perf_counter()
         self.due = self._after(self.at + 1) if self.due == NEVER else max(self.due, self.at + 2)
 
     def none(self) -> DividedSteps:
-        """The steps of a loop that is no longer recorded: none is divided."""
+        """The steps of a loop that is no longer recorded: no step is divided."""
         return DividedSteps(self.stages, self._loader)
 
     def divide(self, asks: FrameType) -> None:
-        """Divide the step that begins, which is due; `asks` is what asked for its batch."""
+        """Divide the step that begins now. `asks` is the frame that asked for its batch."""
         self.due, self.thread = NEVER if self._loader.is_over else self._after(self.at), thread()
         if self.due != NEVER:
             mean_s = (time.perf_counter() - self._began_s) / max(1, self.at - self._began)
@@ -73,11 +73,11 @@ class DividedSteps:
             self.stages.divide(self, None if self._loader.times_device else asks, longest_s)
 
     def stage(self, name: str) -> tuple[StageClock | HostAndDevice, int] | None:
-        """The clock of the step, and the stage's number on it; `None` outside of a recorded step."""
+        """The step's clock, and the stage's number on that clock; `None` outside of a recorded step."""
         return self._loader.loop_stage(name)
 
     def step_divided(self, took_s: float | None, around: str) -> None:
-        """A step that took so long has been divided; `None`: it is not to be counted. `around` is a place, or empty."""
+        """Record a divided step of `took_s` seconds; `None` if it does not count. `around` is a place, or empty."""
         self._loader.step_divided(self.at, took_s, around)
 
     @staticmethod

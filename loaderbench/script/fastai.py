@@ -1,4 +1,4 @@
-"""fastai's `DataLoader`, which is not torch's: it begins an epoch by making one of torch's two iterators."""
+"""Records fastai's `DataLoader`, which is not torch's but begins an epoch with one of torch's two iterators."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from weakref import WeakValueDictionary
 from loaderbench.tracing.other_loader import OtherLoader
 
 Iterate = Callable[[Any], Iterator[Any]]
-"""Makes torch's iterator over the object that fastai passes to it."""
+"""Creates torch's iterator over the object that fastai passes to it."""
 
 
 class Recorded(Protocol):
-    """Torch's loaders, which are recorded too: one recorder for all, and what is to be undone with it."""
+    """What fastai's recording shares with that of torch's loaders: one recorder, and the changes to undo at the end."""
 
     undo: list[Callable[[], None]]
 
     def recorder(self) -> Any:
-        """`None` where nothing is recorded."""
+        """The recorder; `None` if nothing is recorded."""
 
 
-_known: WeakValueDictionary[int, FastaiLoader] = WeakValueDictionary()  # by the id of what is passed to torch
+_known: WeakValueDictionary[int, FastaiLoader] = WeakValueDictionary()  # by the id of the object passed to torch
 
 
 def record_iterators(module: ModuleType, recorded: Recorded) -> None:
-    """Record the epochs of each loader of fastai, where it makes an iterator; undone where `recorded` is."""
+    """Record every epoch of fastai's loaders, by replacing the iterators it uses, until `recorded` is undone."""
     usual: tuple[Iterate, ...] = module._loaders
     ours = tuple(partial(_epoch, recorded, iterate) for iterate in usual)
 
@@ -53,9 +53,9 @@ def _epoch(recorded: Recorded, iterate: Iterate, passed: Any) -> Iterator[Any]:
 
 
 class FastaiLoader(OtherLoader):
-    """A loader of fastai. The transforms of a batch (`after_batch`) come after its iterator and belong to the step."""
+    """A fastai loader. The batch transforms (`after_batch`) run after its iterator and belong to the step."""
 
-    collate_fn = None  # a batch arrives whole: `do_batch` makes it
+    collate_fn = None  # batches arrive complete, from `do_batch`
     sampler = None
     in_order = True
     iterate: Iterate
@@ -65,7 +65,7 @@ class FastaiLoader(OtherLoader):
         self.worker_init_fn = passed.worker_init_fn
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("passed", "of_user"):  # asked for by copy before there is one
+        if name in ("passed", "of_user"):  # copy looks this up before it is set
             raise AttributeError(name)
         return getattr(self.passed, name)
 
@@ -74,17 +74,17 @@ class FastaiLoader(OtherLoader):
 
     @property
     def dataset(self) -> Any:
-        """The user's, and not what torch takes for one."""
+        """The user's dataset, not the dummy that fastai passes to torch."""
         return self.of_user.dataset
 
     @property
     def batch_size(self) -> int | None:
-        """Samples of a batch; `None` where the dataset gives batches."""
+        """Samples per batch; `None` if the dataset returns batches."""
         size: int | None = self.of_user.bs
         return size
 
     def begin_epoch(self) -> Iterator[Any]:
-        """Begin it as fastai does; its workers begin with `worker_init_fn`."""
+        """Begin an epoch like fastai, with our `worker_init_fn` in its workers."""
         with self._passing_on():
             return self.iterate(self.passed)
 

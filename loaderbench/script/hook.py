@@ -1,4 +1,4 @@
-"""Waits until a script imports torch's `DataLoader`, or fastai's, and records each epoch that one begins."""
+"""Waits until a script imports torch's or fastai's `DataLoader`, then records every epoch that begins."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MARK = "is_recorded_by_loaderbench"
 
 
 def install() -> None:
-    """Follow the order of this process, if it has one; nothing is imported before the script imports torch."""
+    """Follow this process's record order, if there is one. Nothing is imported until the script imports torch."""
     order = take_order()
     if order is not None:
         note_path()
@@ -44,7 +44,7 @@ def install() -> None:
 
 
 class _Watcher(MetaPathFinder):
-    """Finds the modules in which epochs begin, as the others do, and has each changed once it is there."""
+    """Import hook that changes the modules in which epochs begin, right after they are loaded."""
 
     def __init__(self, order: RecordOrder) -> None:
         self._order = order
@@ -53,7 +53,7 @@ class _Watcher(MetaPathFinder):
             self._awaited[HOME_OF_LAUNCHER] = lambda _: note_launcher(Path(order.folder))
 
     def change_imported(self) -> None:
-        """Change at once what is imported already, as by a `sitecustomize` of the user."""
+        """Change modules that are already imported, for example by the user's own `sitecustomize`."""
         for name in [*self._awaited]:
             module = sys.modules.get(name)
             begins = getattr(getattr(module, "__spec__", None), "_initializing", False)
@@ -88,12 +88,12 @@ class _Watcher(MetaPathFinder):
             self.change_imported()
 
     def _leave(self) -> None:
-        with suppress(ValueError):  # the script removed it
+        with suppress(ValueError):  # the script has already removed it
             sys.meta_path.remove(self)
 
 
 class _Changed(Loader):
-    """Loads a module as another loader does, and changes the one place in it where an epoch begins."""
+    """Loads a module with its usual loader, then changes the function that begins an epoch."""
 
     def __init__(self, own: Loader, change: Change) -> None:
         self._own, self._change = own, change
@@ -112,7 +112,7 @@ class _Changed(Loader):
 
 
 def record_epochs(kind: Any, order: RecordOrder) -> RecordedKind:
-    """Record the epochs of each loader of this kind in this process, until the script ends or enough is recorded."""
+    """Record epochs of loaders of this kind in this process, until the script ends or enough is recorded."""
     changed = RecordedKind(kind, order)
     changed.change()
     atexit.register(changed.finish)
@@ -120,15 +120,15 @@ def record_epochs(kind: Any, order: RecordOrder) -> RecordedKind:
 
 
 def is_recorded(kind: Any) -> bool:
-    """Whether the epochs of this kind of loader are recorded already."""
+    """Whether the epochs of this kind of loader are already recorded."""
     return bool(getattr(kind.__iter__, _MARK, False))
 
 
 class RecordedKind:
-    """A kind of loader with two functions replaced: one notes where a loader is made, one records its epochs.
+    """A kind of loader with two methods replaced: `__init__` notes the line, `__iter__` records the epoch.
 
-    Subclasses with an `__iter__` of their own are changed too.
-    `undo` holds what undoes all other changes; it is called at the end too.
+    Subclasses that define `__iter__` are changed as well. `undo` holds the functions that undo all other changes; the
+    recording's end calls them, too.
     """
 
     def __init__(self, kind: Any, order: RecordOrder) -> None:
@@ -141,17 +141,17 @@ class RecordedKind:
 
     @property
     def _is_here(self) -> bool:
-        """Whether this is the process of the script, and no worker or other child."""
+        """Whether this is the script's process, rather than a worker or another child process."""
         return os.getpid() == self._own_pid
 
     def change(self) -> None:
-        """Replace the two."""
+        """Replace `__init__` and `__iter__`."""
 
         @wraps(self._usual_init)
-        def __init__(loader: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - it replaces one of that name
+        def __init__(loader: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - replaces a method of this name
             self._usual_init(loader, *args, **kwargs)
             if self._is_here:
-                with suppress(Exception):  # a loader may be anything
+                with suppress(Exception):  # a loader can be an arbitrary object
                     self._makers.note(loader)
 
         @wraps(self._usual)
@@ -172,19 +172,19 @@ class RecordedKind:
         return self._begin(loader) if recorder is None else recorder.epoch(loader)
 
     def _note_pause(self, loader: Any) -> None:
-        """The script starts an epoch that may reuse an iterator which is being recorded."""
+        """Note that the script starts an epoch that may reuse an iterator being recorded."""
         if self._made is not None:
             self._made.note_pause(loader)
 
     def recorder(self) -> ScriptRecorder | None:
-        """Made with the first epoch: importing it costs more than all the rest.
+        """The recorder, created with the first epoch because importing its module costs more than all the rest.
 
-        `None` in another process, and where making it fails, which a line says.
+        `None` in another process, or if creating the recorder fails, which a line on stderr reports.
         """
         if not self._is_here:
             return None
         if self._made is None:
-            drawn = random.getstate()  # a library that is imported for it draws
+            drawn = random.getstate()  # an imported library may use `random`
             try:
                 with own_imports():
                     from loaderbench.script.recorder import ScriptRecorder
@@ -198,7 +198,7 @@ class RecordedKind:
         return self._made
 
     def _begin(self, loader: Any) -> Iterator[Any]:
-        """Begin an epoch as without us; a loader of another library knows how."""
+        """Begin an epoch the usual way. A loader of another library has its own method for that."""
         if not isinstance(loader, self._kind):
             of_library: Iterator[Any] = loader.begin_epoch()
             return of_library
@@ -206,7 +206,7 @@ class RecordedKind:
         return begun
 
     def _give_back(self) -> None:
-        """Undo the changes, unless somebody has changed them since."""
+        """Undo the changes, unless other code has replaced the methods since."""
         while self.undo:
             self.undo.pop()()
         own_init, own_iter = self._ours
@@ -216,7 +216,7 @@ class RecordedKind:
             self._kind.__init__ = self._usual_init
 
     def finish(self) -> None:
-        """The script ends, or what is recorded of it."""
+        """Finish recording, at the end of the script or of its recording."""
         if not self._is_here:
             return
         self._subclasses.say_missed()
@@ -228,7 +228,7 @@ class RecordedKind:
 
 
 def _keep_interrupted() -> None:
-    """Let Python still exit by SIGINT after Ctrl-C: it forgets that where code is compiled while it exits."""
+    """Make sure that Python exits by SIGINT after Ctrl-C, which it forgets if code is compiled during exit."""
     if getattr(sys, "last_type", None) is KeyboardInterrupt:
         with suppress(KeyboardInterrupt):
             exec("raise KeyboardInterrupt")

@@ -1,7 +1,7 @@
-"""What other ranks recorded, brought to rank 0 when a script ends: those of other machines, or all others.
+"""Brings the recordings of other ranks to rank 0 when a script ends: of other machines, or of all other ranks.
 
-torchrun's agent on the first machine keeps a store for as long as the ranks run, and tells each of them where it is.
-Source: PyTorch, `RendezvousHandler.use_agent_store`.
+torchrun's agent on the first machine keeps a store while the ranks run, and tells every rank its address. Source:
+PyTorch, `RendezvousHandler.use_agent_store`.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from loaderbench.ranks import this_rank
 from loaderbench.script.recording import SENT, Recording, write_recordings
 
 WAIT_S = 30.0
-"""For the other ranks, which end about when rank 0 does."""
+"""Seconds to wait for the other ranks, which end at about the same time as rank 0."""
 
-_CHUNK_BYTES = 1 << 20  # the store takes 8 MiB at a time
+_CHUNK_BYTES = 1 << 20  # the store accepts up to 8 MiB per value
 
 
 @dataclass(frozen=True)
 class Machines:
-    """The place of this rank, and of the store that all ranks can reach.
+    """The position of this rank, and the address of the store that all ranks can reach.
 
-    `together` ranks of this machine share a folder for what they record. `is_first`: rank 0 is one of them.
+    `together` ranks of this machine share one recording folder. `is_first`: rank 0 is among them.
     """
 
     rank: int
@@ -42,14 +42,14 @@ class Machines:
 
     @property
     def other_ranks(self) -> range:
-        """Those whose folders rank 0 does not see, if this is rank 0: torchrun numbers ranks machine by machine."""
+        """Ranks whose folders rank 0 cannot see, if this is rank 0. torchrun numbers ranks machine by machine."""
         return range(self.together, self.ranks)
 
 
 def find_machines(*, alone: bool) -> Machines | None:
-    """Where this rank is; `None` where rank 0 sees all folders, and under launchers that keep no store.
+    """The position of this rank; `None` if rank 0 can see all folders, or if the launcher keeps no store.
 
-    `alone`: each rank has a folder of its own.
+    `alone`: each rank has its own folder.
     """
     known, rank = os.environ, this_rank()
     if rank is None or known.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
@@ -61,16 +61,17 @@ def find_machines(*, alone: bool) -> Machines | None:
 
 
 def exchange(machines: Machines, found: Sequence[Recording], folder: Path, number: int = 0) -> str:
-    """Send what this rank recorded to rank 0, which writes it next to its own. A line about what did not arrive.
+    """Send this rank's recordings to rank 0, which writes them alongside its own.
 
-    `number` counts the recordings of a script, which may train several times: the store keeps them all.
+    Returns a line about recordings that did not arrive, or an empty string. `number` counts the recordings of a script,
+    which can train several times: the store keeps all of them.
     """
     if machines.rank and machines.is_first:
         return ""
     from torch import distributed
 
     prefix = f"loaderbench/{number}"
-    wait, kind = timedelta(seconds=WAIT_S), vars(distributed)["TCPStore"]  # which torch's own types leave out
+    wait, kind = timedelta(seconds=WAIT_S), vars(distributed)["TCPStore"]  # missing from torch's type stubs
     store = kind(machines.address, machines.port, machines.ranks, is_master=False, timeout=wait)
     if machines.is_first:
         return _receive_all(store, prefix, machines, folder)
@@ -88,19 +89,19 @@ def _send(store: Any, key: str, found: Sequence[Recording]) -> None:
 
 
 def _receive_all(store: Any, prefix: str, machines: Machines, folder: Path) -> str:
-    """Write each rank's recordings as if it had run here."""
+    """Write each rank's recordings as if the rank had run on this machine."""
     ends_s, missing = time.monotonic() + WAIT_S, list[str]()
     for rank in machines.other_ranks:
         left_s = max(0.1, ends_s - time.monotonic())
         try:
             store.wait([f"{prefix}/{rank}"], timedelta(seconds=left_s))
-        except Exception:  # of the store's own kind, which differs among versions of torch
+        except Exception:  # the exception type differs between versions of torch
             missing.append(f"{rank}")
             continue
         chunks, written = store.get(f"{prefix}/{rank}").decode().split()
         if written != version("loaderbench"):
             return f"rank {rank} has loaderbench {written}, rank 0 {version('loaderbench')}: install the same version"
         data = b"".join(store.get(f"{prefix}/{rank}/{number}") for number in range(int(chunks)))
-        write_recordings(folder, pickle.loads(zlib.decompress(data)), name=f"rank{rank}")  # as trusted as the training
-    who = f"rank{'' if len(missing) == 1 else 's'} {', '.join(missing)}"
-    return f"no data from {who}; the report excludes {'it' if len(missing) == 1 else 'them'}" if missing else ""
+        write_recordings(folder, pickle.loads(zlib.decompress(data)), name=f"rank{rank}")  # trusted like the training
+    absent = f"rank{'' if len(missing) == 1 else 's'} {', '.join(missing)}"
+    return f"no data from {absent}; the report excludes {'it' if len(missing) == 1 else 'them'}" if missing else ""

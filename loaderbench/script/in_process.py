@@ -1,4 +1,4 @@
-"""The same recording as under `loaderbench profile`, begun and ended by the script itself."""
+"""The recording of `loaderbench profile`, started and finished by the script itself."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _AGAIN = "this script is already recorded; its callback does nothing"
 
 
 class LoaderRecording:
-    """Records the epochs of all loaders from `start` to `finish`, and writes a run folder then.
+    """Records the epochs of all loaders from `start` to `finish`, which writes a run folder.
 
-    `out` is that folder, by default one under `reports/`. `steps` is how many batches of each loader are recorded.
-    Under torchrun, rank 0 writes a folder for all ranks; under another launcher each rank does, and adds its number.
-    Nothing is raised into a training: what goes wrong is a line on stderr. A script that ends without `finish` writes
-    what was recorded, too.
+    `out` is that folder, by default a new one under `reports/`. `steps` is the number of batches recorded for each
+    loader. Under torchrun, rank 0 writes one folder for all ranks; under another launcher, each rank writes a folder
+    with its number in the name. No exception reaches the training: errors are printed as one line on stderr. If a
+    script ends without `finish`, the recording is still written.
     """
 
     def __init__(self, out: str | Path | None = None, steps: int | None = None, *, quiet: bool = False) -> None:
@@ -38,7 +38,7 @@ class LoaderRecording:
         self._pid = 0
 
     def start(self) -> None:
-        """Record from now on; a second call does nothing."""
+        """Start recording. A second call does nothing."""
         from torch.utils.data import DataLoader
 
         if self._recorded is not None:
@@ -58,14 +58,14 @@ class LoaderRecording:
         atexit.register(self.finish)
 
     def finish(self) -> Sequence[RecordedLoader]:
-        """Stop recording, and write what was recorded; nothing where `start` was not called."""
-        if self._recorded is None or self._folder is None or os.getpid() != self._pid:  # or in a forked copy
+        """Stop recording and write the run folder. Does nothing unless `start` was called."""
+        if self._recorded is None or self._folder is None or os.getpid() != self._pid:  # or in a forked child
             return []
         recorded, self._recorded = self._recorded, None
         atexit.unregister(self.finish)
         recorded.finish()
         try:
-            if (self._folder / SENT).exists():  # rank 0 writes what this rank recorded
+            if (self._folder / SENT).exists():  # rank 0 writes this rank's recordings
                 return []
             found = write_run_folders(read_recordings(self._folder), self._run_folder())
         except Exception as error:
@@ -78,7 +78,7 @@ class LoaderRecording:
         return found
 
     def _run_folder(self) -> Path:
-        """Make `out`, or a new folder if `out` has a run already."""
+        """Create `out`, or a new folder if `out` already contains a run."""
         of_rank = "" if self._rank is None or find_machines(alone=True) else f"-rank{self._rank}"
         name = f"profile-{Path(next(iter(sys.argv), '') or 'python').stem}{of_rank}"
         try:

@@ -1,7 +1,7 @@
-"""Times code around a loader: iterators that take its batches and pass them on, such as a generator that converts them.
+"""Times code around a loader: iterators that consume its batches and yield them, such as a converting generator.
 
-The outermost one is found on the stack when the loader is asked for a batch. Until the next request, Python reports
-every call and return (`sys.setprofile`). That slows the step down, so only some steps are timed.
+The outermost iterator is found on the stack when the loader is asked for a batch. Until the next request, Python
+reports every call and return (`sys.setprofile`). That slows the step down, so only some steps are timed.
 """
 
 from __future__ import annotations
@@ -16,25 +16,27 @@ from typing import Any
 from loaderbench.code_places import is_library, shown_path
 
 MOST_EVENTS = 200_000
-"""Calls and returns of one step that are code around the loader. Steps with more are not timed."""
+"""Calls and returns in code around the loader, per step. Steps with more are not timed."""
 
 LOOK_EVERY = 1000
 EVENT_S, MOST_SHARE = 0.2e-6, 0.1
-"""Python takes so long to report a call or a return. In a step whose own calls would take a larger share of its time,
-they are followed no further. That is asked for once in so many of them."""
+"""Seconds for Python to report a call or return, and the largest share of a step that the reports may take.
+
+Beyond that share, the step is no longer followed. The check runs every `LOOK_EVERY` events of the step itself.
+"""
 
 MOST_GIVEN_UP = 3
-"""After so many such steps, no other is timed: a single one may write a checkpoint."""
+"""Once this many steps were abandoned, no more are timed. A single one may be due to a checkpoint."""
 
 _OUR_OWN = __name__.partition(".")[0] + "."
 
 
 class IteratorsAround:
-    """Calls `enter` when the outermost iterator around a loader starts to work, and `leave` when it passes on a batch.
+    """Calls `enter` when the outermost iterator around a loader resumes, and `leave` when it yields a batch.
 
-    An iterator that calls a model or an optimizer is the training loop itself and does not count. Nor does one that
-    yields nothing between two batches of the loader. `leave_if_overdue` ends a step that lasts too long, by `end`,
-    and returns whether it did.
+    An iterator that calls a model or an optimizer is the training loop itself and does not count. An iterator that
+    yields nothing between two batches of the loader does not count either. `leave_if_overdue` ends a step that takes
+    too long, by calling `end`, and returns whether it did.
     """
 
     def __init__(
@@ -50,14 +52,14 @@ class IteratorsAround:
 
     @property
     def place(self) -> str:
-        """The outermost iterator of the user's own in the step that is timed, else of a library; empty without one."""
+        """The timed step's outermost iterator in the user's code, else in a library; empty if there is none."""
         code = self._named
         if self._code is None or code is None:
             return ""
         return f"{code.co_name} ({shown_path(code.co_filename, '')}:{code.co_firstlineno})"
 
     def begin(self, asks: FrameType) -> None:
-        """Start a step, whose batch this frame asked for. Nothing is timed if the script has set a profile function."""
+        """Start a step whose batch `asks` requested. Nothing is timed if the script has set a profile function."""
         found = [code for code in _iterators(asks) if code not in self._others]
         if not found or self._given_up == MOST_GIVEN_UP or sys.getprofile() is not None:
             return
@@ -66,7 +68,7 @@ class IteratorsAround:
         self._yielded = self._events = self._events_of_step = 0
         self._calls_too_much, self._began_s = False, time.perf_counter()
         self._enter()
-        sys.setprofile(self._follow)
+        sys.setprofile(self._on_profile_event)
 
     def model_called(self) -> None:
         """Exclude the iterator if the call came from within it."""
@@ -75,7 +77,7 @@ class IteratorsAround:
             self._stop()
 
     def end(self, *, next_is_asked_for: bool) -> bool:
-        """End the step; return whether its times can be used."""
+        """End the step. Returns whether its times can be used."""
         code = self._code
         if code is not None and next_is_asked_for and not self._yielded and not self._calls_too_much:
             self._others.add(code)
@@ -85,12 +87,12 @@ class IteratorsAround:
         return counts
 
     def _stop(self) -> None:
-        if sys.getprofile() == self._follow:
+        if sys.getprofile() == self._on_profile_event:
             sys.setprofile(None)
         self._depth = 0
 
-    def _follow(self, frame: FrameType, event: str, _: Any) -> None:
-        """Python calls this for every call and return in this thread."""
+    def _on_profile_event(self, frame: FrameType, event: str, _: Any) -> None:
+        """Profile function: Python calls it for every call and return in this thread."""
         if self._depth:
             self._events += 1
             if self._events > MOST_EVENTS:
@@ -113,7 +115,7 @@ class IteratorsAround:
                 self._enter()
 
     def _is_costly(self) -> bool:
-        """Whether the step is slowed down too much; then it is given up."""
+        """Abandon the step if profiling slows it down too much. Returns whether it did."""
         is_costly = EVENT_S * self._events_of_step > MOST_SHARE * (time.perf_counter() - self._began_s)
         if is_costly:
             self._give_up()
@@ -126,7 +128,7 @@ class IteratorsAround:
 
 
 def _iterators(frame: FrameType | None) -> Iterator[CodeType]:
-    """Running generators and `__next__` methods, the innermost first, except our own."""
+    """Code of running generators and `__next__` methods, innermost first, except our own."""
     while frame is not None:
         code = frame.f_code
         is_iterator = code.co_flags & CO_GENERATOR or code.co_name == "__next__"

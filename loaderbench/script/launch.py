@@ -1,4 +1,4 @@
-"""Runs a script as Python would, with every epoch of its loaders recorded."""
+"""Runs a script like Python would, and records every epoch of its loaders."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from loaderbench.script.tuner import TunedLoader
 
 LAST_SAVE_S = 15.0
-"""A cluster that ends a job gives it 30 seconds (Slurm's and Kubernetes' default)."""
+"""Seconds to wait for last saves. A cluster allows a job 30 s to end (default of Slurm and Kubernetes)."""
 
 _FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScriptEnd:
-    """How a script ended, and what was recorded of it. A negative `code` is the number of the signal that ended it.
+    """How a script ended, and what was recorded. A negative `code` is the number of the signal that ended it.
 
-    `tuned` is `None` where no loader was tuned, and `untuned` says why if a rank refused to. `sent_to` is the machine
-    of rank 0, if ranks of this one sent it what they recorded. `begun`: a loader was iterated over, whether or not
-    anything of it was saved. `lost`: a process ended before its last save. `failure` says why a launcher could start no
-    rank, or why a rank got no GPU.
+    `tuned` is `None` if no loader was tuned, and `untuned` gives the reason if a rank refused to tune. `sent_to` is the
+    machine of rank 0, if ranks of this machine sent their recordings there. `begun`: a loader was iterated over,
+    whether or not any recording was saved. `lost`: a process ended before its last save. `failure` says why a launcher
+    could start no rank, or why a rank got no GPU.
     """
 
     code: int
@@ -51,15 +51,15 @@ class ScriptEnd:
 
 
 def python_command(script: Sequence[str], *, module: bool = False) -> list[str]:
-    """The command that runs a script, or a module with `-m`, with this interpreter."""
+    """The command that runs a script, or a module with `-m`, in this interpreter."""
     return [sys.executable, *(["-m"] if module else []), *script]
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """Tune the training loader for `budget_s` seconds, with a run folder; then let the script go on or end it.
+    """Tune the training loader for `budget_s` seconds into a run folder, then let the script continue or end it.
 
-    `quiet`: no line says that it begins.
+    `quiet`: do not announce the tuning.
     """
 
     budget_s: float
@@ -77,10 +77,10 @@ def run_script(
     tuning: Tuning | None = None,
     live: Sequence[LiveTo] = (),
 ) -> ScriptEnd:
-    """Run a command and wait for its end. With `launcher`, it is another program that starts Python processes.
+    """Run a command and wait until it ends. With `launcher`, the command is a program that starts Python processes.
 
-    The trackers of `live` get numbers meanwhile. Raises `MissingError` where there is no such command, and what a
-    tracker raises that cannot be opened.
+    The trackers in `live` receive numbers while it runs. Raises `MissingError` if the command does not exist, and
+    passes on the error of a tracker that cannot be opened.
     """
     with TemporaryDirectory(prefix="loaderbench-profile-") as folder:
         order = RecordOrder(
@@ -112,7 +112,7 @@ def run_script(
 
 
 def _read_tuned(folder: Path) -> TunedLoader | None:
-    """Imported late: what tunes is imported before no script."""
+    """Read the tuning result. The import is local because tuning modules must not be loaded before a script."""
     from loaderbench.script.tuner import read_tuned
 
     return read_tuned(folder)
@@ -125,7 +125,7 @@ def _why_untuned(folder: Path) -> str:
 
 
 def _run(command: Sequence[str], order: RecordOrder, live: Sequence[LiveTo]) -> int:
-    environment, trackers = order.environment(), open_trackers(live)  # whose variables the script is not to get
+    environment, trackers = order.environment(), open_trackers(live)  # the script gets no variables of trackers
     with followed(Path(order.folder), trackers), _signals_left_to_the_script() as children:
         try:
             child = subprocess.Popen(command, env=environment)
@@ -140,23 +140,23 @@ def _run(command: Sequence[str], order: RecordOrder, live: Sequence[LiveTo]) -> 
 
 
 def _wait_for_ranks(folder: Path) -> None:
-    """Give processes that the script has not waited for the time to save what they recorded."""
+    """Let processes that the script did not wait for save their recordings."""
     left = wait_for_last_saves(folder, LAST_SAVE_S)
     if left:
-        who = "1 process of the script is" if left == 1 else f"{left} processes of the script are"
-        print(f"loaderbench: {who} still running; the report contains what was saved so far", file=sys.stderr)
+        processes = "1 process of the script is" if left == 1 else f"{left} processes of the script are"
+        print(f"loaderbench: {processes} still running; the report contains what was saved so far", file=sys.stderr)
 
 
 @contextmanager
 def _signals_left_to_the_script() -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Forward what is sent to this process alone, and let the script decide what becomes of it.
+    """Forward signals sent to this process only, and leave it to the script to handle them.
 
-    What is ignored already, as under `nohup`, stays so for the script.
+    Signals that are already ignored, as under `nohup`, stay ignored for the script.
     """
     children: list[subprocess.Popen[bytes]] = []
 
     def forward(number: int, _: FrameType | None) -> None:
-        if number != signal.SIGINT or not _of_terminal():
+        if number != signal.SIGINT or not _shares_terminal():
             for child in children:
                 child.send_signal(number)
 
@@ -167,12 +167,12 @@ def _signals_left_to_the_script() -> Iterator[list[subprocess.Popen[bytes]]]:
         yield children
     finally:
         for number, handler in before.items():
-            with suppress(TypeError):  # one that was not set from Python
+            with suppress(TypeError):  # the handler was not set from Python
                 signal.signal(number, handler)
 
 
-def _of_terminal() -> bool:
-    """Whether a terminal sends Ctrl-C to this process, and so to the script as well."""
+def _shares_terminal() -> bool:
+    """Whether Ctrl-C in a terminal reaches this process, and therefore the script as well."""
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY)
     except OSError:

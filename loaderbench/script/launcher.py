@@ -1,6 +1,6 @@
-"""Why ranks could not begin, or got no GPU: noted in the processes of torch's launcher, read by the command.
+"""Why ranks could not start, or got no GPU: noted in the processes of torch's launcher, read by the command.
 
-A launcher waits for other machines in silence, and ends with a long traceback where they do not come.
+A launcher waits for other machines silently, and ends with a long traceback if they never appear.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ _LAUNCHING, _BEGUN, _NO_RANK, _NO_GPU = "launching", "rank-begun", "no-rank", "n
 
 
 def is_rank() -> bool:
-    """Whether torch's launcher started this process; a cluster may set `RANK` for the launcher itself."""
+    """Whether torch's launcher started this process. A cluster may set `RANK` for the launcher, too."""
     return "LOCAL_RANK" in os.environ
 
 
 def note_rank(folder: Path) -> None:
-    """Note that this process begins as a rank. If it ends because it got no GPU, it leaves a line that says why."""
+    """Note that this process starts as a rank. If it ends because it got no GPU, a file records the reason."""
     (folder / _BEGUN).touch()
     atexit.register(_note_failure, folder / _NO_GPU, why_no_gpu, os.getpid())
 
 
 def note_launcher(folder: Path) -> None:
-    """Note that this process starts ranks. If it ends because they could not meet, it leaves a line that says why."""
+    """Note that this process launches ranks. If it ends because they could not meet, a file records the reason."""
     (folder / _LAUNCHING).touch()
     atexit.register(_note_failure, folder / _NO_RANK, why_no_ranks, os.getpid())
 
 
 def _note_failure(file: Path, why: Callable[[BaseException | None], str], pid: int) -> None:
-    said = why(getattr(sys, "last_value", None)) if os.getpid() == pid else ""
-    if said:
-        file.write_text(said)
+    reason = why(getattr(sys, "last_value", None)) if os.getpid() == pid else ""
+    if reason:
+        file.write_text(reason)
 
 
 def read_failure(folder: Path) -> str:
-    """Why no rank began, or why one got no GPU; empty if neither happened, or if the reason is unknown."""
+    """Why no rank started, or why a rank got no GPU; empty if neither happened, or if the reason is unknown."""
     begun = (folder / _BEGUN).exists()
     file, what = (folder / _NO_GPU, "a rank got no GPU") if begun else (folder / _NO_RANK, "no rank started")
     return f"{what}: {file.read_text()}" if file.exists() else ""
@@ -54,16 +54,16 @@ def read_failure(folder: Path) -> str:
 
 @contextmanager
 def said_if_late(folder: Path) -> Iterator[None]:
-    """Print a line once a launcher has been waiting long, and no rank has begun."""
+    """Print a line if a launcher has been waiting for long and no rank has started."""
     over = threading.Event()
-    threading.Thread(target=_look, args=(folder, over), name="loaderbench-launcher", daemon=True).start()
+    threading.Thread(target=_warn_if_late, args=(folder, over), name="loaderbench-launcher", daemon=True).start()
     try:
         yield
     finally:
         over.set()
 
 
-def _look(folder: Path, over: threading.Event) -> None:
+def _warn_if_late(folder: Path, over: threading.Event) -> None:
     waited_s = 0.0
     while not over.wait(LOOK_S) and not (folder / _BEGUN).exists():
         waited_s += LOOK_S if (folder / _LAUNCHING).exists() else 0.0

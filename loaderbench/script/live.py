@@ -1,7 +1,8 @@
-"""Hands the numbers of a running script to trackers: what its processes save, read in threads of this process.
+"""Passes the numbers of a running script to trackers.
 
-The script's own processes know nothing of it. A point is what a loader did between two saves of its recording: means
-over all recorded time would hide a change that comes after an hour.
+Threads of this process read what the script's processes save; the script's own processes are not involved. A point
+covers the time between two saves of a loader's recording, because means over all recorded time would hide a change
+after an hour.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from loaderbench.script.recording import Recording, own_files, read_file
 
 LOOK_S = 0.5
 END_S = 10.0
-"""For a tracker to take the last numbers once the script has ended."""
+"""Seconds for a tracker to accept the last numbers once the script has ended."""
 
-_MOST_TEXT = 300  # characters of an error: a server's may be a page
+_MOST_TEXT = 300  # characters of an error message: a server may send a full page
 
 
 @dataclass(frozen=True)
 class LiveTo:
-    """A tracker that is to follow a script: `name` is what the user called it, `open` may raise errors of ours."""
+    """A tracker that follows a script: `name` is the user's name for it, and `open` can raise loaderbench errors."""
 
     name: str
     open: Callable[[], LiveTracker]
@@ -40,17 +41,17 @@ class LiveTo:
 
 @dataclass
 class _Loader:
-    """A loader of one process, and its sums at the last two points."""
+    """A loader in one process, with its sums at the last two points."""
 
     name: str
     rank: int | None
     sums: list[SoFar] = field(default_factory=lambda: [SoFar(), SoFar()])
 
     def point(self, recording: Recording) -> LivePoint | None:
-        """What it did since its last point; `None` without any new batch.
+        """The loader's numbers since its last point; `None` if there is no new batch.
 
-        What is saved at the end is of a short time, in which workers only deliver what was ready: it is joined with
-        the point before if it is less than half as long.
+        The last save covers a short time, in which workers only deliver batches that were ready. If that time is less
+        than half of the previous point's, the two are joined.
         """
         now = so_far(recording)
         earlier, since = self.sums
@@ -65,9 +66,9 @@ class _Loader:
 
 
 class _Follower(threading.Thread):
-    """Looks for what was saved, and hands it to one tracker.
+    """Thread that looks for new saves and passes them to one tracker.
 
-    An exception is printed as one line, and ends only this tracker.
+    An exception is printed as one line, and ends this tracker only.
     """
 
     def __init__(self, name: str, tracker: LiveTracker, folder: Path) -> None:
@@ -78,7 +79,7 @@ class _Follower(threading.Thread):
         self._loaders: dict[tuple[Path, int], _Loader] = {}
 
     def run(self) -> None:
-        """Follow until `over`, then take what was saved last."""
+        """Follow the saves until `over` is set, then pass on the last one."""
         try:
             while not self.over.wait(LOOK_S):
                 self._take()
@@ -103,7 +104,7 @@ class _Follower(threading.Thread):
             self._tracker.write(found)
 
     def _loader(self, key: tuple[Path, int], recording: Recording) -> _Loader:
-        """The loader of this place; of several with one name in one rank, the later ones get a number."""
+        """The loader at this position of a file. Loaders with the same name in one rank are numbered."""
         if key not in self._loaders:
             taken = {one.name for one in self._loaders.values() if one.rank == recording.rank}
             name = recording.folder_name
@@ -113,7 +114,7 @@ class _Follower(threading.Thread):
 
 
 def open_trackers(asked: Sequence[LiveTo]) -> list[tuple[str, LiveTracker]]:
-    """Open each, or none. They may change the environment of this process, and take seconds to be imported."""
+    """Open all trackers, or none. They can change this process's environment and take seconds to import."""
     found: list[tuple[str, LiveTracker]] = []
     try:
         found.extend((one.name, one.open()) for one in asked)
@@ -127,7 +128,7 @@ def open_trackers(asked: Sequence[LiveTo]) -> list[tuple[str, LiveTracker]]:
 
 @contextmanager
 def followed(folder: Path, trackers: Sequence[tuple[str, LiveTracker]]) -> Iterator[None]:
-    """Hand what is saved in the folder to each tracker, and close them at the end."""
+    """Pass everything saved in the folder to each tracker, and close the trackers at the end."""
     followers = [_Follower(name, tracker, folder) for name, tracker in trackers]
     for one in followers:
         one.start()
@@ -150,10 +151,10 @@ def say(line: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class SoFar:
-    """Sums over the batches that count, which are those of the warm-up until there are others.
+    """Sums over the batches that count: warm-up batches, until there are others.
 
-    `seconds` are those of the loop. `wait_s` are those of its data wait without code around the loader, of which only
-    the mean is known. `read_s` is when each series was read last.
+    `seconds` is the time of the loop. `wait_s` is its data wait without code around the loader, for which only the mean
+    is known. `read_s` is the last time at which each series was read.
     """
 
     batches: int = 0
@@ -165,7 +166,7 @@ class SoFar:
 
     @property
     def recorded(self) -> int:
-        """All batches, with those of the warm-up."""
+        """The number of all batches, including the warm-up."""
         return self.batches + self.warmup
 
 
@@ -186,14 +187,14 @@ def so_far(recording: Recording) -> SoFar:
 
 
 def numbers_since(before: SoFar, recording: Recording) -> Numbers:
-    """Every metric by its id, as far as it was measured.
+    """All measured metrics, by id.
 
-    Samples per second, data wait and what monitors read over time are those since `before`. Everything else is that
-    of the whole recording, and `batches` counts the warm-up. Empty where nothing was recorded since.
+    Samples per second, data wait and monitor readings cover the time since `before`. All other metrics cover the entire
+    recording, and `batches` includes the warm-up. Empty if nothing was recorded since.
     """
     (trial,) = recording.measured.trials
     now = so_far(recording)
-    before = before if before.warmup == now.warmup else SoFar()  # the warm-up's sums are not part of these
+    before = before if before.warmup == now.warmup else SoFar()  # these sums exclude the warm-up
     seconds = now.seconds - before.seconds
     if seconds <= 0:
         return {}
@@ -201,11 +202,13 @@ def numbers_since(before: SoFar, recording: Recording) -> Numbers:
     series = recording.readings.of(trial.id)
     for metric in METRICS:
         own = {name: series[name] for name in _series_names(metric, trial) if name in series}
-        since = [value for name in own if (value := _since(metric, own[name], before.read_s.get(name))) is not None]
+        since = [
+            value for name in own if (value := _value_since(metric, own[name], before.read_s.get(name))) is not None
+        ]
         if own:
             found.pop(metric.id, None)
         if since:
-            found[metric.id] = max(since)  # of several devices the highest, as in a trial
+            found[metric.id] = max(since)  # the highest of several devices, as in a trial
     wait_s = now.wait_s - before.wait_s + recording.around_s * (now.batches - before.batches)
     return found | {
         "samples_per_s": (now.samples - before.samples) / seconds,
@@ -215,15 +218,15 @@ def numbers_since(before: SoFar, recording: Recording) -> Numbers:
 
 
 def _series_names(metric: Metric, trial: Trial) -> list[str]:
-    """The readings that are this metric over time; none where those are drawn in another unit, such as waits."""
+    """The series that hold this metric over time; none if they use another unit, as for waits."""
     strip = metric.strip
     if strip.unit != metric.unit:
         return []
     return [strip.series.format(gpu.index) for gpu in trial.gpus] if metric.gpu else [strip.series]
 
 
-def _since(metric: Metric, read: Series, after_s: float | None) -> float | None:
-    """The mean of what was read after this moment, or the largest; `None` where nothing was."""
+def _value_since(metric: Metric, read: Series, after_s: float | None) -> float | None:
+    """The mean, or the largest, of the values read after this moment; `None` if there are none."""
     values = [value for at_s, value in zip(*read, strict=True) if after_s is None or at_s > after_s]
     if not values:
         return None

@@ -1,4 +1,4 @@
-"""A `Profiler` for a loader whose loop nobody has changed."""
+"""A `Profiler` for a loader in an unmodified loop."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ CLOCKED_STEPS = 20
 
 
 class LoaderProfiler(Profiler):
-    """Records the epochs that it is given, each begun by `begin`, until `until_s` of the monotonic clock.
+    """Records epochs of a loader, each begun by `begin`, until `until_s` of the monotonic clock.
 
-    `epoch_ended` is called at the end of each, or where the loop leaves it. `between_batches` is called now and then,
-    or at every batch of an epoch that is to stop at each. `steps_cpu_s` is the CPU time of this process in each of the
-    latest steps, where they are clocked.
+    `epoch_ended` is called when an epoch ends or the loop leaves it. `between_batches` is called occasionally, or for
+    every batch of an epoch with `stop_at_each`. `steps_cpu_s` holds the CPU time of this process in each of the latest
+    steps, if they are clocked.
     """
 
     def __init__(
@@ -49,37 +49,38 @@ class LoaderProfiler(Profiler):
 
     @property
     def source(self) -> Any:
-        """The loader of the latest epoch; `None` before the first, and once the script has dropped it."""
+        """The loader of the latest epoch; `None` before the first epoch, and once the script has dropped the loader."""
         return self._observer.known.loader
 
     def continues_with(self, loader: Any) -> bool:
         """Whether an epoch over this loader can be the next one.
 
-        In place of a loader that is gone it may have another dataset, as in another fold. While both exist, another
-        dataset is another loader's: those for training and validation may be made in one line, and be of one length.
+        A loader that replaces a freed one can have another dataset, as in another fold. While both exist, a different
+        dataset means a different loader: training and validation loaders can be created on one line and have the same
+        length.
         """
         known = self._observer.known
-        fits = known.is_of_same_classes(loader) if known.loader is None else known.has_same_dataset(loader)
-        return fits and not self.under_way
+        matches = known.is_of_same_classes(loader) if known.loader is None else known.has_same_dataset(loader)
+        return matches and not self.under_way
 
     @property
     def is_over(self) -> bool:
-        """Whether no further epoch is recorded."""
+        """Whether no more epochs are recorded."""
         return self._state == "done" or self._recorder.full
 
     @property
     def batches_done(self) -> int:
-        """Batches that the loop is done with; exact between two epochs."""
+        """Number of batches that the loop has finished; exact between two epochs."""
         return self._recorder.seen
 
     @property
     def steady_batches(self) -> int:
-        """Those after the warm-up."""
+        """Number of finished batches after the warm-up."""
         return max(0, self.batches_done - self._warmup)
 
     @property
     def times_device(self) -> bool:
-        """Whether waits are those of a device, ahead of which the host runs."""
+        """Whether waits are measured on a device, because the host runs ahead of it."""
         return self._recorder.events is not None
 
     @property
@@ -88,18 +89,18 @@ class LoaderProfiler(Profiler):
         return self._claimed is not None
 
     def epoch(self, loader: Any, *, stop_at_each: bool = False) -> Iterator[Any]:
-        """Begin an epoch, which is recorded."""
+        """Begin an epoch and record it."""
         self._recorder.marks = stop_at_each
         return self._epoch(loader)
 
     def loop_stage(self, name: str) -> tuple[StageClock | HostAndDevice, int] | None:
-        """As always, but the loop does not stop at each batch because of it."""
+        """Like the base class, but the stage does not make the loop stop at each batch."""
         return self._stage_now(name)
 
     def step_divided(self, step: int, took_s: float | None, around: str = "") -> None:
-        """The stages of this step, which took so long, are known; `None`: they are not to be counted.
+        """Record that a step was divided and took `took_s` seconds; `None` if the step does not count.
 
-        `around` is the place of the code around the loader, if there is any.
+        `around` is the place of the code around the loader, or empty.
         """
         if took_s is not None and around:
             self._observer.code_around = around
@@ -107,19 +108,19 @@ class LoaderProfiler(Profiler):
         self._observer.user_stages.end_body(kind, took_s)
 
     def note_pause(self) -> None:
-        """The script starts another epoch on the iterator that is being recorded."""
+        """Note that the script starts another epoch on the iterator being recorded."""
         self._recorder.note_pause()
 
     def end(self) -> None:
         """Stop recording."""
         self._end()
 
-    def _is_mine(self, source: Any) -> bool:  # noqa: ARG002 - who calls `epoch` has asked `continues_with`
+    def _is_mine(self, source: Any) -> bool:  # noqa: ARG002 - callers of `epoch` check `continues_with` first
         return self._claimed is None
 
     @property
     def steps(self) -> StepTimes | None:
-        """When the last steps began and ended; `None` where that is not known."""
+        """Start and end times of the last steps; `None` if unknown."""
         return self._recorder.steps()
 
     @property
@@ -131,12 +132,12 @@ class LoaderProfiler(Profiler):
         return (cost.wall_s or 0.0) if cost else 0.0
 
     def measured(self, script: Script) -> tuple[Measured, Readings]:
-        """What was recorded until now; may be called by another thread than the loop's."""
+        """What was recorded so far. Can be called from another thread than the loop's."""
         self._add_up()
         return measured_so_far(self.name, self._warmup, self._recorder, self._observer, script)
 
     def _body_ended(self, _: int) -> None:
-        """Stages are added up where a step was divided."""
+        """Skip the base class: stages are added up when a step was divided."""
         self._between_batches(self)
 
     def _epoch_ended(self) -> None:
@@ -144,7 +145,7 @@ class LoaderProfiler(Profiler):
         super()._epoch_ended()
 
     def _look(self) -> None:
-        """As always; and only the loop's thread can add up what another saves."""
+        """Also add up the batches, which only the loop's thread can do, and stop at the time limit."""
         super()._look()
         self._recorder.add_up()
         if time.monotonic() > self._until_s:

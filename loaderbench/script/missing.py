@@ -1,4 +1,4 @@
-"""What the loop of a script could not show, with the reason that holds for a script."""
+"""Replaces values, or reasons for missing values, that a script's loop cannot provide."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WHY_NO_WAIT = "a background thread consumes the batches, so its wait is not the 
 
 
 def with_reason(measured: Measured, field: str, why: str) -> Measured:
-    """The same with another reason, if this is not known of the trial."""
+    """Replace the reason why a field was not measured. Other records are returned unchanged."""
     trial = measured.trials[0]
     if trial.status != "completed" or field not in trial.not_measured:
         return measured
@@ -19,7 +19,7 @@ def with_reason(measured: Measured, field: str, why: str) -> Measured:
 
 
 def of_a_background_thread(measured: Measured) -> Measured:
-    """The same with no data wait, which is then not known."""
+    """Remove the data wait, which is unknown for a loop in a background thread."""
     trial = measured.trials[0]
     if trial.status != "completed":
         return measured

@@ -1,4 +1,4 @@
-"""What a script calls a loader, and where it makes it and iterates over it, read from the frames of its code."""
+"""Finds the name of a loader, and the lines that create it and iterate over it, from the script's frames."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from loaderbench.code_places import CodeLine, is_library, is_ours
 from loaderbench.tracing.other_loader import OtherLoader
 
 _MOST_FRAMES = 60
-_MOST_HELD = 100  # of a dictionary or a sequence that may hold loaders
+_MOST_HELD = 100  # entries of a dictionary or sequence that are searched for loaders
 
-_ASK_FOR_THEM = {"locals", "vars"}
+_LOCALS_FUNCTIONS = {"locals", "vars"}
 
-_OF_NOBODY_ELSE = 3
-"""References to the dictionary: the frame's, ours, and the one by which it is counted."""
+_UNSHARED_REFERENCES = 3
+"""Reference count of a dictionary that only the frame, this module, and `getrefcount` itself refer to."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A line of the user's own code where an epoch begins, and the name that the loader has there.
+    """The line of the user's code where an epoch begins, and the loader's name there.
 
-    `made` is the line that made it; `None` where that was not seen.
+    `made` is the line that created the loader; `None` if unknown.
     """
 
     name: str
@@ -45,18 +45,18 @@ class Place:
 
 
 def command_of_script() -> str:
-    """What the script was started with; it may have emptied `sys.argv` since."""
+    """The script's command line. The script may have emptied `sys.argv` since."""
     program, *arguments = sys.argv or sys.orig_argv[1:] or ["python"]
     return shlex.join([Path(program).name, *arguments])
 
 
 def place_of(loader: Any, made: CodeLine | None = None) -> Place:
-    """Look for the loader's name where its epoch begins, and in what called that.
+    """Find the loader's name on the stack that begins its epoch.
 
-    The outermost variable wins: `train_loader` of the script, not `loader` of a function that it is passed to. Next
-    come attributes of `self` and objects that hold the loader, from the innermost on. Without a name it is called by
-    its dataset's type. The line is that of the innermost code that is no library's. What the script's variables hold
-    may be anything: no code of theirs runs, and whatever is raised, the loader gets a name.
+    The outermost variable wins: `train_loader` of the script, not `loader` of a function that receives it. Then come
+    attributes of `self` and objects that hold the loader, innermost first. A loader without a name is called by its
+    dataset's type. The line is that of the innermost code outside of libraries. The script's variables can hold
+    arbitrary objects: none of their code is run, and the loader gets a name even if an exception is raised.
     """
     if issubclass(type(loader), OtherLoader):
         loader = loader.of_user
@@ -72,13 +72,13 @@ def place_of(loader: Any, made: CodeLine | None = None) -> Place:
 
 def _name_by_dataset(loader: Any) -> str:
     kind = type(loader)
-    with suppress(Exception):  # a loader of the user's may raise
+    with suppress(Exception):  # the user's loader can raise
         kind = type(getattr(loader, "dataset", loader))
     return f"{kind.__name__} loader"
 
 
 def _frames() -> Iterator[FrameType]:
-    """Those that began the epoch, from the innermost on, without ours."""
+    """The frames that began the epoch, innermost first, without our own."""
     frame: FrameType | None = sys._getframe(1)
     for _ in range(_MOST_FRAMES):
         if frame is None:
@@ -89,7 +89,7 @@ def _frames() -> Iterator[FrameType]:
 
 
 def _variable_in(frame: FrameType, loader: Any) -> str | None:
-    """The variable of the user's code that is the loader."""
+    """The variable of the user's code that is the loader itself."""
     if is_library(frame.f_code.co_filename):
         return None
     names = chain(locals_of(frame).items(), list(frame.f_globals.items()))
@@ -97,33 +97,33 @@ def _variable_in(frame: FrameType, loader: Any) -> str | None:
 
 
 def _is_users(name: str) -> bool:
-    """Whether a name is written by hand: tools that rewrite code add variables of other shapes."""
+    """Whether a name was written by hand: tools that rewrite code add variables with other names."""
     return name.isidentifier() and name != "self"
 
 
 def _name_in(frame: FrameType, loader: Any) -> str | None:
-    """The variable of the user's code that holds the loader, or the attribute of its `self`."""
+    """The variable of the user's code that holds the loader, or the attribute of `self` that does."""
     if is_library(frame.f_code.co_filename):
         return None
     own = locals_of(frame)
-    found = _key_of(own, loader) or _key_of(frame.f_globals, loader)
+    found = _name_among(own, loader) or _name_among(frame.f_globals, loader)
     if found is not None:
         return found
-    return _key_of(attributes_of(own.get("self")), loader)
+    return _name_among(attributes_of(own.get("self")), loader)
 
 
-def _key_of(names: Any, loader: Any) -> str | None:
-    """The name of the loader itself, or else of an object that wraps it, as a framework's own loader does."""
+def _name_among(names: Any, loader: Any) -> str | None:
+    """The name of the loader, or else of an object that wraps it, like a framework's own loader."""
     own = [(name, value) for name, value in list(names.items()) if _is_users(name)]
     found = next((name for name, value in own if value is loader), None)
-    found = found or next((part for name, value in own if (part := _one_of(name, value, loader))), None)
+    found = found or next((part for name, value in own if (part := _element_name(name, value, loader))), None)
     return found or next((name for name, value in own if _holds(value, loader)), None)
 
 
-def _one_of(name: str, value: Any, loader: Any) -> str | None:
-    """`loaders['train']` of a dictionary or `loaders[0]` of a sequence.
+def _element_name(name: str, value: Any, loader: Any) -> str | None:
+    """The expression for an element, such as `loaders['train']` of a dictionary or `loaders[0]` of a sequence.
 
-    `dls.train` or `dls.valid` for one of fastai's `DataLoaders`; a `Learner` holds them as its `dls`.
+    For fastai's `DataLoaders`: `dls.train` or `dls.valid`. A `Learner` holds them as its `dls`.
     """
     kind = type(value)
     pairs: Iterable[Any] | None = None
@@ -146,9 +146,9 @@ def _holds(value: Any, loader: Any) -> bool:
 
 
 def attributes_of(value: Any) -> Any:
-    """The dictionary of an object's own attributes, or an empty one; a `__dict__` that code of its class makes is none.
+    """The dictionary of an object's own attributes; empty if its class computes `__dict__` in code.
 
-    A lazy object, as werkzeug and Django have, would be made by any question that its class answers.
+    Lazy objects, as in werkzeug and Django, would be created by any attribute access that their class answers.
     """
     for kind in type(value).__mro__:
         own = vars(kind).get("__dict__")
@@ -158,14 +158,14 @@ def attributes_of(value: Any) -> Any:
 
 
 class Makers:
-    """Notes the line that makes a loader, from inside of its `__init__`."""
+    """Records the line that creates each loader, from inside the loader's `__init__`."""
 
     def __init__(self) -> None:
-        self._of_dataset: list[tuple[weakref.ref[Any], CodeLine]] = []  # also of loaders that are gone
+        self._of_dataset: list[tuple[weakref.ref[Any], CodeLine]] = []  # also of freed loaders
         self._made: weakref.WeakKeyDictionary[Any, CodeLine] = weakref.WeakKeyDictionary()
 
     def note(self, loader: Any) -> None:
-        """The innermost code that is no library's, and not the loader's own class."""
+        """Record the innermost line that is neither in a library nor in the loader's own class."""
         frame: FrameType | None = sys._getframe(1)
         by_library = False
         while frame is not None:
@@ -180,13 +180,13 @@ class Makers:
     def _keep(self, loader: Any, at: CodeLine) -> None:
         self._made[loader] = at
         if not at.by_library:
-            with suppress(TypeError, AttributeError):  # a list, which nothing can refer to weakly
+            with suppress(TypeError, AttributeError):  # a list, for example, has no weak references
                 self._of_dataset.append((weakref.ref(loader.dataset), at))
 
     def of(self, loader: Any) -> CodeLine | None:
-        """Where it was made; a framework's copy of a loader was made where the loader was."""
+        """The line that created the loader. A framework's copy of a loader counts as created where the original was."""
         found = None
-        with suppress(TypeError):  # a loader that has no hash
+        with suppress(TypeError):  # the loader is not hashable
             found = self._made.get(loader)
         if found is None or found.by_library:
             dataset = _dataset_of(loader)
@@ -197,33 +197,33 @@ class Makers:
 
 
 def _dataset_of(loader: Any) -> Any:
-    with suppress(Exception):  # a loader may be anything
+    with suppress(Exception):  # a loader can be an arbitrary object
         return loader.dataset
     return None
 
 
 def locals_of(frame: FrameType) -> dict[str, Any]:
-    """A copy of the variables. Before Python 3.13, it is empty for a function that calls `locals()` or `vars()`.
+    """A copy of the frame's variables. Before Python 3.13, empty for a function that calls `locals()` or `vars()`.
 
     In those versions, a frame has a single dictionary of its variables, and reading it updates it. If the function kept
-    that dictionary, it would change. Otherwise the variables are removed from it after the copy, since they would stay
-    alive until the function returns. What `exec` has put there stays.
+    that dictionary, its contents would change. Otherwise the variables are removed from it after the copy, since they
+    would stay alive until the function returns. Variables that `exec` added stay.
     """
     code = frame.f_code
     shared = sys.version_info < (3, 13) and code.co_flags & CO_OPTIMIZED
-    if shared and _asks_for_them(code):
+    if shared and _calls_locals(code):
         return {}
     found = frame.f_locals
     copied = dict(found)
-    if shared and sys.getrefcount(found) <= _OF_NOBODY_ELSE:
+    if shared and sys.getrefcount(found) <= _UNSHARED_REFERENCES:
         for name in (*code.co_varnames, *code.co_cellvars, *code.co_freevars):
             found.pop(name, None)
     return copied
 
 
 @functools.lru_cache(maxsize=1024)
-def _asks_for_them(code: CodeType) -> bool:
+def _calls_locals(code: CodeType) -> bool:
     """Whether the function uses `locals` or `vars` as a global name, not as an attribute."""
-    return not _ASK_FOR_THEM.isdisjoint(code.co_names) and any(
-        step.opname == "LOAD_GLOBAL" and step.argval in _ASK_FOR_THEM for step in dis.get_instructions(code)
+    return not _LOCALS_FUNCTIONS.isdisjoint(code.co_names) and any(
+        step.opname == "LOAD_GLOBAL" and step.argval in _LOCALS_FUNCTIONS for step in dis.get_instructions(code)
     )

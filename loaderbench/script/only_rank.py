@@ -1,4 +1,4 @@
-"""Whether other ranks of the training run elsewhere, where the command does not record them."""
+"""Whether the training has other ranks that the command does not record."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from loaderbench.records import OnlyRank
 
 
 def only_rank() -> OnlyRank | None:
-    """The rank of this process, if its script started the others by itself, as Lightning does; else `None`."""
+    """The rank of this process, if its script started the other ranks by itself, like Lightning; else `None`."""
     found = rank_without_launcher()
     if found is None:
         return None
@@ -19,6 +19,6 @@ def only_rank() -> OnlyRank | None:
 
 
 def _arguments() -> str:
-    """Those of this Python: a script or a module, with its own."""
+    """The arguments of this interpreter: a script or module, with the script's own arguments."""
     found = sys.orig_argv[1:]
     return "SCRIPT" if not found or "-c" in found else shlex.join(found)

@@ -1,4 +1,4 @@
-"""What the interpreter of a recorded script is asked to do, as it travels in the environment."""
+"""The order to record that a script's interpreter receives through its environment."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ VARIABLE = "LOADERBENCH_RECORD"
 SITE = Path(__file__).parent / "site"
 
 LONGEST_SAVE_S = 60.0
-"""Seconds from save to save of what is recorded: a script may be killed."""
+"""Longest time, in seconds, between saves of a recording. Saves are regular because a script can be killed."""
 
 LIVE_SAVE_S = 10.0
-"""The same where a tracker draws what is saved."""
+"""The same limit if a tracker draws the saved numbers."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordOrder:
-    """Where recordings go, and how much is recorded.
+    """Where recordings are written, and how much is recorded.
 
-    After `steps` batches of a loader, or `seconds` of the script, recording stops and the script continues.
-    `python_path` is `PYTHONPATH` as the user has set it. With `inherited`, the processes that a launcher starts are
-    recorded as well. `tune_s` is the time for tuning the training loader, once it has settled, and `tune_folder` its
-    run folder; without `keep_training`, the script ends then, and if `quiet`, no line says so. What is recorded is
-    saved after `longest_save_s` at most.
+    Recording stops after `steps` batches of a loader or `seconds` of the script, and the script continues.
+    `python_path` is the user's `PYTHONPATH`. With `inherited`, processes that a launcher starts are recorded as well.
+    `tune_s` is the time for tuning the training loader once it has settled, and `tune_folder` the run folder. Without
+    `keep_training`, the script ends after tuning; with `quiet`, no line announces the tuning. Recordings are saved at
+    least every `longest_save_s` seconds.
     """
 
     folder: str
@@ -40,18 +40,18 @@ class RecordOrder:
     longest_save_s: float = LONGEST_SAVE_S
 
     def environment(self) -> dict[str, str]:
-        """Add the order to this process's environment, and the path that makes an interpreter follow it."""
+        """The environment of this process with the order, and the path that makes an interpreter follow the order."""
         own = [self.python_path] if self.python_path else []
         return {**os.environ, VARIABLE: json.dumps(asdict(self)), "PYTHONPATH": os.pathsep.join([str(SITE), *own])}
 
 
 def own_python_path() -> str | None:
-    """`PYTHONPATH` as the user has set it."""
+    """The user's `PYTHONPATH`."""
     return os.environ.get("PYTHONPATH")
 
 
 def take_order() -> RecordOrder | None:
-    """The order of this process; it disappears from the environment, unless other processes are to follow it too."""
+    """The order for this process. It is removed from the environment unless child processes must follow it, too."""
     text = os.environ.get(VARIABLE)
     if text is None:
         return None

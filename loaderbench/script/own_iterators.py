@@ -1,4 +1,4 @@
-"""Subclasses of torch's `DataLoader` that begin an epoch by an `__iter__` of their own, as torchdata's does."""
+"""Records subclasses of torch's `DataLoader` whose own `__iter__` begins an epoch, like torchdata's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Iterate = Callable[[Any], Iterator[Any]]
 
 @dataclass(frozen=True)
 class _Changed:
-    """A class, what it had as `__iter__`, and what it has instead."""
+    """A class with its original and its replaced `__iter__`."""
 
     kind: Any
     usual: Any
@@ -25,7 +25,7 @@ class _Changed:
 
 
 class _Recorded:
-    """An `__iter__` that records epochs. Pickled by value, as by cloudpickle, it is the one that the class had."""
+    """An `__iter__` that records epochs. Pickling by value, like cloudpickle, gives the class's original `__iter__`."""
 
     def __init__(self, usual: Any, iterate: Iterate) -> None:
         self._usual, self._iterate = usual, iterate
@@ -42,49 +42,49 @@ class _Recorded:
 
 
 def _itself(usual: Any) -> Any:
-    """What a pickled `_Recorded` becomes."""
+    """What a pickled `_Recorded` is loaded as: the original `__iter__`."""
     return usual
 
 
 class OwnIterators:
-    """All subclasses of a kind of loader, also those that are defined later, each with its `__iter__` replaced.
+    """Replaces the `__iter__` of all subclasses of a kind of loader, including subclasses defined later.
 
-    An epoch is recorded in one place: in the class whose `__iter__` begins it without that of a base class, or in
-    `kind`. `epoch` records one there. `is_here` tells whether this process is recorded. `on_other_epoch` is
-    called with the loader when an `__iter__` runs that is not recorded: it may reuse an iterator that the loader keeps.
+    An epoch is recorded in one place: in the class whose `__iter__` begins the epoch without calling a base class, or
+    in `kind`. `epoch` records an epoch, and `is_here` says whether this process is recorded. `on_other_epoch` is called
+    with the loader when an unrecorded `__iter__` runs, which can reuse an iterator that the loader keeps.
     """
 
     def __init__(
         self, kind: Any, epoch: Iterate, is_here: Callable[[], bool], on_other_epoch: Callable[[Any], None]
     ) -> None:
         self._kind, self._epoch, self._is_here, self._on_other_epoch = kind, epoch, is_here, on_other_epoch
-        self._changed: dict[int, _Changed] = {}  # by the id of the class: its hash may be anything
+        self._changed: dict[int, _Changed] = {}  # by the id of the class, whose hash can be user code
         self._is_over = False
         self._passed_on: set[str] = set()
         self._begun: set[str] = set()
         self._usual_hook = vars(kind).get(_HOOK)
 
     def change(self) -> None:
-        """Replace those of all subclasses, from now on."""
+        """Replace `__iter__` of all present and future subclasses."""
         kind, usual = self._kind, self._usual_hook
 
-        def __init_subclass__(cls: type[Any], /, **options: Any) -> None:  # noqa: N807 - it replaces one of that name
+        def __init_subclass__(cls: type[Any], /, **options: Any) -> None:  # noqa: N807 - replaces a method of this name
             if usual is None:
                 super(kind, cls).__init_subclass__(**options)
             else:
                 usual.__get__(None, cls)(**options)
-            self._adopt(cls)
+            self._replace_iter(cls)
 
         self._hook = classmethod(__init_subclass__)
         setattr(kind, _HOOK, self._hook)
         waiting = list(kind.__subclasses__())
         while waiting:
             found = waiting.pop()
-            self._adopt(found)
+            self._replace_iter(found)
             waiting += type.__subclasses__(found)
 
     def undo(self) -> None:
-        """Undo the changes, unless somebody has changed them since."""
+        """Undo the changes, except where other code has changed the classes since."""
         self._is_over = True
         if vars(self._kind).get(_HOOK) is self._hook:
             if self._usual_hook is None:
@@ -92,12 +92,12 @@ class OwnIterators:
             else:
                 setattr(self._kind, _HOOK, self._usual_hook)
         for one in self._changed.values():
-            with suppress(Exception):  # a class may be anything
+            with suppress(Exception):  # a class can be arbitrary
                 if vars(one.kind).get("__iter__") is one.ours:
                     one.kind.__iter__ = one.usual
 
     def begins(self, loader: Any, owner: Any) -> bool:
-        """Whether an epoch over this loader is recorded in the `__iter__` of this class."""
+        """Whether an epoch over this loader is recorded in the `__iter__` of class `owner`."""
         name = type(loader).__name__
         if self._owner(loader) is owner:
             self._begun.add(name)
@@ -105,12 +105,12 @@ class OwnIterators:
         return False
 
     def usual(self, loader: Any) -> Iterate | None:
-        """What begins an epoch over it without us; `None` where `kind` does."""
+        """The function that usually begins an epoch over this loader; `None` if that is `__iter__` of `kind`."""
         changed = self._changed.get(id(self._owner(loader)))
         return None if changed is None else _bound(changed.usual)
 
     def say_missed(self) -> None:
-        """Print a line for each class that should have begun an epoch by that of its base class, and has not."""
+        """Print a line for every class that was expected to call `__iter__` of its base class, but never did."""
         for name in sorted(self._passed_on - self._begun):
             _say(f"cannot record a {name}: its __iter__ does not start an epoch the way its base class does")
         self._passed_on.clear()
@@ -120,14 +120,14 @@ class OwnIterators:
         return next((one for one in known if id(one) in self._changed and not _calls_base(one)), self._kind)
 
     def _holds_loaders(self, loader: Any) -> bool:
-        """Whether it has loaders of its own, which are then recorded in its place."""
+        """Whether the loader contains other loaders, which are recorded in its place."""
         for value in getattr(loader, "__dict__", {}).values():
             several = value.values() if type(value) is dict else value if type(value) in (list, tuple) else (value,)
             if any(issubclass(type(one), self._kind) and one is not loader for one in several):
                 return True
         return False
 
-    def _adopt(self, found: Any) -> None:
+    def _replace_iter(self, found: Any) -> None:
         usual = vars(found).get("__iter__")
         if usual is None or usual is self._kind.__iter__ or id(found) in self._changed or self._is_over:
             return
@@ -146,27 +146,29 @@ class OwnIterators:
 
             found.__iter__ = ours = _Recorded(usual, iterate_recorded)
             self._changed[id(found)] = _Changed(found, usual, ours)
-        except Exception as error:  # a class may be anything
+        except Exception as error:  # a class can be arbitrary
             name = getattr(found, "__name__", "DataLoader")
             _say(f"cannot record a {name}: {type(error).__name__}: {error}; the script continues")
 
 
 def _bound(iterate: Any) -> Iterate:
-    """What a class has as `__iter__`, as a function of a loader."""
+    """The class's `__iter__` as a function of a loader."""
     bind = getattr(type(iterate), "__get__", None)
     return iterate if bind is None else lambda loader: bind(iterate, loader, type(loader))()
 
 
 def _calls_base(found: Any) -> bool:
-    """Whether the code of a class names `__iter__` of a base class: then epochs begin there."""
+    """Whether the code of a class refers to `__iter__` of a base class, where epochs then begin."""
     bases = {"super", *(one.__name__ for one in found.__mro__[1:])}
-    used = (names for value in list(vars(found).values()) for code in _codes_of(value) for names in _names(code))
+    used = (
+        names for value in list(vars(found).values()) for code in _codes_of(value) for names in _names_by_function(code)
+    )
     return any("__iter__" in names and not bases.isdisjoint(names) for names in used)
 
 
 def _codes_of(value: Any) -> Iterator[CodeType]:
-    """That of a function, and of those that its decorators wrap."""
-    with suppress(Exception):  # an attribute may be anything
+    """The code of a function, and of the functions that its decorators wrap."""
+    with suppress(Exception):  # an attribute can be an arbitrary object
         for _ in range(_MOST_DECORATORS):
             code = getattr(value, "__code__", None)
             if isinstance(code, CodeType):
@@ -174,12 +176,12 @@ def _codes_of(value: Any) -> Iterator[CodeType]:
             value = getattr(value, "__wrapped__", None)
 
 
-def _names(code: CodeType) -> Iterator[set[str]]:
-    """The names in a function, and then in each that is defined in it."""
+def _names_by_function(code: CodeType) -> Iterator[set[str]]:
+    """The names used in a function, then those in each nested function."""
     yield {*code.co_names}
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _names(constant)
+            yield from _names_by_function(constant)
 
 
 def _say(line: str) -> None:

@@ -1,6 +1,6 @@
-"""The processes of a script that record loaders: each leaves a file with its pid, and a command may wait for them.
+"""The processes of a script that record loaders: each leaves a file with its pid, and the command can wait for them.
 
-There are several if a command was profiled that starts the ranks of a training.
+A command that starts the ranks of a training has several such processes.
 """
 
 from __future__ import annotations
@@ -18,24 +18,25 @@ _BEGUN = ".begun"
 
 
 def note_begun(folder: Path) -> None:
-    """Note that this process iterates over a loader. Raises `OSError`."""
+    """Note that this process has begun to iterate over a loader. Raises `OSError`."""
     (folder / f"{os.getpid()}{_BEGUN}").touch()
 
 
 def begun_pids(folder: Path) -> list[int]:
-    """Those of all processes that have, in order."""
+    """The sorted pids of all processes that have begun to iterate over a loader."""
     return sorted(int(file.stem) for file in folder.glob(f"*{_BEGUN}"))
 
 
 def has_lost(folder: Path) -> bool:
-    """Whether a process has begun, and ended before it could save for the last time."""
+    """Whether a process that began a recording has ended before its last save."""
     return not all(_has_ended(folder / f"{pid}{SUFFIX}") for pid in begun_pids(folder))
 
 
 def wait_for_last_saves(folder: Path, longest_s: float) -> int:
-    """Wait until each process has ended or saved for the last time; return how many have not after `longest_s`.
+    """Wait until every process has ended or made its last save. Returns how many have not after `longest_s` seconds.
 
-    A rank that is not waited for by the one that started it ends later than the command, as under Lightning's launcher.
+    A rank can outlive the command if the process that started the rank does not wait for it, as with Lightning's
+    launcher.
     """
     until_s = time.monotonic() + longest_s
     while (left := _still_recording(folder)) and time.monotonic() < until_s:
@@ -52,5 +53,5 @@ def _has_ended(file: Path) -> bool:
 
 
 def ranks_by_files(folder: Path) -> Callable[[], list[int]]:
-    """What finds the processes of this machine that record, other than this one."""
+    """Returns a function that lists the other recording processes of this machine."""
     return lambda: [pid for pid in begun_pids(folder) if pid != os.getpid() and is_alive(pid)]

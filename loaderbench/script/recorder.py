@@ -1,4 +1,4 @@
-"""Records every loader that a script iterates over, each by a profiler of its own."""
+"""Records every loader that a script iterates over, with one profiler for each."""
 
 from __future__ import annotations
 
@@ -46,25 +46,25 @@ if TYPE_CHECKING:
     from loaderbench.script.tuner import ScriptTuner
 
 FIRST_SAVE_S = 2.0
-"""After that, what is recorded is saved, then after twice as long and so on: a script may end without a last word."""
+"""Recordings are saved after this many seconds, then at doubling intervals: a script can end without notice."""
 
 LONGEST_HELD_S = 10.0
 SWITCH_S = 50e-6
-"""Switch interval of Python during a save. By default, each operation of a step that gives up the GIL waits 5 ms."""
+"""Python's switch interval during a save. With the default, a step waits 5 ms each time it releases the GIL."""
 
-_saving = threading.RLock()  # reentrant: `_save` takes it again
-_saving_pid = os.getpid()  # a forked child has no thread that saves
+_saving = threading.RLock()  # reentrant, because `_save` acquires it again
+_saving_pid = os.getpid()  # a forked child has no saving thread
 _held: list[bool] = []
 _exchanges = count()
 
 
 def _hold_saving() -> None:
-    """Before any fork: if saving is importing a module then, the child would block forever on that module's lock."""
+    """Pause saving before a fork: the child would block forever on the import lock of a module being imported."""
     _held.append(os.getpid() == _saving_pid and _saving.acquire(timeout=LONGEST_HELD_S))
 
 
 def _release_saving() -> None:
-    """After the fork, in the parent and in the child."""
+    """Resume saving after a fork, in the parent and in the child process."""
     if _held.pop():
         _saving.release()
 
@@ -77,9 +77,9 @@ _OF_EPOCHS = frozenset(("_batches", "_loader", "_own", "_since_s", "_steps", "_s
 
 
 class RecordedEpoch:
-    """An epoch's batches, from a generator that records them; everything else is that of torch's own iterator.
+    """The batches of an epoch, from a generator that records them; other attributes are those of torch's iterator.
 
-    A loop comes by here for every batch. `steps` are those of the loop, some of which are divided.
+    This code runs for every batch. `steps` are the steps of the loop, some of which are divided into stages.
     """
 
     __slots__ = ("__weakref__", "_batches", "_own", "_steps")
@@ -97,7 +97,7 @@ class RecordedEpoch:
         steps.other_waits.asks()
         try:
             batch = next(self._batches)
-        except BaseException:  # of the loader, or its end: a script may ask for the next batch all the same
+        except BaseException:  # from the loader, or at its end: the script can still ask for batches
             self._batches, self._steps = self._own, steps.none()
             raise
         steps.other_waits.got()
@@ -113,13 +113,13 @@ class RecordedEpoch:
         return bool(self._own)
 
     def leave_out_the_rest(self) -> None:
-        """Record no further batch. Raises `ValueError` while one is being made."""
+        """Stop recording this epoch. Raises `ValueError` while a batch is being made."""
         recorded, self._batches = self._batches, self._own
         self._steps = self._steps.none()
         recorded.close()
 
     def __getattr__(self, name: str) -> Any:
-        if name in _OF_EPOCHS:  # asked for by copy before there is one
+        if name in _OF_EPOCHS:  # copy looks this up before it is set
             raise AttributeError(name)
         return getattr(self._own, name)
 
@@ -131,9 +131,9 @@ class RecordedEpoch:
 
 
 class ClockedEpoch(RecordedEpoch):
-    """An epoch whose steps are clocked: the CPU time of the process from a batch to the request for the next.
+    """An epoch that measures the CPU time of the process in every step, from a batch to the next request.
 
-    It keeps the loader alive, which may be tuned.
+    It keeps the loader alive, because the loader may be tuned.
     """
 
     __slots__ = ("_loader", "_since_s", "_steps_cpu_s")
@@ -153,7 +153,7 @@ class ClockedEpoch(RecordedEpoch):
 
 @dataclass
 class _Recorded:
-    """A loader's place and profiler, and its latest epoch."""
+    """A loader's place, profiler and latest epoch."""
 
     place: Place
     profiler: LoaderProfiler
@@ -162,7 +162,7 @@ class _Recorded:
 
 
 class ScriptRecorder:
-    """Begins epochs in place of torch. What cannot be recorded runs as it would without us, and a line says why."""
+    """Begins epochs in place of torch. An epoch that cannot be recorded runs as usual, and a line says why."""
 
     def __init__(self, order: RecordOrder, begin: Begin, give_back: Callable[[], None], makers: Makers) -> None:
         self._tuner = _make_tuner(order, makers)
@@ -173,7 +173,7 @@ class ScriptRecorder:
             note_begun(Path(order.folder))
         if order.inherited:
             find_ranks_by(ranks_by_files(Path(order.folder)))
-        self._last = threading.local()  # what torch began last in a thread, as `epoch`, or the `error` that it raised
+        self._last = threading.local()  # per thread: `epoch`, torch's last iterator, or its `error`
         self._beginning = 0
         self._over, self._has_begun = threading.Event(), threading.Event()
         self._tunes = False
@@ -181,7 +181,7 @@ class ScriptRecorder:
         threading.Thread(target=self._save_now_and_then, name="loaderbench-saving", daemon=True).start()
 
     def epoch(self, loader: Any) -> Iterator[Any]:
-        """Begin an epoch over a loader, recorded if that is possible."""
+        """Begin an epoch over a loader, and record the epoch if possible."""
         if time.monotonic() > self._until_s:
             self._steps.end()
             self._end_recordings()
@@ -189,7 +189,7 @@ class ScriptRecorder:
             return self._usual(loader)
         self._last.error = None
         try:
-            rank_of_training()  # which is kept: a script may leave its process group before it ends
+            rank_of_training()  # cached now: the script may leave its process group before it ends
             found = self._recorded_of(loader)
             if found.profiler.under_way:
                 _leave(found.epoch)
@@ -203,16 +203,16 @@ class ScriptRecorder:
             self._has_begun.set()
             found.epoch = weakref.ref(begun)
             return begun
-        except UsageError:  # a profiler of the user's own records it
+        except UsageError:  # the user's own profiler records this loader
             return self._usual(loader)
         except Exception as error:
             if error is self._last.error:
                 raise
-            _say(f"cannot record {_called(loader)}: {type(error).__name__}: {error}; the script continues")
+            _say(f"cannot record {_description(loader)}: {type(error).__name__}: {error}; the script continues")
             return self._usual(loader)
 
     def note_pause(self, loader: Any) -> None:
-        """The script starts an epoch over this loader, which may reuse one iterator for all epochs."""
+        """Note that the script starts an epoch over a loader, which may reuse one iterator for all epochs."""
         for one in self._recorded:
             if one.profiler.under_way and one.profiler.source is loader:
                 one.profiler.note_pause()
@@ -231,21 +231,21 @@ class ScriptRecorder:
     def _recorded_epoch(self, one: _Recorded, loader: Any) -> RecordedEpoch:
         tunes = self._tuner is not None and not self._tuner.is_done
         epoch = one.profiler.epoch(loader, stop_at_each=tunes)
-        begun, self._last.epoch = getattr(self._last, "epoch", None), None  # its workers end with it
+        begun, self._last.epoch = getattr(self._last, "epoch", None), None  # its workers live as long as this reference
         one.steps.begin_epoch()
         if tunes:
             return ClockedEpoch(epoch, begun, one.steps, one.profiler.steps_cpu_s, loader)
         return RecordedEpoch(epoch, begun, one.steps)
 
     def _end_recordings(self) -> None:
-        """Their time is over. One that is under way ends by itself, in the thread of its loop."""
+        """End the recordings, whose time is over. One in progress ends by itself, in the thread of its loop."""
         with suppress(Exception), _saving:
             for one in self._recorded:
                 if not one.profiler.under_way:
                     one.profiler.end()
 
     def finish(self) -> None:
-        """The script ends: save what was recorded."""
+        """Save the recordings at the end of the script."""
         self._over.set()
         self._has_begun.set()
         self._steps.end()
@@ -258,14 +258,14 @@ class ScriptRecorder:
             self._exchange(machines)
 
     def _exchange(self, machines: Machines) -> None:
-        """Bring the ranks of several machines together, without harm to the script."""
+        """Exchange recordings between machines, without raising into the script."""
         try:
             found = [self._recording_of(one, has_ended=True) for one in self._recorded]
-            said = exchange(machines, found, Path(self._order.folder), next(_exchanges))
+            problem = exchange(machines, found, Path(self._order.folder), next(_exchanges))
         except Exception as error:
-            said = f"cannot bring the ranks of all machines together: {type(error).__name__}: {error}"
-        if said:
-            _say(said)
+            problem = f"cannot bring the ranks of all machines together: {type(error).__name__}: {error}"
+        if problem:
+            _say(problem)
 
     def _begin(self, loader: Any) -> Iterator[Any]:
         try:
@@ -276,12 +276,12 @@ class ScriptRecorder:
         return cast("Iterator[Any]", self._last.epoch)
 
     def _recorded_of(self, loader: Any) -> _Recorded:
-        """Its own, or that of an earlier loader that the script has made anew."""
+        """The entry of this loader, or of an earlier loader that the script has recreated."""
         known = next((one for one in self._recorded if one.profiler.source is loader), None)
         if known is not None:
             return known
         place = place_of(loader, self._makers.of(loader))
-        known = next((one for one in self._recorded if _continues(one, place, loader)), None)
+        known = next((one for one in self._recorded if _replaces(one, place, loader)), None)
         if known is None:
             profiler = LoaderProfiler(
                 place.name,
@@ -297,7 +297,7 @@ class ScriptRecorder:
 
     def _between_batches(self, profiler: LoaderProfiler) -> None:
         if self._tuner is not None and not self._tuner.is_done and not self._steps.training_thread.is_another(thread()):
-            with _saving:  # a save that is under way ends first
+            with _saving:  # wait for a save in progress
                 self._tunes = True
             try:
                 for steps in [one.steps for one in self._recorded if one.profiler is profiler]:
@@ -306,36 +306,39 @@ class ScriptRecorder:
                 self._tunes = False
 
     def _epoch_ended(self) -> None:
-        """A step that is still divided then was the loop's last, which it left."""
+        """End the divided step, if any: it was the last of a loop that has ended."""
         self._steps.leave_step(None)
 
     def _save_now_and_then(self) -> None:
-        """From the first epoch on; modules for it are imported while the first batch loads, or a step would wait."""
+        """Save regularly from the first epoch on.
+
+        Modules for saving are imported while the first batch loads; otherwise a step would have to wait.
+        """
         longest_s = self._order.longest_save_s
         self._has_begun.wait()
         if self._over.is_set():
             return
-        with suppress(Exception), _saving, own_imports(), SWITCH_INTERVAL.at_most(SWITCH_S):  # a save says why
+        with suppress(Exception), _saving, own_imports(), SWITCH_INTERVAL.at_most(SWITCH_S):  # a save reports it
             import_module("loaderbench.dataset_traits")
         pause_s = min(FIRST_SAVE_S, longest_s)
         while not self._over.wait(pause_s):
             with _saving:
-                if not (self._tunes or self._beginning or self._over.is_set()):  # not in trials or after the last save
+                if not (self._tunes or self._beginning or self._over.is_set()):  # not in trials or at the end
                     self._save()
             pause_s = min(2 * pause_s, longest_s)
 
     def _save(self, *, has_ended: bool = False) -> None:
-        """Never in the way of the script."""
+        """Save the recordings. Errors are printed, never raised into the script."""
         try:
             with _saving, SWITCH_INTERVAL.at_most(SWITCH_S):
                 found = [self._recording_of(one, has_ended=has_ended) for one in list(self._recorded)]
                 write_recordings(Path(self._order.folder), found)
         except Exception as error:
-            if Path(self._order.folder).exists():  # it has ended where not: the command, which waited for a while
+            if Path(self._order.folder).exists():  # otherwise the command has ended: it waits for a limited time
                 _say(f"cannot save what was recorded: {type(error).__name__}: {error}")
 
     def _recording_of(self, one: _Recorded, *, has_ended: bool) -> Recording:
-        """What was recorded of a loader. Where each rank is recorded by itself, only a launcher's ranks count."""
+        """The recording of one loader. If each rank is recorded separately, only ranks of a launcher count."""
         by_group = self._order.inherited
         rank = rank_of_training() if by_group else this_rank()
         restarts, around_s = restarts_of_job(), one.profiler.around_s
@@ -363,7 +366,7 @@ class ScriptRecorder:
 
 
 def _make_tuner(order: RecordOrder, makers: Makers) -> ScriptTuner | None:
-    """Imported late: it takes longer to import than all the rest."""
+    """Create the tuner if asked for. Its import is local because it takes longer than all the rest."""
     if order.tune_s is None:
         return None
     with own_imports():
@@ -373,22 +376,22 @@ def _make_tuner(order: RecordOrder, makers: Makers) -> ScriptTuner | None:
 
 
 def _leave(epoch: weakref.ref[RecordedEpoch] | None) -> None:
-    """End an epoch's recording where the next begins: a loop that knows its length does not ask for the end."""
+    """End an epoch's recording when the next epoch begins: a loop that knows its length never exhausts the iterator."""
     earlier = epoch() if epoch is not None else None
     if earlier is not None:
-        with suppress(ValueError):  # it is making a batch: the loader is iterated over within itself
+        with suppress(ValueError):  # the epoch is making a batch: the loader iterates over itself
             earlier.leave_out_the_rest()
 
 
-def _continues(one: _Recorded, place: Place, loader: Any) -> bool:
-    """Whether a loader takes the place of one that was recorded, as where each epoch makes a new one."""
+def _replaces(one: _Recorded, place: Place, loader: Any) -> bool:
+    """Whether a loader replaces one that was recorded, for example if every epoch creates a new loader."""
     return one.place == place and one.profiler.continues_with(loader)
 
 
-def _called(loader: Any) -> str:
+def _description(loader: Any) -> str:
     try:
         return str(place_of(loader))
-    except Exception:  # which may be why it cannot be recorded
+    except Exception:  # possibly the reason why it cannot be recorded
         return f"a {type(loader).__name__}"
 
 

@@ -1,4 +1,4 @@
-"""What a recorded process leaves for the command that started the script: one file a process."""
+"""What a recorded process leaves for the command that started the script: one file per process."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from loaderbench.records import Measured, Readings
 
 SUFFIX = ".recording"
 SENT = "sent"
-"""A file next to them: the ranks of this machine sent theirs to the machine that it names."""
+"""A file in the same folder: the ranks of this machine sent their recordings to the machine named in it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recording:
-    """One loader's epochs in one process.
+    """The epochs of one loader in one process.
 
-    `rank` is that of a distributed training; `None` outside of one. `steps` are the last ones, which are compared with
-    those of other ranks; `None` where they were not timed. `ranks` is how many the training has. `around_s` is the mean
-    of code around the loader, per batch: it is part of the trial's data wait. `others_share` is the share of its steps
-    that waited for batches of other loaders. `has_ended`: nothing will be added to it.
+    `rank` is the rank in a distributed training, else `None`. `steps` are the last steps, which are compared with those
+    of other ranks; `None` if they were not timed. `ranks` is the number of ranks. `around_s` is the mean time of code
+    around the loader per batch, which is part of the trial's data wait. `others_share` is the share of step time spent
+    waiting for batches of other loaders. `has_ended`: the recording is complete.
     """
 
     name: str
@@ -41,38 +41,38 @@ class Recording:
 
     @property
     def folder_name(self) -> str:
-        """Its name as one of a folder, without its rank."""
+        """The loader's name as a folder name, without the rank."""
         return re.sub(r"[^A-Za-z0-9._-]+", "-", self.name).strip("-.")[:60] or "loader"
 
     @property
     def took_s(self) -> float:
-        """The seconds of all recorded batches: the loader that takes most of them is the script's main one."""
+        """Seconds of all recorded batches. The loader with the most is the script's main one."""
         return self.measured.trials[0].steady_s or 0.0
 
     @property
     def waited_s(self) -> float:
-        """The seconds that its loop waited for them."""
+        """Seconds that the loop waited for the batches."""
         return self.took_s * (self.measured.trials[0].data_wait_share or 0.0)
 
     @property
     def waits_for_others(self) -> bool:
-        """Whether its loop waits for batches of other loaders, and for them rather than for its own."""
+        """Whether the loop waits for batches of other loaders rather than for its own."""
         return waits_for_others(self.others_share, self.measured.trials[0].data_wait_share)
 
 
 def own_files(folder: Path) -> list[Path]:
-    """The files of processes of this machine, each replaced whenever more is recorded."""
+    """The files of processes on this machine. A file is replaced whenever more is recorded."""
     return [file for file in sorted(folder.glob(f"*{SUFFIX}")) if file.stem.isdigit()]
 
 
 def read_file(file: Path) -> list[Recording]:
-    """What one process recorded, its loaders in the order of their first epochs."""
-    found: list[Recording] = pickle.loads(file.read_bytes())  # our own: only this user can write to the folder
+    """The recordings of one process: its loaders in the order of their first epochs."""
+    found: list[Recording] = pickle.loads(file.read_bytes())  # our own file: only this user can write to the folder
     return found
 
 
 def write_recordings(folder: Path, found: Sequence[Recording], name: str = "") -> None:
-    """Write this process's file, or that of another one by its `name`, at once or not at all."""
+    """Atomically write this process's file, or that of another process by its `name`."""
     file = folder / f"{name or os.getpid()}{SUFFIX}"
     part = file.with_suffix(".part")
     part.write_bytes(pickle.dumps(list(found)))
@@ -80,6 +80,6 @@ def write_recordings(folder: Path, found: Sequence[Recording], name: str = "") -
 
 
 def read_recordings(folder: Path) -> list[Recording]:
-    """All that was written to the folder, ranks in order."""
+    """All recordings in the folder, in the order of their ranks."""
     found = [one for file in sorted(folder.glob(f"*{SUFFIX}")) for one in read_file(file)]
     return sorted(found, key=lambda one: (one.rank is not None, one.rank or 0))

@@ -1,4 +1,4 @@
-"""What a script's recordings become: a run folder for the main loader, and within it one for each of the others."""
+"""Turns a script's recordings into run folders: one for the main loader, with the others inside it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from loaderbench.script.recording import Recording
 from loaderbench.store import PAGE_FILE, Store, new_run_folder, note_without_parquet
 
 MOST_LOADERS = 20
-"""Of a script that has more, as where each client of a federated training has its own, these get a run folder."""
+"""Limit on run folders, for scripts with many loaders, such as one per client in federated training."""
 
 
 @dataclass(frozen=True)
 class RecordedLoader:
     """A loader of the script: where the script iterates over it, and its run.
 
-    `note` says how much of its steps waits for batches of other loaders; it is empty if that is little.
+    `note` says how much of its step time is spent waiting for other loaders; empty if that is little.
     """
 
     place: str
@@ -34,15 +34,15 @@ class RecordedLoader:
 
     @property
     def page(self) -> Path:
-        """Its report."""
+        """The path of the report."""
         return self.folder / PAGE_FILE
 
 
 def make_run_folder(name: str, out: Path | None) -> Path:
-    """Make an empty folder, before a script runs for hours. Raises `UsageError` where that is not possible."""
+    """Create an empty folder, before a script runs for hours. Raises `UsageError` if that fails."""
     folder = out or new_run_folder(name)
     try:
-        folder = _made(name) if out is None else out
+        folder = _new_folder(name) if out is None else out
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise UsageError(f"{folder}: folder exists and is not empty; choose a new one with --out")
@@ -51,8 +51,8 @@ def make_run_folder(name: str, out: Path | None) -> Path:
     return folder
 
 
-def _made(name: str) -> Path:
-    """A new folder, which no other command that starts in the same second has taken."""
+def _new_folder(name: str) -> Path:
+    """Create a new folder, distinct from that of a command that starts in the same second."""
     new_run_folder(name).parent.mkdir(parents=True, exist_ok=True)
     while True:
         folder = new_run_folder(name)
@@ -62,13 +62,13 @@ def _made(name: str) -> Path:
 
 
 def write_run_folders(recordings: Sequence[Recording], folder: Path) -> list[RecordedLoader]:
-    """Conclude and write each loader; the first is the one in whose loop the script spent most of its time.
+    """Conclude and write each loader's run; the first is the loader in whose loop the script spent most of its time.
 
-    If that loop waits for other loaders rather than for its own, the first is the one that is waited for the longest.
-    Beyond `MOST_LOADERS`, a note of the first says how many were left out and what share of the time they took.
+    If that loop waits for other loaders rather than for its own, the first is instead the loader with the longest wait.
+    With more than `MOST_LOADERS`, a note on the first gives the number of loaders left out and their share of the time.
 
     An empty folder is removed if there is nothing to write. If the script has written files there, runs go into a new
-    folder within it. Raises `UsageError` where the folder cannot be written.
+    folder within it. Raises `UsageError` if the folder cannot be written.
     """
     if not recordings:
         with suppress(OSError):
@@ -85,13 +85,13 @@ def write_run_folders(recordings: Sequence[Recording], folder: Path) -> list[Rec
 
 
 def _main_first(found: Sequence[Recording]) -> Sequence[Recording]:
-    """In the order of the time in their loops; of waits, where the first of them waits for other loaders."""
+    """Recordings sorted by loop time; by wait, if the loop with the most time waits for other loaders."""
     by_time = sorted(found, key=lambda one: -one.took_s)
     return sorted(found, key=lambda one: -one.waited_s) if by_time[0].waits_for_others else by_time
 
 
 def _of_jobs(recordings: Sequence[Recording]) -> Iterator[Recording]:
-    """One recording of each loader: its ranks become one."""
+    """One recording per loader, with all its ranks merged."""
     by_loader: dict[tuple[str, str], dict[int, Recording]] = {}
     for one in recordings:
         ranks = by_loader.setdefault((one.name, one.place), {})

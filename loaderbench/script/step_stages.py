@@ -1,14 +1,14 @@
-"""Divides some steps into transfer, forward, backward and optimizer, by torch's own global hooks.
+"""Divides some steps into transfer, forward, backward and optimizer, with torch's own global hooks.
 
-`transfer` is from the batch to the first call of a model, once the script uses a GPU: copies to it, and what else the
-loop queues there. It is left out if the divided step before called no model, which is a module with parameters.
-`forward` is the outermost call of a model. `backward` follows it, with the loss, until the optimizer begins, another
-model is called or the closure of an optimizer returns; without gradients there is none. What torch compiles is left
-alone. Source: PyTorch, `register_module_forward_pre_hook` and `register_optimizer_step_pre_hook`.
+`transfer` lasts from the batch to the first call of a model, once the script uses a GPU: copies to the GPU, and other
+work that the loop queues there. It is omitted if the previous divided step called no model; a model is a module with
+parameters. `forward` is the outermost call of a model. `backward` follows it, including the loss, until the optimizer
+begins, another model is called, or the closure of an optimizer returns. Without gradients there is no `backward`.
+Compiled code is left alone. Source: PyTorch, `register_module_forward_pre_hook` and `register_optimizer_step_pre_hook`.
 
-Code around the loader (`IteratorsAround`) is a stage of its own. With a CUDA device, it is part of the step.
+Code around the loader (`IteratorsAround`) is a separate stage. With a CUDA device, it is part of the step.
 
-A global hook of modules puts every call of a module on torch's slow path, and is there only while a step is divided.
+A global module hook puts every module call on torch's slow path, so it is registered only while a step is divided.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _OF_HOOKS = re.compile(r"Using `torch\.compile\(module\)` when there are global hooks", re.IGNORECASE)
 _IGNORED = ("ignore", _OF_HOOKS, Warning, None, 0)
-"""A filter of Python's warnings, as `warnings.filterwarnings` makes it."""
+"""A warnings filter in the format of `warnings.filterwarnings`."""
 
 
 class Loop(Protocol):
@@ -51,20 +51,20 @@ class Loop(Protocol):
     calls_model: bool
 
     def stage(self, name: str) -> tuple[StageClock | HostAndDevice, int] | None:
-        """The clock of the step, and the stage's number on it; `None` outside of a recorded step."""
+        """The step's clock, and the stage's number on that clock; `None` outside of a recorded step."""
         ...
 
     def step_divided(self, took_s: float | None, around: str) -> None:
-        """A step that took so long has been divided; `None`: it is not to be counted. `around` is a place, or empty."""
+        """Record a divided step of `took_s` seconds; `None` if it does not count. `around` is a place, or empty."""
         ...
 
 
 class StepStages:
-    """The stages of steps, from `begin` to `end`; only one step is divided at a time, in whatever thread it is.
+    """The stages of steps, from `begin` to `end`. Only one step is divided at a time, in any thread.
 
-    `loop` is the one whose step is being divided. `updates` counts steps of optimizers: all of them only where these
-    are watched in every step, which costs each some microseconds. `training_thread` is looked for once another thread
-    than the main one takes batches.
+    `loop` is the loop whose step is being divided. `updates` counts optimizer steps; it includes all of them only if
+    they are watched in every step, which costs some microseconds each. `training_thread` is detected once a thread
+    other than the main thread takes batches.
     """
 
     def __init__(self, *, watches_optimizers: bool) -> None:
@@ -76,55 +76,56 @@ class StepStages:
         self.training_thread = TrainingThread()
         self._depth = 0
         self._called_model = False
-        self._open: list[tuple[str, StageClock | HostAndDevice | None]] = []  # the innermost stage is the last
-        self._of_all_steps: list[Any] = []
-        self._of_this_step: list[Any] = []
+        self._open: list[tuple[str, StageClock | HostAndDevice | None]] = []  # the innermost stage is last
+        self._hooks_of_all_steps: list[Any] = []
+        self._hooks_of_this_step: list[Any] = []
         self._around = IteratorsAround(self._around_begins, self._around_ended, self._leave_if_overdue)
-        self._compiled: bool | None = None  # in a way that takes note of hooks
+        self._compiled: bool | None = None  # in a way that hooks affect
         self._graphs = 0
         self._began_s, self._longest_s = 0.0, inf
 
     @property
     def why_not_divided(self) -> str:
-        """The reason for a loop none of whose steps has parts."""
+        """Why none of the loop's steps is divided into stages."""
         if self._compiled:
             return "torch compiled a model during a divided step, and hooks may make it recompile"
         return "no divided step called a module with parameters or an optimizer of torch"
 
     def begin(self) -> None:
-        """Register the hooks that every step has, once."""
-        if self._watches_optimizers and not self._of_all_steps:
-            self._of_all_steps += self._of_optimizers()
+        """Register the hooks for all steps, once."""
+        if self._watches_optimizers and not self._hooks_of_all_steps:
+            self._hooks_of_all_steps += self._register_optimizer_hooks()
 
     def end(self) -> None:
-        """Remove all hooks; a step that is being divided is not counted."""
+        """Remove all hooks. A step that is being divided does not count."""
         self.leave_step(None)
-        _remove(self._of_this_step)
-        _remove(self._of_all_steps)
-        _ignore(torch_warning=False)
+        _remove(self._hooks_of_this_step)
+        _remove(self._hooks_of_all_steps)
+        _set_warning_filter(torch_warning=False)
         self.training_thread.end()
 
     def divide(self, loop: Loop, asks: FrameType | None, longest_s: float = inf) -> None:
-        """Divide the step that begins now; `asks` is what asked for its batch, `None` to look for no code around.
+        """Divide the step that begins now. `asks` is the frame that asked for its batch.
 
-        A step that lasts longer than `longest_s` was the last of a loop that was left while its iterator lives on.
-        Torch's warning that compiled modules call hooks twice does not matter.
+        If `asks` is `None`, code around the loader is not timed. A step longer than `longest_s` was the last of a loop
+        that was left while its iterator stays alive. Torch warns that compiled modules call hooks twice; that is
+        harmless here, so the warning is ignored.
         """
         if threading.current_thread() is not threading.main_thread():
             self.training_thread.look()
         if not self._choosing.acquire(blocking=False):
-            return  # another thread begins to divide a step
+            return  # another thread is starting to divide a step
         try:
             if not self._may_be_divided():
                 return
             self.loop, self._graphs = loop, _graphs_compiled()
         finally:
             self._choosing.release()
-        _ignore(torch_warning=True)
-        self._of_this_step = [
+        _set_warning_filter(torch_warning=True)
+        self._hooks_of_this_step = [
             register_module_forward_pre_hook(self._forward_begins),
             register_module_forward_hook(self._forward_ended, always_call=True),
-            *([] if self._watches_optimizers else self._of_optimizers()),
+            *([] if self._watches_optimizers else self._register_optimizer_hooks()),
         ]
         self._began_s, self._longest_s = time.perf_counter(), longest_s
         if loop.calls_model and uses_cuda():
@@ -133,7 +134,7 @@ class StepStages:
             self._around.begin(asks)
 
     def _may_be_divided(self) -> bool:
-        """Whether a step of this thread may: one that is divided comes first, unless its thread has ended."""
+        """Whether a step of this thread can be divided: not while another is, unless the other's thread has ended."""
         if self.loop is not None and not _is_alive(self._thread):
             self._end_step(counts=False)
         if self.loop is not None or self.training_thread.is_another(thread()):
@@ -142,24 +143,24 @@ class StepStages:
         return not self._is_compiled_in_place()
 
     def leave_step(self, by: Loop | None) -> None:
-        """End the step that is divided. It counts if its own loop asks for a batch and torch compiled nothing."""
+        """End the divided step. It counts if its own loop asks for the next batch and torch compiled nothing."""
         loop = self.loop
         if loop is None or thread() != self._thread:
             return
         if by is not None and by is not loop and not self._called_model:
             self._end("transfer")
-            return  # the step takes batches of several loaders
+            return  # the step uses batches of several loaders
         self._end_step(counts=by is loop)
 
     def _end_step(self, *, counts: bool) -> None:
-        """Nor does a step count in which an exception ended the step of an optimizer."""
+        """End the step. It does not count if an exception ended its optimizer step."""
         loop = cast("Loop", self.loop)
         took_s = time.perf_counter() - self._began_s
         around = self._around.place
         is_known = self._around.end(next_is_asked_for=counts) and not self._is_open("optimizer")
         while self._open:
             self._leave()
-        _remove(self._of_this_step)
+        _remove(self._hooks_of_this_step)
         loop.calls_model, self._called_model, self._depth = self._called_model, False, 0
         if _graphs_compiled() != self._graphs:
             self._compiled = True
@@ -167,20 +168,20 @@ class StepStages:
         loop.step_divided(took_s if counts and is_known and not self._compiled else None, around)
 
     def _leave_if_overdue(self) -> bool:
-        """End a step that lasts too long: its hooks would slow the script down for good. Return whether it did."""
+        """End a step that takes too long: its hooks would slow down the script for good. Returns whether it did."""
         is_overdue = time.perf_counter() - self._began_s > self._longest_s
         if is_overdue:
             self.leave_step(None)
         return is_overdue
 
-    def _of_optimizers(self) -> list[Any]:
+    def _register_optimizer_hooks(self) -> list[Any]:
         return [
             register_optimizer_step_pre_hook(self._optimizer_begins),
             register_optimizer_step_post_hook(self._optimizer_ended),
         ]
 
     def _is_compiled_in_place(self) -> bool:
-        """Whether torch would compile again because of a hook, as after `module.compile()`; it is looked for once."""
+        """Whether a hook would make torch recompile, as after `module.compile()`. Checked once."""
         if self._compiled is None and _graphs_compiled():
             self._compiled = any(
                 issubclass(type(one), torch.nn.Module) and one._compiled_call_impl is not None
@@ -211,7 +212,10 @@ class StepStages:
                 self._enter("backward")
 
     def _optimizer_begins(self, _: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Return other arguments if one is a closure: only its own code knows when it returns."""
+        """Begin the optimizer stage.
+
+        Returns changed arguments if one is a closure, because only the closure's own code knows when it returns.
+        """
         if thread() != self._thread:
             return None
         self.updates += 1
@@ -221,13 +225,13 @@ class StepStages:
         self._end("backward")
         self._enter("optimizer")
         if callable(named.get("closure")):
-            return args, {**named, "closure": self._followed(named["closure"])}
+            return args, {**named, "closure": self._wrapped_closure(named["closure"])}
         if len(args) > 1 and callable(args[1]):
-            return (args[0], self._followed(args[1]), *args[2:]), named
+            return (args[0], self._wrapped_closure(args[1]), *args[2:]), named
         return None
 
-    def _followed(self, closure: Callable[..., Any]) -> Callable[..., Any]:
-        """The closure of an optimizer, which calls the model; what the optimizer does after it is no `backward`."""
+    def _wrapped_closure(self, closure: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap an optimizer's closure, which calls the model: what the optimizer does after it is not `backward`."""
 
         @wraps(closure)
         def follow(*args: Any, **named: Any) -> Any:
@@ -262,7 +266,7 @@ class StepStages:
         return any(name == one for one, _ in self._open)
 
     def _end(self, name: str) -> None:
-        """End the innermost stage of this name, and those within it; nothing if there is none."""
+        """End the innermost stage of this name and the stages within it, if there is one."""
         if self._is_open(name):
             while self._leave() != name:
                 pass
@@ -275,12 +279,12 @@ class StepStages:
 
 
 def _is_alive(ident: int) -> bool:
-    """Whether this is a thread of the process that has not ended."""
+    """Whether this is the id of a running thread."""
     return any(one.ident == ident for one in threading.enumerate())
 
 
-def _ignore(*, torch_warning: bool) -> None:
-    """Put the filter there, or take it away: directly, or Python would show again what the script has warned of."""
+def _set_warning_filter(*, torch_warning: bool) -> None:
+    """Add or remove the warnings filter directly: the public functions would make Python repeat past warnings."""
     filters: list[Any] = cast("list[Any]", warnings.filters)
     if torch_warning and _IGNORED not in filters:
         filters.insert(0, _IGNORED)
@@ -295,6 +299,6 @@ def _remove(hooks: list[Any]) -> None:
 
 
 def _graphs_compiled() -> int:
-    """By torch in this process, so far."""
+    """The number of graphs that torch has compiled in this process so far."""
     dynamo = sys.modules.get("torch._dynamo.utils")
     return dynamo.counters["stats"]["unique_graphs"] if dynamo else 0

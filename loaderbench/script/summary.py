@@ -1,4 +1,4 @@
-"""What is printed of a script's loaders at its end."""
+"""Prints the result for each of a script's loaders."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NONE = (
     "processes, use: loaderbench {verb} -- python SCRIPT. Forked processes cannot be recorded."
 )
 _UNRECORDED = "loaderbench: nothing was recorded"
-_MOST_OTHERS = 5  # lines
+_MOST_OTHERS = 5  # lines printed
 _LOST = "loaderbench: nothing was saved: the script ended too early (signal, os._exit or os.exec*)"
 
 
@@ -31,10 +31,10 @@ def print_loaders(
     failure: str = "",
     verb: str = "profile",
 ) -> None:
-    """The verdict on the main loader, and a line for each of the others; one line where it is printed elsewhere.
+    """Print the verdict on the main loader and a line for each other, or a line that says which machine prints them.
 
-    `begun`: a loader was iterated over, even where nothing was found of it: then a line has said why, unless it is
-    `lost`. `failure` says why a launcher or its ranks ended early. `verb` is the command's.
+    `begun`: a loader was iterated over, even if nothing was recorded; a line has then said why, unless the recording is
+    `lost`. `failure` says why a launcher or its ranks ended early. `verb` is the name of the command.
     """
     if failure or not found:
         unknown = _LOST if lost else _UNRECORDED if begun else _NONE.format(verb=verb)
@@ -43,14 +43,14 @@ def print_loaders(
         return
     main, *others = found
     if sent_to:
-        said = f"verdict for all ranks: on the machine of rank 0, {sent_to}; report of this machine: {main.page}"
-        console.print(f"loaderbench: {said}", highlight=False, markup=False, soft_wrap=True)
+        line = f"verdict for all ranks: on the machine of rank 0, {sent_to}; report of this machine: {main.page}"
+        console.print(f"loaderbench: {line}", highlight=False, markup=False, soft_wrap=True)
         return
     print_summary(main.run.document, console, report_path=str(main.page))
     for other in others[:_MOST_OTHERS]:
         parts = filter(None, (other.run.verdict.headline, other.note, str(other.page)))
-        said = f"Loader: {other.place}: {'; '.join(parts)}"
-        console.print(said, highlight=False, markup=False, soft_wrap=True)
+        line = f"Loader: {other.place}: {'; '.join(parts)}"
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
     if len(others) > _MOST_OTHERS:
-        said = f"{len(others) - _MOST_OTHERS} more loaders: {main.page.parent / '*' / main.page.name}"
-        console.print(said, highlight=False, markup=False, soft_wrap=True)
+        line = f"{len(others) - _MOST_OTHERS} more loaders: {main.page.parent / '*' / main.page.name}"
+        console.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Which thread trains, where a loop runs in another than the main one: it may only prefetch batches for it."""
+"""Detects the training thread of a loop outside the main thread: that loop may only prefetch batches."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from loaderbench.tracing.clock import thread
 
 
 class TrainingThread:
-    """The thread that first calls a module with parameters, once it is looked for; transforms have none.
+    """The thread that first calls a module with parameters after `look`; transforms have no parameters.
 
     Source: PyTorch, `register_module_forward_pre_hook`.
     """
@@ -21,16 +21,16 @@ class TrainingThread:
         self._hook: Any = None
 
     def look(self) -> None:
-        """Look for it, until it is found."""
+        """Start looking for the thread, unless it is already known."""
         if self._found is None and self._hook is None:
             self._hook = register_module_forward_pre_hook(self._called)
 
     def is_another(self, of_loop: int | None) -> bool:
-        """Whether it is known, and not the thread of this loop."""
+        """Whether the training thread is known, and is not the thread of this loop."""
         return self._found is not None and of_loop is not None and self._found != of_loop
 
     def end(self) -> None:
-        """Look no longer."""
+        """Stop looking."""
         if self._hook is not None:
             self._hook.remove()
             self._hook = None
@@ -42,8 +42,8 @@ class TrainingThread:
 
 
 def has_parameters(module: torch.nn.Module) -> bool:
-    """Whether it is a model; without parameters it is a transform or a loss."""
+    """Whether the module is a model; without parameters, it is a transform or a loss."""
     try:
         return next(module.parameters(), None) is not None
-    except Exception:  # a user's own method may raise
+    except Exception:  # the user's own method can raise
         return True

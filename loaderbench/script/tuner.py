@@ -27,21 +27,23 @@ from loaderbench.tuning import OwnLoop, Tuned, TuneOrder, TuningInterrupted, tun
 Result = TypeVar("Result")
 
 SETTLED_BATCHES = 20
-"""After the warm-up: its rate and the time of its step are known."""
+"""Batches after the warm-up that are enough to know the loader's rate and the duration of a step."""
 
 PATIENCE_S, LONG_PATIENCE_S = 10.0, 60.0
-"""For an optimizer's step to be seen. After that, a loop without `torch.no_grad` counts as training; the longer one is
-for a loop that calls no module of torch, such as one that computes the mean of a dataset."""
+"""Seconds to wait for an optimizer step. After that, a loop without `torch.no_grad` counts as training.
+
+The longer limit is for a loop that calls no torch module, such as one that computes the mean of a dataset.
+"""
 
 FILE = "tuned.pickle"
-MOST_WAIT = 0.999  # of the loop's time; above it, the time of a step is not known
+MOST_WAIT = 0.999  # of the loop's time; above it, the duration of a step is unknown
 
 
 @dataclass(frozen=True, kw_only=True)
 class TunedLoader:
-    """What tuning gave for the loader of this name.
+    """The result of tuning the loader with this name.
 
-    `made_at` is the line that made it, `own` what is known of the script's own loop.
+    `made_at` is the line that created the loader, and `own` describes the script's own loop.
     """
 
     name: str
@@ -51,7 +53,7 @@ class TunedLoader:
 
 
 class ScriptTuner:
-    """Waits for the loop that trains, tunes its loader once, and ends the script unless it is to go on."""
+    """Waits for the training loop, tunes its loader once, and then ends the script unless it should continue."""
 
     def __init__(self, order: RecordOrder, makers: Makers) -> None:
         self._order, self._makers = order, makers
@@ -59,10 +61,11 @@ class ScriptTuner:
         self.is_done = False
 
     def consider(self, profiler: LoaderProfiler, steps: DividedSteps, *, save: Callable[[], None]) -> None:
-        """Tune this loader, if its loop has settled and trains; of several ranks, in rank 0. Raises `SystemExit` then.
+        """Tune this loader if its loop trains and has settled. Raises `SystemExit` afterwards.
 
-        A loop whose `steps` mostly wait for another loader leaves that one the time to settle. `save` keeps what was
-        recorded, for nothing may come after. What goes wrong in it is a line, and not the script's own error.
+        Of several ranks, only rank 0 tunes. A loop whose `steps` mostly wait for another loader gives that loader time
+        to settle first. `save` writes the recordings, since nothing may follow. Errors are printed as one line, and
+        never raised into the script.
         """
         import torch
 
@@ -73,17 +76,17 @@ class ScriptTuner:
         trains = steps.optimizes or isinstance(profiler.source, OtherLoader)  # fastai has its own optimizers
         patience_s = PATIENCE_S if steps.calls_model else LONG_PATIENCE_S
         if not trains and (rank_of_training() is not None or time.monotonic() < self._began_s + patience_s):
-            return  # clocks of ranks differ: one would wait for the other in a collective
+            return  # clocks differ between ranks: one rank would wait for another in a collective
         if not trains:
             what = f"no optimizer step seen; treating the loop over {profiler.name} as training"
             print(f"loaderbench: {what}", file=sys.stderr)
         self.is_done = True
-        profiler.end()  # what follows is not the script's own loop
+        profiler.end()  # what follows is not the script's loop
         save()
-        own = self._tried(profiler, lambda: self._own_loop(profiler))
+        own = self._attempt(profiler, lambda: self._own_loop(profiler))
         with one_rank_tunes(Path(self._order.folder)) as tunes:
             if tunes and own is not None:
-                self._tried(profiler, lambda: self._tune(profiler, own))
+                self._attempt(profiler, lambda: self._tune(profiler, own))
         if self._order.keep_training:
             return
         if threading.current_thread() is not threading.main_thread():
@@ -95,8 +98,8 @@ class ScriptTuner:
         raise SystemExit(0)
 
     @staticmethod
-    def _tried(profiler: LoaderProfiler, step: Callable[[], Result]) -> Result | None:
-        """What a step of tuning gives; if it raises, a line says so."""
+    def _attempt(profiler: LoaderProfiler, step: Callable[[], Result]) -> Result | None:
+        """Run one step of tuning and return its result. An exception is printed as one line."""
         try:
             return step()
         except Exception as error:
@@ -104,7 +107,7 @@ class ScriptTuner:
             return None
 
     def _own_loop(self, profiler: LoaderProfiler) -> OwnLoop:
-        """The script's own loop. Of several ranks, the one that holds back the others shows how long a step takes."""
+        """The script's own loop. With several ranks, the slowest rank determines the duration of a step."""
         own = _own_loop(profiler)
         return replace(own, step_s_per_sample=shortest_step_s(Path(self._order.folder), own.step_s_per_sample))
 
@@ -133,7 +136,7 @@ class ScriptTuner:
             keep(tune_loader(loader, order, Path(self._order.tune_folder)))
         except TuningInterrupted as stop:
             keep(stop.tuned)
-            raise KeyboardInterrupt from None  # Python exits by SIGINT for this very type alone
+            raise KeyboardInterrupt from None  # Python exits by SIGINT only for exactly this type
 
 
 def _own_loop(profiler: LoaderProfiler) -> OwnLoop:
@@ -144,10 +147,10 @@ def _own_loop(profiler: LoaderProfiler) -> OwnLoop:
         return OwnLoop()
     cpu_s = median(profiler.steps_cpu_s) * trial.batches / trial.samples if profiler.steps_cpu_s else None
     typical = min(1.0, trial.step.p50_s / trial.step.mean_s) if trial.step and trial.step.mean_s > 0 else 1.0
-    around_s = profiler.around_s * trial.batches / trial.samples  # counts as wait, and no argument makes it shorter
+    around_s = profiler.around_s * trial.batches / trial.samples  # part of the wait that no loader argument shortens
     step_s = None
     if wait - around_s * rate < MOST_WAIT:
-        step_s = typical * (1 - wait) / rate + around_s  # a checkpoint's pause is no step
+        step_s = typical * (1 - wait) / rate + around_s  # excludes pauses such as checkpoints
     return OwnLoop(
         samples_per_s=rate,
         step_s_per_sample=step_s,
@@ -157,9 +160,9 @@ def _own_loop(profiler: LoaderProfiler) -> OwnLoop:
 
 
 def read_tuned(folder: Path) -> TunedLoader | None:
-    """What a script has left there; `None` where nothing was tuned."""
+    """The result that a script left in the folder; `None` if nothing was tuned."""
     try:
-        found: TunedLoader = pickle.loads((folder / FILE).read_bytes())  # our own, where only this user can write
+        found: TunedLoader = pickle.loads((folder / FILE).read_bytes())  # our own: only this user can write here
     except OSError:
         return None
     return found

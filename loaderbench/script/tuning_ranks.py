@@ -1,4 +1,4 @@
-"""Ranks of a script that is tuned: rank 0 tunes on its share of the CPUs, and the others wait for it."""
+"""Coordinates the ranks of a script that is tuned: rank 0 tunes on its share of the CPUs while the others wait."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ SEVERAL = "ranks on several machines cannot be tuned; start ranks on one machine
 
 
 def shortest_step_s(folder: Path, own_s: float | None) -> float | None:
-    """The shortest step of all ranks, in seconds per sample: that of the rank that waits least for the others.
+    """The shortest step of all ranks, in seconds per sample: the step of the rank that waits least for the others.
 
     Outside of a job, or on several machines, the step of this process. Rank 0 waits some seconds for the files of the
-    others; each of them leaves its own, and gets it back.
+    other ranks. Every other rank writes its own file and gets its own value back.
     """
     rank, ranks = rank_of_training(), ranks_of_training() or 1
     if rank is None or ranks > _ranks_here(folder):
@@ -48,9 +48,9 @@ def _step_file(folder: Path, rank: int) -> Path:
 
 @contextmanager
 def one_rank_tunes(folder: Path) -> Iterator[bool]:
-    """Whether this process is to tune: always outside of a job, and in rank 0. In all others, this waits for its end.
+    """Whether this process tunes: outside of a job, or as rank 0. Other ranks wait here until rank 0 is done.
 
-    Ranks are here after the same batch, so none waits in a collective.
+    All ranks get here after the same batch, so none waits in a collective.
     """
     rank = rank_of_training()
     if rank is None:
@@ -73,14 +73,14 @@ def one_rank_tunes(folder: Path) -> Iterator[bool]:
 
 
 def _ranks_here(folder: Path) -> int:
-    """How many ranks this machine has. Where no launcher says so, all that have begun to record are counted."""
+    """The number of ranks on this machine. If no launcher provides it, all processes that record are counted."""
     by_launcher = os.environ.get("LOCAL_WORLD_SIZE", "")
     return int(by_launcher) if by_launcher.isdigit() else len(begun_pids(folder))
 
 
 @contextmanager
 def _own_share_of_cpus() -> Iterator[None]:
-    """Let this thread, and what it starts, use as many CPUs as each of the ranks that share them can have."""
+    """Restrict this thread and its children to an equal share of the CPUs that the ranks use."""
     cpus, ranks = list(allowed_cpus()), 1 + len(other_ranks())
     share = cpus[: max(1, len(cpus) // ranks)]
     if ranks == 1 or not hasattr(os, "sched_setaffinity"):

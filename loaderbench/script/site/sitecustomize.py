@@ -1,4 +1,4 @@
-"""Python imports this before the script that `loaderbench profile` runs; it then restores what it was found by."""
+"""Python imports this before the script that `loaderbench profile` runs. It removes itself from `sys.path` again."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ sys.path[:] = [place for place in sys.path if place != _HERE]
 _NAME = "sitecustomize"
 _own = sys.modules.pop(_NAME, None)
 try:
-    import sitecustomize  # type: ignore[import-not-found]  # noqa: F401 - the one that is found without us
+    import sitecustomize  # type: ignore[import-not-found]  # noqa: F401 - the user's own, if there is one
 except ImportError as _error:
     if _own is not None:
         sys.modules[_NAME] = _own
