@@ -1,4 +1,4 @@
-"""The importable profiler: a thin face over recorder, tracing, conclusion and report."""
+"""The importable profiler: a thin API over recorder, tracing, conclusion and report."""
 
 from loaderbench.profiler.profiler import Profiler
 

@@ -1,4 +1,4 @@
-"""Counts code around a loader, such as a generator that converts its batches, as data wait."""
+"""Counts code around a loader as data wait, for example a generator that converts its batches."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from loaderbench.records import CodeAround, LoaderInside, LoopTimes, Spread, Sta
 def with_code_around(
     times: LoopTimes, inside: LoaderInside, place: str, *, workers: bool
 ) -> tuple[LoopTimes, LoaderInside]:
-    """Move its time from the steps to the waits, as if the outermost iterator, which is at `place`, were the loader.
+    """Move the time of code around the loader from the steps to the waits.
 
-    Only its mean per batch is known, so spreads are shifted by that.
+    The outermost iterator, at `place`, is treated as the loader. Only its mean time per batch is known, so spreads are
+    shifted by that mean.
     """
     stages = dict(times.step_stages or {})
     cost = stages.pop(AROUND, None)
@@ -48,7 +49,7 @@ def _taking(taking: Taking | None, cost: StageCost, place: str, *, workers: bool
 
 
 def _parts(parts: WaitParts | None, around_s: float, batches: int) -> WaitParts:
-    """Without other parts, the loop never waited in the loader itself."""
+    """Wait parts with the code's time added. Without other parts, the loop never waited in the loader itself."""
     known = parts or WaitParts(
         batches=batches, not_begun_s=0.0, making_s=0.0, order_s=0.0, transport_s=0.0, main_process_s=0.0
     )

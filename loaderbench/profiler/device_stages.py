@@ -1,7 +1,7 @@
-"""What the stages of a loop's body cost on the device, by events: the host's time is that of queueing work, or waits.
+"""Measures the stages of a loop's body on the device, with events: host times only show queueing and waits.
 
-A copy from pageable memory first waits for all that is queued, and its time would include that wait. A copy from pinned
-memory returns at once, although nothing else runs on the device meanwhile.
+A copy from pageable memory first waits for all queued work, so its time would include that wait. A copy from pinned
+memory returns immediately, even if nothing else runs on the device.
 """
 
 from __future__ import annotations
@@ -17,36 +17,37 @@ Key = tuple[int, int]
 
 
 class DeviceStages:
-    """Seconds of numbered stages on the stream that the loop's own thread computes on; nothing here ever blocks.
+    """Seconds of numbered stages on the stream of the loop's own thread. No method blocks.
 
-    Each stretch of a stage is a pair of events; a nested stage begins a stretch of its own, and so stages add up.
+    A stage consists of intervals between pairs of events. A nested stage starts its own interval, so stage times add
+    up.
     """
 
     def __init__(self, clock: CudaWaitClock) -> None:
         self._clock = clock
         self._stack: list[int] = []
-        self._body: list[int] = []  # stages of the stretches since the last batch
+        self._body: list[int] = []  # stages of the intervals since the last batch
         self._unread: deque[Key] = deque()
         self._noted: Counter[Key] = Counter()
         self._read: Counter[Key] = Counter()
         self._seconds: defaultdict[Key, float] = defaultdict(float)
 
     def enter(self, stage: int) -> None:
-        """Begin a stage."""
+        """Enter a stage."""
         if self._stack:
-            self._end_stretch()
+            self._end_interval()
         self._stack.append(stage)
         self._clock.ask()
 
     def leave(self) -> None:
-        """End the innermost stage."""
-        self._end_stretch()
+        """Leave the innermost stage."""
+        self._end_interval()
         self._stack.pop()
         if self._stack:
             self._clock.ask()
 
     def end_body(self, kind: int) -> None:
-        """Add what the device has reported; the stretches since the last batch are of this kind."""
+        """Add the times that the device has reported. Intervals since the last batch belong to a batch of this kind."""
         found = [(kind, stage) for stage in self._body]
         self._body.clear()
         self._unread.extend(found)
@@ -57,10 +58,10 @@ class DeviceStages:
             self._seconds[key] += seconds
 
     def seconds(self, kind: int, stage: int) -> float | None:
-        """Of all batches of this kind; those that the device has not reported yet count as long as the others."""
+        """Seconds of a stage over all batches of this kind. Unreported intervals count as the mean of the others."""
         key = kind, stage
         return self._seconds[key] * self._noted[key] / self._read[key] if self._read[key] else None
 
-    def _end_stretch(self) -> None:
+    def _end_interval(self) -> None:
         self._clock.got()
         self._body.append(self._stack[-1])

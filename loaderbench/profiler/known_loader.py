@@ -1,4 +1,4 @@
-"""The loader that is recorded. It is not kept alive: the user's memory and workers are freed when they drop it."""
+"""The recorded loader, held by a weak reference: the user's memory and workers are freed when they drop it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from loaderbench.tracing.other_loader import OtherLoader
 
 
 class KnownLoader:
-    """The loader of the latest epoch, and what a result says of it after it is gone.
+    """The loader of the latest epoch, and what a result needs to know once the loader is freed.
 
-    `config` has the arguments of a `DataLoader`. `samples` is the length of its dataset when its first epoch began, or
-    `None`. `kind` is the class of its dataset, or else its own. Another library's loader is kept alive.
+    `config` has the arguments of a `DataLoader`. `samples` is the length of the dataset when its first epoch began, or
+    `None`. `kind` is the class of the dataset, or of the loader without one. Another library's loader is kept alive.
     """
 
     def __init__(self, loader: Any) -> None:
@@ -35,18 +35,18 @@ class KnownLoader:
 
     @property
     def loader(self) -> Any:
-        """`None` when it is gone."""
+        """The loader; `None` once it is freed."""
         return self._loader()
 
     def is_like(self, loader: Any) -> bool:
-        """Whether batches of another loader belong to those of this one: a script may make a new one for each epoch."""
+        """Whether batches of another loader belong to this one: a script may create a new loader for each epoch."""
         if self.has_same_dataset(loader):
             return True
         length = _length_of(getattr(loader, "dataset", None))
         return self.is_of_same_classes(loader) and length == self.samples
 
     def has_same_dataset(self, loader: Any) -> bool:
-        """Whether it is the loader itself, or one of the same kind over its dataset."""
+        """Whether it is this very loader, or a loader of the same kind over the same dataset."""
         dataset = getattr(loader, "dataset", None)
         same = dataset is not None and dataset is self._dataset()
         return loader is self.loader or (same and self.is_of_same_classes(loader))
@@ -56,7 +56,7 @@ class KnownLoader:
         return _classes(loader) == self._classes
 
     def note(self, slow_samples: Iterable[int]) -> None:
-        """Note what needs the dataset, which may be gone when a result is made."""
+        """Save traits and paths while the dataset is alive: it may be freed before a result is created."""
         dataset = self._dataset()
         if dataset is None:
             return
@@ -66,7 +66,7 @@ class KnownLoader:
                 self._paths[index] = path
 
     def traits(self) -> dict[str, str]:
-        """What `traits_of` finds in its dataset. Nothing is imported for a loader that is not torch's."""
+        """The dataset's traits from `traits_of`. Nothing is imported for a loader that is not torch's."""
         dataset = self._dataset()
         if dataset is None or "torch" not in sys.modules:
             return self._traits
@@ -75,12 +75,12 @@ class KnownLoader:
         return traits_of(dataset)
 
     def path_of(self, index: int) -> str | None:
-        """The path of a sample, if the dataset lists paths; after it is gone, only of one that was noted."""
+        """The path of a sample, if the dataset lists paths. Once the dataset is freed, only saved paths are known."""
         return self._paths.get(index) or path_of(self._dataset(), index)
 
 
 def _config(loader: Any) -> Config:
-    """What can be set of a `DataLoader`; nothing of anything else."""
+    """The arguments of a `DataLoader`; empty for any other loader."""
     if not is_loader(loader):
         return {}
     return {"batch_size": loader.batch_size, **worker_arguments(loader), "pin_memory": bool(loader.pin_memory)}
@@ -91,8 +91,8 @@ def _classes(loader: Any) -> tuple[Any, ...]:
 
 
 def _length_of(dataset: Any) -> int | None:
-    """Samples of a dataset; `None` where it does not tell."""
+    """The number of samples in a dataset; `None` if it has no length."""
     try:
         return len(dataset)
-    except Exception:  # the user's own `__len__`, which may raise anything
+    except Exception:  # the user's `__len__` can raise any exception
         return None

@@ -1,4 +1,4 @@
-"""From what a profiler recorded to a run that nobody has concluded from: one trial of one configuration."""
+"""Turns a profiler's recording into a run without conclusions: one trial of one configuration."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STAGES_OF_DEVICE = "stages of the loop: time on the CUDA device's stream, by eve
 
 @dataclass(frozen=True)
 class Script:
-    """A script that was run unchanged: its command, where it iterates over the loader, and whether it has ended."""
+    """A script that ran unchanged: its command, where it iterates over the loader, and whether it has ended."""
 
     command: str
     place: str
@@ -34,7 +34,7 @@ class Script:
 def measured_so_far(
     name: str, warmup: int, recorder: LoopRecorder, observer: Observer, script: Script | None = None
 ) -> tuple[Measured, Readings]:
-    """What was recorded until now, as a run that nobody has concluded from; `script` is one that was run unchanged."""
+    """The recording so far, as a run without conclusions. `script` is the script that ran unchanged, if any."""
     config = observer.known.config
     environment = describe_machine(observer.known.start_method, observer.described_gpus, observer.no_gpu)
     has_ended = observer.loop_has_ended and (script is None or script.has_ended)
@@ -60,7 +60,7 @@ def measured_so_far(
 
 
 def _describe(known: KnownLoader, place: str | None) -> DatasetSummary:
-    """The loader's dataset, after the place where a script iterates over it."""
+    """A summary of the loader's dataset, preceded by the place where a script iterates over it."""
     samples, kind = known.samples, f"{place}, {known.kind}" if place else known.kind
     missing = dict.fromkeys(("classes", "total_files", "bad_files"), "unknown in a profile")
     if samples is None:
@@ -70,7 +70,7 @@ def _describe(known: KnownLoader, place: str | None) -> DatasetSummary:
 
 
 def _notes(recorder: LoopRecorder, observer: Observer, warmup: int) -> Iterator[str]:
-    """What is to be known of how it was recorded."""
+    """Yield notes on how the loop was recorded."""
     log = counted(recorder)
     if recorder.events is None:
         yield WAIT_OF_HOST

@@ -1,4 +1,4 @@
-"""Watches the loader while a profiler records: workers from outside, stages from inside, devices now and then."""
+"""Watches the loader while a profiler records: worker processes, stages inside the loader, and devices."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ GPU_INTERVAL_S = 0.2
 
 
 class Observer:
-    """Everything about a profiled loop but its batches. Between two batches it takes no longer than a look."""
+    """Collects everything about a profiled loop except its batches. Work between two batches stays brief."""
 
     def __init__(self) -> None:
         self.known = KnownLoader(None)
         self.begin: Begin = iter
-        self.raised = ""  # by the loop, in words: the exception itself would keep all that its frames hold
-        self.loop_has_ended = False  # its recording may have ended before
+        self.raised = ""  # the loop's exception as text; the object would keep all its frames alive
+        self.loop_has_ended = False  # the recording may have ended earlier
         self.began_at, self.ended_at = "", ""
         self.gpus: tuple[Gpu, ...] = ()
         self.gpus_in_use: tuple[Gpu, ...] = ()
@@ -45,26 +45,26 @@ class Observer:
         self.user_stages = UserStages()
         self.trace: LoaderTrace | IterableTrace | None = None
         self.stalls = StallSums()
-        self.code_around = ""  # where it is
+        self.code_around = ""  # its place in the code
         self.other_loaders = OtherLoaders()
         self._blocked = BlockedThread()
-        self._under_way = self._watches = False  # an epoch, and that threads look at it
+        self._under_way = self._watches = False  # an epoch is in progress; threads watch it
         self._watch_blocked = False
         self._traced: Traced | None = None
         self._mark: Mark | None = None
-        self._epochs = self._epochs_before = 0  # begun, in all and before the present trace
-        self.passed = 0  # epochs that were not recorded: of other loaders, or within another epoch
+        self._epochs = self._epochs_before = 0  # begun in total, and before the current trace
+        self.passed = 0  # epochs not recorded: of other loaders, or nested in another epoch
         self._pids: tuple[int, ...] = ()
         self._memory: threading.Thread | None = None
         self._steady_at_s = self._began_s = time.perf_counter()
         self._ended_s = float("inf")
 
     def started(self) -> None:
-        """Note when."""
+        """Record the start time."""
         self.began_at = utc_now()
 
     def begin_epoch(self, source: Any, *, trace: bool, marks: bool) -> Iterator[Any]:
-        """Begin an epoch over the source, traced where that was asked for and can be."""
+        """Begin an epoch over the source, traced if requested and possible."""
         earlier = self.known
         if source is not earlier.loader:
             self.known = KnownLoader(source)
@@ -73,17 +73,17 @@ class Observer:
             self._attach(source, trace, marks)
         else:
             self.trace.follow(source)
-        self._end_threads()  # the epoch may fork
+        self._end_threads()  # beginning the epoch may fork
         batches = self._begin(source, watch=trace)
         self._epochs += 1
         return batches
 
     def find_made(self, epoch: int, batch: int) -> Made | None:
-        """Who made a batch of an epoch; `None` where nothing is traced, or it is no longer known."""
+        """Who made a batch of an epoch; `None` if nothing is traced, or if that is no longer known."""
         return self.trace.made(epoch - self._epochs_before, batch) if self.trace else None
 
     def steady(self, *, warmed_up: bool = True) -> None:
-        """The steady state begins. Earlier readings are excluded; without a warm-up, stages are kept."""
+        """Start the steady state. Earlier readings are excluded; without a warm-up, stages are kept."""
         self._resources_warming, self.resources = self.resources, ResourceSamples()
         self._blocked.forget()
         self.other_loaders.forget()
@@ -92,7 +92,7 @@ class Observer:
         self._steady_at_s = time.perf_counter()
 
     def look(self) -> None:
-        """Read what can be read in some microseconds. The first look of an epoch starts the threads, after a step."""
+        """Take readings that cost only microseconds. The first call of an epoch starts the threads, after a step."""
         if self._under_way and not self._watches:
             self._begin_threads()
         resources = self.resources
@@ -101,24 +101,24 @@ class Observer:
             memory = threading.Thread(
                 target=resources.read_memory, args=(self._pids,), name="loaderbench-memory", daemon=True
             )
-            with suppress(RuntimeError):  # no further thread can be started
+            with suppress(RuntimeError):  # no more threads can be started
                 memory.start()
                 self._memory = memory
 
     def divide(self, waits: Sequence[Wait]) -> None:
-        """Put the waits of an epoch together with the batches that its workers made."""
+        """Match the waits of an epoch with the batches that its workers made."""
         if waits and isinstance(self.trace, LoaderTrace) and self.trace.workers:
             self.stalls.add(stalls_of(waits, self.trace.made_last(), self.trace.workers))
 
     def epoch_ended(self) -> None:
-        """What happens until the next look is no part of the steady state."""
+        """Pause: time until the next call of `look` does not belong to the steady state."""
         self._end_looking()
         self.resources.workers.pause()
         if self.trace is not None:
             self.known.note(self.trace.slow_samples())
 
     def _end_looking(self) -> None:
-        """At an epoch's end, or in the middle of the last one."""
+        """Stop the threads, at an epoch's end or in the middle of the last epoch."""
         if self._under_way:
             self._under_way = False
             if self._watches:
@@ -141,11 +141,11 @@ class Observer:
             self.trace.end_threads()
 
     def blocked_on(self) -> dict[str, float] | None:
-        """What the processes that load were blocked on, as shares of all looks: the workers, or else this process."""
+        """What the loading processes were blocked on, as shares of all checks: the workers, or else this process."""
         return self._blocked.blocked.shares()
 
     def finish(self) -> None:
-        """Look no more, and trace no more."""
+        """Stop watching and tracing."""
         self._end_looking()
         self.ended_at, self._ended_s = utc_now(), time.perf_counter()
         in_use, self.peak_memory = cuda_devices_in_use(), peak_memory()
@@ -161,7 +161,7 @@ class Observer:
             self.trace.stop()
 
     def traced(self) -> Traced | None:
-        """What was traced in the steady state; all of it, where the workers were done before that began."""
+        """What was traced in the steady state, or in total if the workers had finished before it began."""
         if self.trace is None or self._traced is not None:
             return self._traced
         found = self.trace.read(self._mark)
@@ -180,7 +180,7 @@ class Observer:
             self.trace = IterableTrace(source, count_samples, marks_only=not trace)
 
     def _begin(self, source: Any, *, watch: bool) -> Iterator[Any]:
-        """Begin the epoch, and learn which processes it starts."""
+        """Begin the epoch, and find the processes that it starts."""
         self._find_gpus()
         if self.trace is None:
             batches = self.begin(source)
@@ -201,7 +201,7 @@ class Observer:
         self.watch_gpus(self.gpus)
 
     def watch_gpus(self, gpus: Sequence[Gpu]) -> None:
-        """Read those of these GPUs that this process uses, from the next epoch on."""
+        """Start reading those of the GPUs that this process uses, from the next epoch on."""
         self.gpu_monitor = GpuMonitor(gpus)
         self.gpu_thread = GpuThread(
             self.gpu_monitor,
@@ -213,17 +213,17 @@ class Observer:
 
     @property
     def window(self) -> tuple[float, float]:
-        """When the steady state began and ended; all of the loop, where that was not longer than its warm-up."""
+        """Start and end of the steady state; of the entire loop, if it was not longer than its warm-up."""
         return self._steady_at_s, self._ended_s
 
     @property
     def described_gpus(self) -> tuple[Gpu, ...]:
-        """All visible GPUs, with what the driver has reported so far."""
+        """All visible GPUs, with the details that the driver has reported so far."""
         return self.gpu_thread.gpus or self.gpus
 
 
 def _which_gpus() -> tuple[int, ...] | None:
-    """Which to read, asked in their thread: of a device without memory of torch, only the loop's thread knows."""
+    """GPUs to read, checked in the reading thread. Only the loop's thread knows devices without torch memory."""
     with suppress(RuntimeError):
         return cuda_devices_with_memory() or None
     return None

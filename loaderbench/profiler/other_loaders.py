@@ -14,22 +14,22 @@ _now_s = time.perf_counter
 
 
 class OtherLoaders:
-    """What the loop has waited for batches of other loaders, since its steady state began."""
+    """Seconds that the loop has waited for batches of other loaders since its steady state began."""
 
     def __init__(self) -> None:
         self.waited_s = 0.0
 
     def forget(self) -> None:
-        """The steady state begins."""
+        """Reset the wait, at the start of the steady state."""
         self.waited_s = 0.0
 
     def timed(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """An epoch of another loader, which is not recorded; only the waits for its batches are added up."""
+        """An epoch of another loader, which is not recorded except for the total wait for its batches."""
         return _TimedIterator(batches, self)
 
 
 class _TimedIterator:
-    """Everything but the time of its batches is that of the iterator within it."""
+    """Wraps an iterator and times its batches. Other attributes are those of the wrapped iterator."""
 
     def __init__(self, own: Iterator[Any], waits: OtherLoaders) -> None:
         self._own, self._waits = own, waits
@@ -51,13 +51,13 @@ class _TimedIterator:
         return bool(self._own)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_own":  # asked for by copy before there is one
+        if name == "_own":  # copy looks this up before it is set
             raise AttributeError(name)
         return getattr(self._own, name)
 
 
 def with_other_waits(trial: Trial, waited_s: float) -> Trial:
-    """Without a data wait if the loop waits for other loaders, and for them more than for its own."""
+    """Remove the trial's data wait if the loop waits for other loaders more than for its own."""
     if trial.data_wait_share is None or not trial.steady_s:
         return trial
     share = waited_s / trial.steady_s
@@ -68,11 +68,11 @@ def with_other_waits(trial: Trial, waited_s: float) -> Trial:
 
 
 def waits_for_others(share: float, own_share: float | None) -> bool:
-    """Whether a loop waits for batches of other loaders, and for them rather than for its own."""
+    """Whether a loop waits for batches of other loaders rather than for its own."""
     return share >= max(NOTICED, own_share or 0.0)
 
 
 def without_wait(trial: Trial, why: str) -> Trial:
-    """The same trial with no data wait, and the reason."""
+    """The same trial without a data wait, with the reason."""
     missing = dict.fromkeys(("data_wait_share", "data_wait", "step"), why)
     return replace(trial, data_wait_share=None, data_wait=None, step=None, not_measured=trial.not_measured | missing)

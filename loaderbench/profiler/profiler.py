@@ -1,4 +1,4 @@
-"""Records your own training loop: three more lines, and no other change."""
+"""Records your own training loop with three added lines."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 class Profiler:
     """Measures how long each step of a training loop waits for its batch, and why.
 
-    The first `warmup` batches and the first batch of every epoch are excluded. After `steps` more batches recording
-    stops and the loop runs on; by default, all batches are recorded. `trace=True` also times each stage of a sample
-    inside the workers of a `DataLoader`. Raises `UsageError` for invalid arguments, and for a profiler started twice or
-    stopped before it was started.
+    The first `warmup` batches and the first batch of every epoch are excluded. Recording stops after `steps` more
+    batches, and the loop continues; by default, all batches are recorded. `trace=True` also times each stage of a
+    sample inside the workers of a `DataLoader`. Raises `UsageError` for invalid arguments, and for a profiler started
+    twice or stopped before it was started.
 
-    Use it in a `with` block, or between `start()` and `stop()`; `result` is available from the first batch on.
+    Use it in a `with` block, or between `start()` and `stop()`. `result` is available from the first batch on.
     """
 
     def __init__(
@@ -82,9 +82,9 @@ class Profiler:
     def gather(self) -> Run:
         """Stop recording, and collect the results of all ranks of `torch.distributed` in rank 0.
 
-        Every rank must call it before the process group is destroyed, and waits there for the others. In rank 0, the
-        result then covers the whole training; in other ranks, and without a process group, it covers the rank alone.
-        Raises `UsageError` as `stop` does, and the error of `torch.distributed` if a collective fails.
+        Every rank must call it before the process group is destroyed, and waits in it for the others. In rank 0, the
+        result then covers all ranks; in other ranks, and without a process group, it covers that rank alone. Raises
+        `UsageError` like `stop`, and the error of `torch.distributed` if a collective fails.
         """
         self.stop()
         from loaderbench.profiler.result import make_job_run
@@ -100,16 +100,17 @@ class Profiler:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Stop; an exception of the loop passes through, and the results until then are kept."""
+        """Stop recording. An exception of the loop propagates, and the results so far are kept."""
         self._observer.raised = "".join(format_exception_only(kind, error)).strip() if kind else ""
         self._end()
 
     def iter(self, source: Any) -> Any:
-        """Wrap a `DataLoader`, a generator or any iterable of batches; iterating over it is recorded.
+        """Wrap a `DataLoader`, a generator or any iterable of batches; iterating over the wrapper is recorded.
 
-        A batch may be a tensor, or a tuple, list, dict or dataclass of tensors; its first dimension counts its samples.
-        Length and attributes are those of `source`. A profiler records one loader; each iteration over it is an epoch.
-        Raises `UsageError` if `source` is not iterable, or if another profiler is already recording it.
+        A batch can be a tensor, or a tuple, list, dict or dataclass of tensors; the first dimension is the number of
+        samples. The wrapper has the length and attributes of `source`. A profiler records one loader; each iteration
+        over it is an epoch. Raises `UsageError` if `source` is not iterable, or if another profiler is already
+        recording it.
         """
         check_free(source, self)
         if not hasattr(source, "__iter__") and not hasattr(source, "__getitem__"):
@@ -117,7 +118,7 @@ class Profiler:
         return profiled(source, self._epoch)
 
     def stage(self, name: str) -> Stage:
-        """Mark a part of the loop or of loading, with `with` or as a decorator; works in workers too.
+        """Mark a part of the loop or of loading, with `with` or as a decorator; also works in workers.
 
         Names must not contain `/`. `transfer` marks the host-to-device copy. Decorated functions are timed in workers
         even without `trace=True`. Raises `UsageError` for an invalid name.
@@ -135,7 +136,7 @@ class Profiler:
             return self._result
         self._add_up()
         is_final = self._observer.loop_has_ended
-        state = random.getstate()  # a library that is imported for it draws
+        state = random.getstate()  # an imported library may use `random`
         try:
             from loaderbench.profiler.result import make_run
 
@@ -147,7 +148,7 @@ class Profiler:
         return found
 
     def loop_stage(self, name: str) -> tuple[StageClock | HostAndDevice, int] | None:
-        """The clock of the loop's body and the stage's number on it; `None` outside of a recorded body."""
+        """The clock of the loop's body, and the stage's number on that clock; `None` outside of a recorded body."""
         found = self._stage_now(name)
         self._recorder.marks |= found is not None
         return found
@@ -159,7 +160,7 @@ class Profiler:
         return self._observer.user_stages.find(name, of_loop=thread() == self._thread)
 
     def _epoch(self, source: Any) -> Iterator[Any]:
-        """One epoch over the source, begun at once, and recorded if it is of the loader that is profiled."""
+        """Begin an epoch over the source immediately, and record it if the source is the profiled loader."""
         if self._state == "new":
             raise UsageError(f"profiler {self.name!r} was not started; call start() or use a `with` block")
         check_free(source, self)
@@ -184,10 +185,10 @@ class Profiler:
         return epoch
 
     def _leave_epoch(self) -> None:
-        """Record no more of an epoch that the loop has left for the next one."""
+        """Stop recording an epoch that the loop has left to begin the next one."""
         earlier = self._epoch_now and self._epoch_now()
         if earlier is not None:
-            with suppress(ValueError):  # it is making a batch
+            with suppress(ValueError):  # the epoch is making a batch
                 self._recorder.leave(earlier)
 
     def _time_on_device(self) -> None:
@@ -199,12 +200,12 @@ class Profiler:
             self._observer.user_stages.on_device = DeviceStages(of_stages)
 
     def _add_up(self) -> None:
-        """Add up the batches; another thread must not do so while the loop still adds to them."""
+        """Add up the batches, unless called from another thread while the loop may still add some."""
         if self._state == "running" and thread() == self._thread:
             self._recorder.add_up()
 
     def _is_mine(self, source: Any) -> bool:
-        """Whether to record it: not a second epoch within one, and not another loader than the first."""
+        """Whether to record the source: not a nested epoch, and no other loader than the first."""
         if self._claimed is not None or (self._recorder.begun and not self._observer.known.is_like(source)):
             self._observer.passed += 1
             return False
@@ -230,7 +231,7 @@ class Profiler:
             self._claimed = None
 
     def _end(self) -> None:
-        """The loop is over, whether or not its recording ended before."""
+        """Finish: the loop is over, even if its recording ended earlier."""
         self._recorder.full = True
         self._finish()
         self._observer.loop_has_ended = True
@@ -244,7 +245,7 @@ class Profiler:
             self._observer.finish()
 
     def __reduce__(self) -> Any:
-        """Sent to a worker, it is a new one that records nothing; what it marks there, the worker's tracer finds."""
+        """Pickle as a new profiler that records nothing. Stages that it marks in a worker reach the worker's tracer."""
         return type(self), (self.name,)
 
     def __repr__(self) -> str:

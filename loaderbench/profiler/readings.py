@@ -1,4 +1,4 @@
-"""From what a profiler recorded to the one trial of its run."""
+"""Turns a profiler's recording into the single trial of its run."""
 
 from __future__ import annotations
 
@@ -43,9 +43,10 @@ _HINT = "iterate over prof.iter(loader) while the profiler is running, for at le
 def make_trial(
     recorder: LoopRecorder, observer: Observer, config: Config, environment: Environment, *, measures_cost: bool = True
 ) -> Trial:
-    """The trial, with a reason for everything that is missing.
+    """The trial, with a reason for every missing value.
 
-    `measures_cost`: also what recording costs, by loops of its own. They would disturb a loop that still runs.
+    `measures_cost`: also measure the cost of recording, with separate loops. They would disturb a loop that is still
+    running.
     """
     log = counted(recorder)
     trial = Trial(
@@ -95,7 +96,7 @@ def _loop_times(recorder: LoopRecorder, observer: Observer, *, measures_cost: bo
 
 
 def stages_of_loop(recorder: LoopRecorder, observer: Observer) -> dict[str, StageCost]:
-    """Per batch that is counted; with the code around the loader, if there is any."""
+    """Seconds per counted batch of each stage, including code around the loader."""
     log = counted(recorder)
     step = spread_of(log.steps)
     return observer.user_stages.costs(kind_counted(recorder), log.batches, step.mean_s if step else None)
@@ -103,12 +104,15 @@ def stages_of_loop(recorder: LoopRecorder, observer: Observer) -> dict[str, Stag
 
 @cache
 def _recorder_s_per_batch(with_events: bool) -> float:
-    """Measured once: what is recorded of a script is saved time and again, next to its own work."""
+    """Cost of recording per batch, in seconds.
+
+    Cached, because the recording of a script is saved repeatedly while the script runs.
+    """
     return loop_s_per_batch(clock_of_device) if with_events else loop_s_per_batch()
 
 
 def _inside(observer: Observer, *, measures_cost: bool) -> LoaderInside:
-    """What was traced, and what the processes that load were doing."""
+    """What was traced inside the loader, and the states of the processes that load."""
     known, traced = observer.known, observer.traced()
     with_workers = known.workers > 0
     found = loader_inside(traced, known.path_of, stalls=observer.stalls if with_workers else None)
@@ -164,17 +168,17 @@ def _no_batches(recorder: LoopRecorder, log: BatchLog) -> Failure:
 
 
 def counted(recorder: LoopRecorder) -> BatchLog:
-    """The steady state; the warm-up where the loop was no longer than that."""
+    """The batches that count: those of the steady state, or of the warm-up if the loop was not longer."""
     return recorder.log if recorder.log.batches else recorder.warmed
 
 
 def kind_counted(recorder: LoopRecorder) -> int:
-    """Of its batches."""
+    """The kind of the batches that count."""
     return STEADY if recorder.log.batches else WARMUP
 
 
 def readings_of(recorder: LoopRecorder, observer: Observer, environment: Environment) -> Readings:
-    """Waits, readings and some of the batches, in seconds since the steady state began."""
+    """Waits, readings and a selection of batches, in seconds since the steady state began."""
     log = counted(recorder)
     began_s = log.began_s or 0.0
     points = [(at_s, "data_wait_s", wait_s) for at_s, wait_s in log.timeline.shown()]

@@ -1,4 +1,4 @@
-"""References that keep nothing of the user's alive."""
+"""References that do not keep the user's objects alive."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 Reference = Callable[[], Any]
-"""Returns the object, or `None` if it is gone."""
+"""Returns the object, or `None` once it is freed."""
 
 
 def weak(thing: Any) -> Reference:
-    """Of an object while it is alive; always `None` for one without weak references, such as a list."""
+    """A weak reference; always `None` for an object without weak references, such as a list."""
     return _weak_or(thing, None)
 
 
 def kept_or_weak(thing: Any) -> Reference:
-    """As `weak`, but an object without weak references is kept alive."""
+    """A weak reference, or a strong one to an object without weak references."""
     return _weak_or(thing, thing)
 
 

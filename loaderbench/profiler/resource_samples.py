@@ -15,7 +15,7 @@ MAX_SAMPLES = 2_000
 
 @dataclass
 class ResourceSamples:
-    """All samples of a steady state; when there are too many, every second one is kept from then on."""
+    """All readings of a steady state. When there are too many, every second one is dropped, now and later."""
 
     taken: list[Sample] = field(default_factory=list)
     workers: WorkerWatch = field(default_factory=WorkerWatch)
@@ -27,7 +27,7 @@ class ResourceSamples:
     _tree: TreeMonitor = field(default_factory=lambda: TreeMonitor(os.getpid()))
 
     def take(self, pids: Sequence[int]) -> None:
-        """Read the processes once; costs some ten microseconds each."""
+        """Read each process once; costs some ten microseconds per process."""
         self.workers.read(pids)
         self._turn += 1
         if self._turn % self._every:
@@ -40,17 +40,17 @@ class ResourceSamples:
             self._every *= 2
 
     def begin(self) -> None:
-        """Count from now on what is too costly to be read at every sample."""
+        """Start counting what is too costly to read every time."""
         self.main_process.read([os.getpid()])
         self.machine.begin()
 
     def take_wide(self) -> None:
-        """Read this process with all its threads, and all programs together: too costly for every sample."""
+        """Read this process with all its threads, and the machine as a whole: too costly to do every time."""
         self.main_process.read([os.getpid()])
         self.machine.look()
 
     def read_memory(self, pids: Sequence[int]) -> None:
-        """Read proportional memory, of the workers and of all; takes milliseconds a process."""
+        """Read proportional memory (PSS) of the workers and of all processes; takes milliseconds per process."""
         self.workers.read_memory(pids)
         self._tree.watch(pids)
         self.pss_bytes = self._tree.pss_bytes()

@@ -1,4 +1,4 @@
-"""From what a profiler recorded, in this process or in all ranks, to a run that is concluded like any other."""
+"""Turns a profiler's recording, of this process or of all ranks, into a run with conclusions."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from loaderbench.result import Run
 
 
 def make_run(name: str, warmup: int, recorder: LoopRecorder, observer: Observer) -> Run:
-    """Conclude from what was recorded until now."""
+    """Conclude from the recording so far."""
     measured, readings = measured_so_far(name, warmup, recorder, observer)
     return Run(conclude(measured), readings)
 
 
 def make_job_run(name: str, warmup: int, recorder: LoopRecorder, observer: Observer) -> Run | None:
-    """Conclude from what all ranks recorded; `None` in all but rank 0, and without a process group."""
+    """Conclude from the recordings of all ranks; `None` in all ranks but 0, and without a process group."""
     ranks = gather_ranks(*measured_so_far(name, warmup, recorder, observer), recorder.steps())
     if not ranks:
         return None
@@ -32,7 +32,7 @@ def make_job_run(name: str, warmup: int, recorder: LoopRecorder, observer: Obser
 
 
 def gather_ranks(measured: Measured, readings: Readings, steps: StepTimes | None) -> list[RankRun]:
-    """Those of all ranks, in rank 0; empty in the others, and without a process group of several."""
+    """The recordings of all ranks, in rank 0; empty in other ranks, and without a process group of several."""
     from torch import distributed
 
     if not distributed.is_available() or not distributed.is_initialized() or distributed.get_world_size() < 2:
@@ -44,5 +44,5 @@ def gather_ranks(measured: Measured, readings: Readings, steps: StepTimes | None
 
 
 def _with_host(measured: Measured) -> Measured:
-    """A rank may have been started by something else than torch's launcher."""
+    """Add the host name, since a rank may have been started by another launcher than torch's."""
     return replace(measured, trials=tuple(replace(trial, host=this_host()) for trial in measured.trials))

@@ -1,4 +1,4 @@
-"""What `Profiler.iter` returns: the user's loader in everything but that its batches are recorded."""
+"""The wrapper that `Profiler.iter` returns: it behaves like the user's loader and records the batches."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 from loaderbench.errors import UsageError
 from loaderbench.profiler.references import Reference, kept_or_weak
 
-_busy: dict[int, tuple[Reference, Any]] = {}  # by the id of a loader under way, which may be gone; its profiler
+_busy: dict[int, tuple[Reference, Any]] = {}  # by the id of a recorded loader: (loader, profiler)
 
 
 class ProfiledLoader:
-    """Iterates over `source` through a profiler; every attribute, and the length, is the source's own."""
+    """Iterates over `source` through a profiler. Attributes and length are those of `source`."""
 
     __slots__ = ("_epoch", "_source")
 
@@ -36,7 +36,7 @@ class ProfiledLoader:
         return bool(self._source)
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("_source", "_epoch", "_under_way"):  # asked for by copy and pickle before there is one
+        if name in ("_source", "_epoch", "_under_way"):  # copy and pickle look these up before they are set
             raise AttributeError(name)
         return getattr(self._source, name)
 
@@ -53,12 +53,12 @@ class ProfiledLoader:
         return type(self)(copy.deepcopy(self._source, memo), self._epoch)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Sent to another process it is the source alone: nobody profiles there."""
+        """Pickle as the source alone: other processes are not profiled."""
         return _itself, (self._source,)
 
 
 class ProfiledIterator(ProfiledLoader):
-    """Of a source that is an iterator: `next` takes its batches too, and a loop afterwards goes on with the rest."""
+    """Wraps a source that is an iterator: `next` takes batches, too, and a later loop continues with the rest."""
 
     __slots__ = ("_under_way",)
 
@@ -78,7 +78,7 @@ class ProfiledIterator(ProfiledLoader):
 
 
 def profiled(source: Any, epoch: Callable[[Any], Iterator[Any]]) -> ProfiledLoader:
-    """The source, whose epochs `epoch` records."""
+    """Wrap the source so that `epoch` records its epochs."""
     return (ProfiledIterator if hasattr(source, "__next__") else ProfiledLoader)(source, epoch)
 
 
@@ -87,7 +87,7 @@ def _itself(source: Any) -> Any:
 
 
 def check_free(source: Any, owner: Any) -> None:
-    """Raise `UsageError` where another profiler is at work on the loader already."""
+    """Raise `UsageError` if another profiler is already recording the loader."""
     if isinstance(source, ProfiledLoader):
         raise UsageError("this loader is already profiled; use one profiler per loader")
     known = _busy.get(id(source))
@@ -97,19 +97,19 @@ def check_free(source: Any, owner: Any) -> None:
 
 @dataclass(frozen=True)
 class Claim:
-    """A loader that a profiler records; other profilers are kept off. The loader itself is not kept alive."""
+    """A loader reserved for one profiler, without keeping the loader alive."""
 
     source: Reference
     number: int
 
     def release(self) -> None:
-        """Let others have it."""
+        """Make the loader available to other profilers."""
         if (held := _busy.get(self.number)) and held[0] is self.source:
             del _busy[self.number]
 
 
 def claim(source: Any, owner: Any) -> Claim:
-    """Keep other profilers off the loader until the claim is released. Raises `UsageError` where another has it."""
+    """Reserve the loader for a profiler until the claim is released. Raises `UsageError` if it is already reserved."""
     check_free(source, owner)
     found = Claim(kept_or_weak(source), id(source))
     _busy[found.number] = found.source, owner

@@ -1,4 +1,4 @@
-"""Stages that a user marks, in the loop or in what runs inside the loader."""
+"""Stages that the user marks, in the loop or in code that runs inside the loader."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _LATE = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasy
 
 
 class Owner(Protocol):
-    """The profiler whose loop a stage may be in."""
+    """The profiler whose loop a stage may be part of."""
 
     marks_functions: bool
 
     def loop_stage(self, name: str) -> tuple[StageClock | HostAndDevice, int] | None:
-        """The clock of the loop's body and the stage's number on it; `None` outside of the body."""
+        """The clock of the loop's body, and the stage's number on that clock; `None` outside of the body."""
         ...
 
 
 class Stage:
-    """A context manager and a decorator. In a worker, what it marks is found by the worker's own tracer."""
+    """A context manager and decorator that marks a stage. In a worker, the worker's own tracer times it."""
 
     def __init__(self, owner: Owner, name: str) -> None:
         self._owner, self._name = owner, name
@@ -46,7 +46,10 @@ class Stage:
             clock.leave()
 
     def __call__(self, function: Any) -> Any:
-        """Time every call of a function or method. Raises `UsageError` for what is none, or only begins when called."""
+        """Time every call of a function or method.
+
+        Raises `UsageError` for other objects, and for generators and coroutines, whose call only begins the work.
+        """
         if isinstance(function, staticmethod | classmethod):
             return type(function)(self(function.__func__))
         if not callable(function) or isinstance(function, type | property):
@@ -72,7 +75,7 @@ class Stage:
         return run
 
     def __reduce__(self) -> Any:
-        """In a worker that is sent it, it marks for the worker's own tracer."""
+        """Pickle for a worker, where the stage uses the worker's own tracer."""
         return type(self), (self._owner, self._name)
 
     def _find(self) -> tuple[StageClock | HostAndDevice, int] | None:

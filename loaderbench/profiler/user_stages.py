@@ -1,4 +1,4 @@
-"""What the stages of a loop's own body cost, by kind of batch."""
+"""Adds up the cost of stages in a loop's body, by kind of batch."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ Seconds = defaultdict[tuple[int, str], float]
 
 
 class HostAndDevice:
-    """A stage clock of the host, and the device's; it is used as the first alone would be."""
+    """A stage clock that also times stages on the device. It is used like the host's clock."""
 
     def __init__(self, host: StageClock, device: DeviceStages) -> None:
         self._host, self._device = host, device
 
     @property
     def ident(self) -> int:
-        """The thread whose stages are timed just now, 0 for none."""
+        """The id of the thread being timed, or 0."""
         return self._host.ident
 
     def enter(self, stage: int) -> None:
-        """Begin a stage."""
+        """Enter a stage."""
         self._host.enter(stage)
         self._device.enter(stage)
 
     def leave(self) -> None:
-        """End the innermost stage."""
+        """Leave the innermost stage."""
         self._device.leave()
         self._host.leave()
 
@@ -39,17 +39,17 @@ class HostAndDevice:
 class UserStages:
     """Adds up wall and CPU seconds by stage, separately for each kind of batch: a mean never mixes kinds.
 
-    Every thread has a clock of its own, which is never set back: what it has more than last time is new. `on_device`
-    times the stages of the loop's own thread on the device that it computes on, once there is one.
+    Every thread has its own clock, which is never reset: its increase since the last reading is new time. `on_device`
+    times the stages of the loop's own thread on the device, once there is one.
 
-    If only some bodies are divided, `end_body` gets the duration of each, and only those count.
+    If only some bodies are divided, `end_body` gets the duration of each of them, and only those count.
     """
 
     on_device: DeviceStages | None = None
 
     def __init__(self) -> None:
         self._clocks: dict[int, StageClock] = {}
-        self._places: dict[str, int] = {"": 0}  # "": outside of all stages
+        self._places: dict[str, int] = {"": 0}  # "": outside of any stage
         self._reported: dict[int, tuple[list[float], list[float]]] = {}
         self._wall_s: Seconds = defaultdict(float)
         self._cpu_s: Seconds = defaultdict(float)
@@ -62,7 +62,7 @@ class UserStages:
         return len(self._places) > 1
 
     def find(self, name: str, *, of_loop: bool = False) -> tuple[StageClock | HostAndDevice, int]:
-        """The clock of the calling thread, running, and the stage's number on it; `of_loop`: it is the loop's own."""
+        """The running clock of the calling thread, and the stage's number; `of_loop`: the thread is the loop's own."""
         place = self._places.setdefault(name, len(self._places))
         clock = self._clocks.setdefault(thread(), StageClock())
         while len(clock.calls) <= place:
@@ -73,10 +73,10 @@ class UserStages:
         return (clock if on_device is None else HostAndDevice(clock, on_device)), place
 
     def end_body(self, kind: int, took_s: float | None = None) -> None:
-        """Add what was charged since the last batch to its kind; `took_s` where only some bodies are divided.
+        """Add time charged since the last batch to its kind. `took_s` is set if only some bodies are divided.
 
-        The loop asks for the next batch now. A stage that is open around that, as in `with stage("fetch"): next(...)`,
-        ends here: the wait that follows is data wait.
+        The loop now asks for the next batch. A stage that is open at this point, for example around `next(batches)`,
+        ends here, because the wait that follows is data wait.
         """
         own = self._clocks.get(thread())
         if own is not None and own.ident and own.stack:
@@ -96,10 +96,11 @@ class UserStages:
             self.on_device.end_body(kind)
 
     def costs(self, kind: int, batches: int, step_s: float | None) -> dict[str, StageCost]:
-        """Seconds per batch of this kind: of wall time on the device where that was timed, of CPU time on the host.
+        """Seconds per batch of this kind: wall time, on the device if timed there, and CPU time of the host.
 
-        Where only some bodies are divided, a stage has the share of the mean step, `step_s`, that it has of those: they
-        take a little longer than the others. A device's time knows nothing of that cost, and is their mean.
+        If only some bodies are divided, a stage gets its share of them, applied to the mean step `step_s`: divided
+        bodies take slightly longer than others. Device times do not include that cost, so they are plain means over
+        divided bodies.
         """
         passed_s = {name: self._passed_s(kind, name) for name in self._places}
         each = self._share_of_a_batch(kind, batches, step_s)
@@ -110,7 +111,7 @@ class UserStages:
         }
 
     def divided(self, kind: int) -> int | None:
-        """How many bodies were divided; `None` where all were."""
+        """The number of divided bodies; `None` if all were."""
         return self._divided[kind] if self._divided else None
 
     def _share_of_a_batch(self, kind: int, batches: int, step_s: float | None) -> float:
