@@ -1,4 +1,4 @@
-"""Times what a consumer waits for. A trial's process and `Profiler` use it."""
+"""Times how long a consumer waits for data. Used by a trial's process and by `Profiler`."""
 
 from loaderbench.recorder.inside import loader_inside
 from loaderbench.recorder.measure import Measurement, NoBatchesError, Rules, Steps, measure

@@ -1,4 +1,4 @@
-"""What is kept of a loop's batches: distributions and a thinned timeline. Memory does not grow with its length."""
+"""Stores a loop's batches as distributions and a thinned timeline, in memory that does not grow with the loop."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ MAX_ROWS = 4_096
 APART, WARMUP, STEADY = range(3)
 
 Row = tuple[float, float, float, int, int, int]
-"""One batch: when it was asked for, when the loop was done with it, when it came, its samples, its kind, its epoch.
+"""One batch: when it was requested, when the loop was done with it, when it arrived, its samples, kind and epoch.
 
-The kind: of the steady state, of the warm-up, or apart from both (the first of an epoch, the one a loop was left at).
+The kind is `STEADY`, `WARMUP`, or `APART` from both: the first batch of an epoch, or one at which the loop was left.
 """
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
@@ -31,7 +31,7 @@ def table_of(rows: Sequence[Row]) -> Numbers:
 
 
 def waits_of(table: Numbers, exposed_s: Sequence[float] | None = None) -> Numbers:
-    """The wait of each row in seconds: what a device was exposed to, else the host's; no longer than the batch."""
+    """The wait of each row in seconds, at most the batch's duration: a device's exposed wait, else the host's."""
     asked_s, ended_s, got_s = table[:, :3].T
     waits_s: Numbers = got_s - asked_s if exposed_s is None else np.array(exposed_s)
     shortest: Numbers = np.minimum(waits_s, ended_s - asked_s)
@@ -39,7 +39,7 @@ def waits_of(table: Numbers, exposed_s: Sequence[float] | None = None) -> Number
 
 
 class Timeline:
-    """The longest wait of every so many batches; when there are too many of them, of twice as many."""
+    """The longest wait among every `batches_per_point` batches. That number doubles when there are too many points."""
 
     def __init__(self) -> None:
         self.batches_per_point = 1
@@ -47,14 +47,14 @@ class Timeline:
         self._open_at_s, self._open_s = np.empty(0), np.empty(0)
 
     def shown(self) -> list[tuple[float, float]]:
-        """All points, with the one that is not full yet."""
+        """All points, including the last, incomplete one."""
         if not len(self._open_s):
             return self.points
         longest = int(self._open_s.argmax())
         return [*self.points, (float(self._open_at_s[longest]), float(self._open_s[longest]))]
 
     def add(self, at_s: Numbers, waits_s: Numbers) -> None:
-        """Add moments and waits, in seconds."""
+        """Add waits and when they ended, in seconds."""
         at_s, waits_s = np.concatenate([self._open_at_s, at_s]), np.concatenate([self._open_s, waits_s])
         each = self.batches_per_point
         points = len(waits_s) // each
@@ -68,7 +68,7 @@ class Timeline:
 
 
 class EpochRows:
-    """The last rows of the epoch that is under way, with their numbers in it."""
+    """The last rows of the current epoch, numbered within it."""
 
     def __init__(self) -> None:
         self._rows: deque[Row] = deque(maxlen=MAX_ROWS)
@@ -80,7 +80,7 @@ class EpochRows:
         self._count += len(rows)
 
     def take(self) -> list[Wait]:
-        """The waits of the steady state, once, with the number of their batch in the epoch."""
+        """Remove and return the waits of the steady state, each with the number of its batch in the epoch."""
         first = self._count - len(self._rows)
         found = [Wait(number, row[0], row[2]) for number, row in enumerate(self._rows, first) if row[4] == STEADY]
         self._rows.clear()
@@ -98,11 +98,11 @@ class BatchLog:
 
     @property
     def wall_s(self) -> float:
-        """Wall time of all batches that were counted."""
+        """Wall time of all counted batches."""
         return sum(self.waits.sums_s) + sum(self.steps.sums_s)
 
     def add(self, table: Numbers, kind: int, waits_s: Numbers) -> None:
-        """Add the rows of one kind of a table, with their waits."""
+        """Add those rows of a table that are of one kind, with their waits."""
         kept = table[:, 4] == kind
         asked_s, ended_s, got_s, samples = table[kept, :4].T
         if not len(asked_s):
@@ -118,7 +118,7 @@ class BatchLog:
 
 
 def _add_all(histogram: Histogram, times_s: Numbers) -> None:
-    """What `Histogram.add` does for each, at a tenth of the cost."""
+    """Equivalent to `Histogram.add` for each time, at a tenth of the cost."""
     bins = np.clip(np.log2(np.maximum(times_s, FLOOR_S) / FLOOR_S) * BINS_PER_OCTAVE, 0, BINS - 1).astype(int)
     counts, sums_s = np.bincount(bins, minlength=BINS), np.bincount(bins, weights=times_s, minlength=BINS)
     histogram.counts = (np.asarray(histogram.counts) + counts).tolist()

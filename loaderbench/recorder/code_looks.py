@@ -1,4 +1,4 @@
-"""From looks at threads that load to a record of their stacks, each in the stage that its calls are part of."""
+"""Turns stack samples of loading threads into a record of their stacks, each with the stage of its calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FEWEST_LOOKS = 20
 TOO_FEW = f"fewer than {FEWEST_LOOKS} stack samples of the loading threads"
 
 RARE_SHARE = 0.005
-"""Rarer stacks are counted with their caller's, but for lines of the user's own code and the calls that these make."""
+"""Rarer stacks are merged into their caller, except for lines of user code and the calls that they make."""
 
 
 Calls = tuple[CodeFrame, ...]
@@ -33,15 +33,15 @@ _BY_TEXT: tuple[tuple[Stage, re.Pattern[str]], ...] = (
     ("decode", re.compile(r"\b(imread|imdecode|decode_(image|jpeg|png))\(")),
     ("read", re.compile(r"\.read(_bytes|_text|into)?\(|\bopen\(|\bnp\.(load|memmap|fromfile)\(")),
 )
-"""Calls of compiled functions have no frame of their own: the line that makes them names them."""
+"""Calls of compiled functions have no frame, but the line that makes the call names the function."""
 
 _TRANSFORM_WORDS = ("transform", "augment", "preprocess")
 
 
 def code_looks_of(stacks: Mapping[CodeStack, float], looks: int, folder: str) -> CodeLooks | None:
-    """Name the places of stacks, which stand for seconds each, relative to a folder.
+    """The record of these stacks, in seconds each, with paths relative to a folder.
 
-    Returns `None` for too few looks to say anything.
+    `looks` is the number of stack samples. Returns `None` if there are too few.
     """
     if looks < FEWEST_LOOKS:
         return None
@@ -55,7 +55,7 @@ def code_looks_of(stacks: Mapping[CodeStack, float], looks: int, folder: str) ->
 
 
 def _with_stages(stacks: Mapping[CodeStack, float]) -> dict[CodeStack, float]:
-    """Give a stack that was found in a sample without clocks the stage that clocks gave to the same calls."""
+    """Give a stack from an untimed sample the stage that timed samples had in the same calls."""
     by_clocks: dict[Calls, dict[str, float]] = {}
     for stack, seconds in stacks.items():
         for depth in range(1, len(stack.frames) + 1) if stack.stage else ():
@@ -68,13 +68,13 @@ def _with_stages(stacks: Mapping[CodeStack, float]) -> dict[CodeStack, float]:
 
 
 def _stage_by_clocks(frames: Calls, by_clocks: Mapping[Calls, dict[str, float]]) -> str:
-    """The most frequent one of as many of these calls as clocks were seen with; empty without any."""
+    """The most frequent stage of the longest prefix of these calls that has timed stages; empty without one."""
     known = (by_clocks[frames[:depth]] for depth in range(len(frames), 0, -1) if frames[:depth] in by_clocks)
     return next((max(stages, key=lambda stage: stages[stage]) for stages in known), "")
 
 
 def _without_rare(stacks: Mapping[CodeStack, float], fewest_s: float) -> dict[CodeStack, float]:
-    """Charge each rare stack to the one of its caller, the deepest first."""
+    """Merge each rare stack into that of its caller, deepest first."""
     merged = dict(stacks)
     for depth in range(max(len(stack.frames) for stack in stacks), 0, -1):
         for stack in [one for one in merged if len(one.frames) == depth and depth > _kept(one)]:
@@ -85,7 +85,7 @@ def _without_rare(stacks: Mapping[CodeStack, float], fewest_s: float) -> dict[Co
 
 
 def _kept(stack: CodeStack) -> int:
-    """How many frames are to be kept: down to what the innermost line of the user's own calls."""
+    """The number of frames to keep: down to the call that the innermost line of user code makes."""
     own = [depth for depth, frame in enumerate(stack.frames, 1) if not is_library(frame.file)]
     return own[-1] + 1 if own else 1
 
@@ -102,12 +102,12 @@ def _shown(frame: CodeFrame, folder: str) -> StackFrame:
 
 
 def stage_of(stack: CodeStack) -> str:
-    """The stage that was known when the stack was read, else what its frames say."""
+    """The stage known when the stack was sampled, else the stage that the frames suggest."""
     return stack.stage or _by_frames(stack.frames)
 
 
 def _by_frames(frames: Sequence[CodeFrame]) -> Stage:
-    """By the library's file, the function's name, or the line itself."""
+    """The stage suggested by a library's file, a function's name, or the line itself."""
     if any(frame.file.endswith(_COLLATE) for frame in frames) or (frames and "collate" in frames[0].function.lower()):
         return "collate"
     if any("/PIL/" in frame.file and _DECODING.match(_name(frame)) for frame in frames):

@@ -1,4 +1,4 @@
-"""From what was traced to the records that tell what happened inside a loader, and one cause of a wait from another."""
+"""Turns traces into records of what happened inside a loader, and separates the causes of waits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from loaderbench.tracing.reading import PartTotal, ReadSums, Slow, Traced
 
 ORDER = ("read", "decode", "transform", "sample", "collate")
 SHOWN_SLOWEST = 10
-TIMES_MEDIAN = 4.0  # a sample is of the tail beyond so many medians
+TIMES_MEDIAN = 4.0  # samples that take longer than this many medians form the tail
 
 NOT_ASKED = "tracing is off; Profiler(trace=True) times the stages inside the loader"
 _NO_SAMPLE = "no sample was loaded while tracing"
@@ -30,9 +30,9 @@ def loader_inside(
     root: str | None = None,
     stalls: StallSums | None = None,
 ) -> LoaderInside:
-    """What was traced, and under `not_measured` why something of it is missing.
+    """The record of what was traced, with reasons for missing values in `not_measured`.
 
-    `find_path` returns the path of a sample by its index. Paths below `root` are relative to it.
+    `find_path` returns the path of a sample by its index. Paths below `root` are made relative to it.
     """
     if traced is None or not traced.samples:
         reason = why_not if traced is None else "; ".join((_NO_SAMPLE, *traced.reasons))
@@ -65,7 +65,7 @@ def loader_inside(
 
 
 def _working_folder() -> str:
-    """Empty where the script has removed it."""
+    """The working directory; empty if the script has removed it."""
     try:
         return os.getcwd()  # noqa: PTH109 - as text
     except OSError:
@@ -73,10 +73,10 @@ def _working_folder() -> str:
 
 
 def path_of(dataset: Any, index: int) -> str | None:
-    """The path of a sample, where the dataset (or the one within it) keeps a list of them by index."""
+    """The path of a sample, if the dataset (or the one nested in it) has a list of paths by index."""
     try:
         return _path_of(dataset, index)
-    except Exception:  # the attributes belong to other code, and may be anything
+    except Exception:  # other code's attributes can hold anything
         return None
 
 
@@ -97,7 +97,7 @@ def _path_of(dataset: Any, index: int) -> str | None:
 
 
 def _parts(traced: Traced) -> dict[tuple[str, str], StageCost]:
-    """Seconds per sample of every part: of the samples whose stages were timed, or whose batch was, for `collate`."""
+    """Seconds per sample for every part, over samples whose stages (for `collate`: whose batches) were timed."""
     found = {}
     for name, total in sorted(traced.parts.items(), key=_place):
         samples = traced.samples * _share_of_batches(total, traced) if name[0] == "collate" else traced.traced
@@ -107,7 +107,7 @@ def _parts(traced: Traced) -> dict[tuple[str, str], StageCost]:
 
 
 def _share_of_batches(collate: PartTotal, traced: Traced) -> float:
-    """The share that was collated by a function that was timed."""
+    """The share of batches that a timed function collated."""
     return min(1.0, collate.calls / traced.batches) if traced.batches else 1.0
 
 
@@ -135,21 +135,21 @@ def _sample_times(traced: Traced, find_path: Callable[[int], str | None], root: 
             wall_s=slow.wall_s,
             stage=slow.stage[0],
             worker=slow.worker,
-            path=(path := _below(root, slow.path or (None if slow.index is None else find_path(slow.index)))),
+            path=(path := _relative_to(root, slow.path or (None if slow.index is None else find_path(slow.index)))),
             not_measured={} if path else {"path": "the dataset lists no paths, and no opened file was seen"},
         )
-        for slow in _once_each(traced.slowest)[:SHOWN_SLOWEST]
+        for slow in _one_per_sample(traced.slowest)[:SHOWN_SLOWEST]
     )
     return SampleTimes(wall=wall, slowest=slowest, tail_share=traced.times.tail_share(TIMES_MEDIAN))
 
 
-def _below(root: str | None, path: str | None) -> str | None:
+def _relative_to(root: str | None, path: str | None) -> str | None:
     inside = root is not None and path is not None and path.startswith(root.rstrip(os.sep) + os.sep)
     return os.path.relpath(path, root) if inside and path else path
 
 
-def _once_each(slowest: Iterable[Slow]) -> list[Slow]:
-    """The slowest time of each sample: in every epoch it may be slow again."""
+def _one_per_sample(slowest: Iterable[Slow]) -> list[Slow]:
+    """The longest time of each slow sample, which can be slow in several epochs."""
     found: dict[object, Slow] = {}
     for slow in slowest:
         found.setdefault(slow.index if slow.index is not None else slow, slow)
@@ -157,7 +157,7 @@ def _once_each(slowest: Iterable[Slow]) -> list[Slow]:
 
 
 def _sampled(traced: Traced) -> str | None:
-    """What was left out to limit the overhead of tracing."""
+    """A note on which stages were skipped to limit the overhead of tracing; `None` if almost none were."""
     if not traced.traced or traced.traced > 0.99 * traced.samples:
         return None
     share = f"{100 * traced.traced / traced.samples:.0f}% of the samples"
@@ -165,7 +165,7 @@ def _sampled(traced: Traced) -> str | None:
 
 
 FEWEST_READS = 20
-LEAST_VARIETY = 0.1  # standard deviation over mean of the bytes: files of one size tell no slope
+LEAST_VARIETY = 0.1  # standard deviation over mean of the bytes: similar sizes give no slope
 
 NO_WORKERS = "without workers each batch is loaded while the loop waits"
 NO_SPANS = "the worker of each batch is unknown"
@@ -174,13 +174,13 @@ ONE_SIZE = "too few files, or their sizes are too similar"
 
 
 def stalls_of(waits: Sequence[Wait], batches: Iterable[tuple[int, Made]], workers: int) -> StallSums:
-    """Put the waits of one epoch together with the batches that the workers made for it, by number and in order."""
+    """Match the waits of one epoch with the batches that the workers made, by number and in order."""
     rows = ((number, made.worker or 0, made.began_s, made.ended_s) for number, made in batches)
     return divide_waits(waits, Spans.of(workers, rows))
 
 
 def wait_parts(stalls: StallSums, taking: Taking | None) -> WaitParts | None:
-    """Means over the batches; of what came after a batch was made, the sampler's time is the main process's own."""
+    """Mean wait parts per batch. Of the time after a batch was made, the sampler's belongs to the main process."""
     if not stalls.usable:
         return None
     after_s = stalls.after_s / stalls.batches
@@ -196,13 +196,13 @@ def wait_parts(stalls: StallSums, taking: Taking | None) -> WaitParts | None:
 
 
 def taking_of(traced: Traced) -> Taking | None:
-    """Means over the batches that were taken; `None` where `next()` was not timed."""
+    """Means per batch that was taken; `None` if `next()` was not timed."""
     calls, wall_s, cpu_s, sampler_s = traced.taking
     return Taking(wall_s=wall_s / calls, cpu_s=cpu_s / calls, sampler_s=sampler_s / calls) if calls else None
 
 
 def reads_of(sums: ReadSums) -> Reads | None:
-    """Draw the line of blocked seconds over bytes, by least squares; `None` where nothing was read."""
+    """Fit blocked seconds against bytes by least squares; `None` if nothing was read."""
     count = sums.samples
     if not count:
         return None

@@ -1,4 +1,4 @@
-"""Takes the batches of a user's loop one by one and notes when each was asked for and when it came."""
+"""Iterates over the batches of a user's loop and notes when each was requested and when it arrived."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from loaderbench.records import BatchTimes
 from loaderbench.tracing.block import SPANS
 
 ROWS = SPANS // 2
-"""Rows that are kept before they are added up: a worker must still remember the first of them when it is asked for."""
+"""Rows kept before they are added up. A worker must still remember the first of them at that time."""
 
 LOOK_S = 0.5
-FIRST_LOOK_S = 0.02  # doubled from look to look: an epoch may be short
+FIRST_LOOK_S = 0.02  # doubled each time; short at first because epochs can be short
 LOOK_COST_SHARE = 0.005
 _now_s = time.perf_counter
 
 
 class _LeftError(Exception):
-    """The loop has begun another epoch without ending this one."""
+    """The loop has begun another epoch without finishing this one."""
 
 
 @dataclass(frozen=True)
 class LoopCallbacks:
-    """What a recorder calls while it records: when warm-up is over, now and then, at an epoch's end, after the last.
+    """Callbacks of a recorder: after the warm-up, at intervals, at the end of an epoch, and after the last batch.
 
     `body` is called with the kind of each batch when the loop is done with it, once `LoopRecorder.marks` is set.
-    `find_made` is asked who made a batch, unless it is `None`.
+    `find_made` finds who made a batch; `None` if nothing is traced.
     """
 
     steady: Callable[[], None] = lambda: None
@@ -49,11 +49,11 @@ class LoopCallbacks:
 
 
 class LoopRecorder:
-    """Records epochs, one after the other.
+    """Records epochs sequentially.
 
-    The first `warmup` batches and the first of every epoch are kept apart; after `steps` more, batches pass through.
-    `first_batch_s` is of the first epoch; `boundaries` hold, for every other, the seconds of asking in vain, of `iter`
-    and of its first batch.
+    The first `warmup` batches and the first of every epoch are kept apart. After `steps` more batches, the rest pass
+    through unrecorded. `first_batch_s` belongs to the first epoch. For every other epoch, `boundaries` holds the
+    seconds of the final request to the previous iterator, of `iter`, and of the first batch.
     """
 
     def __init__(self, warmup: int, steps: int | None, callbacks: LoopCallbacks | None = None) -> None:
@@ -75,28 +75,29 @@ class LoopRecorder:
         self._look_at_s, self._pause_s = 0.0, FIRST_LOOK_S
 
     def epoch(self, begin: Callable[[], Iterator[Any]], batch_size: int | None = None) -> Generator[Any]:
-        """Begin an epoch at once; what it returns yields what `begin()` yields, and records it."""
+        """Begin an epoch immediately. The generator yields the batches of `begin()` and records them."""
         batches = self._batches(begin, batch_size)
         next(batches)
         return batches
 
     @staticmethod
     def leave(epoch: Generator[Any]) -> None:
-        """Record no further batch of an epoch that is under way. Raises `ValueError` while it makes one."""
+        """Stop recording an epoch in progress. Raises `ValueError` while it makes a batch."""
         epoch.throw(_LeftError())
 
     def _batches(self, begin: Callable[[], Iterator[Any]], batch_size: int | None) -> Generator[Any]:
-        """Yield nothing once, and then batches.
+        """Yield `None` once, and then batches.
 
-        A loop comes by here for every batch, its caches full of other things: few names, few objects, no calls but the
-        clock's. House is kept every so many batches, or when it is time to look. A batch that was handed over is not
-        kept here: if the loop drops it, its memory is freed in the step instead of in the next wait.
+        This code runs for every batch, with the CPU caches full of other data: it uses few names and objects, and calls
+        only the clock. Bookkeeping is done every few batches, or when a call of `look` is due. No reference to a
+        delivered batch is kept: if the loop drops the batch, its memory is freed during the step rather than during the
+        next wait.
         """
         clock = _now_s
         asked_s = clock()
         source, events = begin(), self.events
-        del begin  # it holds the loader
-        batches = source if events is None else _Marked(source, events)
+        del begin  # it refers to the loader
+        batches = source if events is None else _WithEvents(source, events)
         began_took_s = clock() - asked_s
         epoch = self.begun
         self.begun += 1
@@ -106,7 +107,7 @@ class LoopRecorder:
         left, got_s, handed, was_left = due, 0.0, list[Any](), False
         try:
             yield None
-            asked_s = clock() - began_took_s  # the first batch's wait has that in it
+            asked_s = clock() - began_took_s  # the first batch's wait includes that time
             for batch in batches:
                 got_s = clock()
                 if kind == APART:
@@ -114,7 +115,7 @@ class LoopRecorder:
                     count = sample_counter(batch, batch_size)
                 try:
                     samples = count(batch)
-                except Exception:  # a batch of another kind
+                except Exception:  # a batch with another structure
                     samples = count_samples(batch, batch_size)
                 handed.append(batch)
                 del batch
@@ -123,28 +124,28 @@ class LoopRecorder:
                 add((asked_s, now_s, got_s, samples, kind, epoch))
                 asked_s, got_s, left = now_s, 0.0, left - 1
                 if not left or now_s >= look_at_s:
-                    kind, left, look_at_s = self._keep_house(kind, due - left, now_s)
+                    kind, left, look_at_s = self._do_bookkeeping(kind, due - left, now_s)
                     due = left
                     if len(rows) >= ROWS:
                         self._add_up(rows)
                     if self.full:
                         break
-                    asked_s = clock()  # what the recorder did since belongs to nobody
+                    asked_s = clock()  # excludes the recorder's own time
             else:
                 self._ending_s = clock() - asked_s
-                source = iter(())  # some iterators begin again, or wait forever, where they are asked once more
+                source = iter(())  # some iterators restart or block if they are asked again
         except _LeftError:
             was_left = True
         finally:
-            if got_s:  # the loop was left with this batch
+            if got_s:  # the loop was left at this batch
                 rows.append((asked_s, asked_s, got_s, 0, APART, epoch))
             self._end_epoch(kind, due - left)
         if was_left:
             yield None
-        yield from chain(source)  # what follows is not recorded; without `chain`, it would close a user's generator
+        yield from chain(source)  # not recorded; without `chain`, `yield from` would close a user's generator
 
     def note_pause(self) -> None:
-        """The script starts another epoch on the recorded iterator. The step in progress does not count."""
+        """Note that the script starts another epoch on the recorded iterator. The current step does not count."""
         self._pauses_s.append(_now_s())
 
     def keep_waits(self) -> None:
@@ -152,23 +153,23 @@ class LoopRecorder:
         self._epoch_rows = EpochRows()
 
     def take_waits(self) -> list[Wait]:
-        """The waits of the epoch's steady state that are added up, once; none where they were not kept."""
+        """Remove and return the epoch's steady-state waits that were added up; empty unless waits are kept."""
         return self._epoch_rows.take() if self._epoch_rows else []
 
     def steps(self) -> StepTimes | None:
-        """The last steps that are added up; `None` with a device, ahead of which the host runs."""
+        """The last steps that were added up; `None` with a device, because the host runs ahead of it."""
         return None if self.events is not None else self._recent.take()
 
     def batches(self) -> tuple[BatchTimes, ...]:
-        """The batches that are kept; those whose wait a device has not reported yet are left out."""
+        """The batches that are kept, except those whose wait a device has not reported yet."""
         return self.windows.batches([*self._waiting, *self._rows])
 
     def add_up(self) -> None:
-        """Add what is not added yet, as far as a device has reported."""
+        """Add up the pending rows whose waits are known: a device may not have reported them all."""
         self._add_up(self._rows)
 
     def _add_up(self, rows: list[Row]) -> None:
-        """Move rows to the logs; those whose wait a device has not reported yet are kept."""
+        """Move rows to the logs, except those whose wait a device has not reported yet."""
         taken = [self._unless_paused(row) for row in rows] if self._pauses_s else rows.copy()
         exposed_s: list[float] | None = None
         rows.clear()
@@ -190,7 +191,7 @@ class LoopRecorder:
             self._recent.add(table)
 
     def _unless_paused(self, row: Row) -> Row:
-        """The row, kept apart if the loop paused in its step."""
+        """The row, marked as `APART` if the loop paused during its step."""
         asked_s, ended_s, got_s, samples, _, epoch = row
         while self._pauses_s and self._pauses_s[0] < got_s:
             self._pauses_s.popleft()
@@ -202,19 +203,23 @@ class LoopRecorder:
         self._count_done(kind, done)
         self.add_up()
         self.windows.epoch_ended()
-        if not sys.is_finalizing():  # afterwards, nothing can be read
+        if not sys.is_finalizing():  # nothing can be read then
             self._callbacks.epoch_ended()
 
     def _note_boundary(self, took_s: float) -> None:
-        """An epoch's first batch came `took_s` seconds after it was begun."""
+        """Note that an epoch's first batch arrived `took_s` seconds after the epoch began."""
         if self.first_batch_s is None:
             self.first_batch_s = took_s
         elif self._ending_s is not None:
             self.boundaries.add(self._ending_s + took_s)
         self._ending_s = None
 
-    def _keep_house(self, kind: int, done: int, ended_s: float) -> tuple[int, int, float]:
-        """See what is due after `done` batches: the next one's kind, how many until then again, when to look."""
+    def _do_bookkeeping(self, kind: int, done: int, ended_s: float) -> tuple[int, int, float]:
+        """Do the bookkeeping after `done` batches.
+
+        Returns the kind of the next batch, the number of batches until the next bookkeeping, and the time of the next
+        look.
+        """
         self._count_done(kind, done)
         if self.marks:
             self._callbacks.body(kind)
@@ -229,27 +234,27 @@ class LoopRecorder:
         return kind, 1 if self.marks else self._until_due(kind), self._look_at_s
 
     def _count_done(self, kind: int, done: int) -> None:
-        """Count batches that the loop is done with."""
+        """Count batches that the loop has finished."""
         self.seen += done
         self._steady += done if kind == STEADY else 0
 
     def _until_due(self, kind: int) -> int:
-        """Batches until the rows are to be added up, or the warm-up or the steps are used up."""
+        """Batches until the rows must be added up, or until the warm-up or `steps` end."""
         room = ROWS - len(self._rows) % ROWS
         if kind == WARMUP:
             return min(room, self._warmup - self.seen)
         return room if self._steps is None else min(room, self._steps - self._steady)
 
     def _look(self, at_s: float) -> None:
-        """Let the others look around, the less often the longer that takes."""
+        """Call `look`, less often the longer the call takes."""
         self._callbacks.look()
         took_s = _now_s() - at_s
         self._pause_s = min(2 * self._pause_s, LOOK_S)
         self._look_at_s = at_s + max(self._pause_s, took_s / LOOK_COST_SHARE)
 
 
-class _Marked:
-    """The same batches, with a mark on the device's stream before and after each is asked for."""
+class _WithEvents:
+    """The same batches, with events on the device's stream before and after each request."""
 
     def __init__(self, batches: Iterator[Any], events: Any) -> None:
         self._batches, self._events = batches, events

@@ -1,4 +1,4 @@
-"""Drives a loader and a consumer through first batch, warm-up and steady state, and says when each of these ends."""
+"""Drives a loader and a consumer through first batch, warm-up and steady state, and decides when each one ends."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from loaderbench.recorder.batches import APART, STEADY, WARMUP, Row
 from loaderbench.recorder.samples import count_samples
 from loaderbench.recorder.stalls import Wait
 
-FEWEST_TO_KEEP = 2  # batches of a loader that ended early
+FEWEST_TO_KEEP = 2  # batches, if the loader ended early
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """One trial's batches. Moments are of the monotonic clock, in seconds, one clock for all processes of a machine."""
+    """The batches of one trial. Times are in seconds of the monotonic clock, which all processes of a machine share."""
 
     time_to_first_batch_s: float
     warmup_batches: int
@@ -30,7 +30,7 @@ class Measurement:
     waits_at_s: tuple[float, ...]
     epoch_ends: int = 0
     ended_early: bool = False
-    waits: tuple[Wait, ...] = ()  # of the epoch that was begun last
+    waits: tuple[Wait, ...] = ()  # of the last epoch begun
 
     @property
     def steady_s(self) -> float:
@@ -58,17 +58,18 @@ def measure(
     on_closed: Callable[[Measurement, Steps], None] = lambda *_: None,
     on_progress: Callable[[], None] = lambda: None,
 ) -> Measurement:
-    """Run until the rules are content.
+    """Run a trial until the rules are satisfied.
 
-    `on_steady` is called when warm-up ends; `on_closed` with the result and what takes further batches, while the
-    loader and its workers still live. `on_progress` is called at most every `PROGRESS_S` seconds while batches come.
-    Raises `NoBatchesError` where the loader gives too few batches, and whatever the loader raises.
+    `on_steady` is called when the warm-up ends. `on_closed` gets the result, and the `Steps` for taking further
+    batches, while the loader and its workers are still alive. `on_progress` is called at most every `PROGRESS_S`
+    seconds while batches arrive. Raises `NoBatchesError` if the loader returns too few batches, and any exception of
+    the loader.
     """
     began_s = time.monotonic()
     steps = Steps(batches, consumer, batch_size, on_progress)
     steps.take()
     settled = steps.take_until(rules.warmed_up)
-    # a loader that runs once and is over by now is measured from where its queue was turned over
+    # a one-epoch loader that has already ended is measured from where its prefetch queue was turned over
     warmup = len(steps.moments_s) if settled else min(len(steps.moments_s), max(1, rules.prefetch_batches))
     epochs = steps.epoch_ends if settled else 0
     on_steady()
@@ -79,7 +80,7 @@ def measure(
         raise NoBatchesError("empty batches: their first dimension is 0")
     waits_s = steps.waits_s()
     found = Measurement(
-        time_to_first_batch_s=steps.got_s[0] - began_s,  # the consumer's first step, which may compile, not included
+        time_to_first_batch_s=steps.got_s[0] - began_s,  # excludes the consumer's first step, which may compile
         warmup_batches=warmup,
         began_s=steps.moments_s[warmup - 1],
         ended_s=steps.moments_s[-1],
@@ -97,18 +98,18 @@ def measure(
 
 
 def _last_waits(steps: Steps, waits_s: list[float], warmup: int) -> Iterator[Wait]:
-    """Each wait of the steady state, as far as it lies in the last epoch, with its batch's number in that."""
+    """Each wait of the steady state that is in the last epoch, with the number of its batch in that epoch."""
     for place in range(max(warmup, steps.epoch_at), len(steps.moments_s)):
         got_s = steps.got_s[place]
         yield Wait(place - steps.epoch_at, got_s - waits_s[place], got_s)
 
 
 class NoBatchesError(Exception):
-    """The loader ended before there was a steady state to measure."""
+    """The loader ended before a steady state could be measured."""
 
 
 class Steps:
-    """Takes batches one by one and notes when the consumer could ask for the next."""
+    """Takes batches one by one, and notes when the consumer was ready to ask for the next."""
 
     def __init__(
         self,
@@ -118,7 +119,7 @@ class Steps:
         on_progress: Callable[[], None] = lambda: None,
     ) -> None:
         self._on_progress, self._reported_s = on_progress, 0.0
-        self._iterator = self._again_and_again(batches)
+        self._iterator = self._repeated_epochs(batches)
         self._consumer = consumer
         self._batch_size = batch_size
         self.epoch_ends = self.epoch_at = 0
@@ -130,17 +131,17 @@ class Steps:
         self._batch: Any = None
 
     def waits_s(self) -> list[float]:
-        """The data wait of every batch, in seconds; may block until a device has reported them."""
+        """The data wait of every batch, in seconds. Can block until a device has reported the waits."""
         return self._consumer.wait_clock.waits_s()[: len(self.moments_s)]
 
     def rows(self, warmup: int) -> Iterator[Row]:
-        """Every batch that was taken, the first `warmup` of them as such."""
+        """Every batch that was taken; the first `warmup` are marked as warm-up."""
         for place, at_s in enumerate(self.moments_s):
             kind = STEADY if place >= warmup else WARMUP if place else APART
             yield self.asked_s[place], at_s, self.got_s[place], self.samples[place], kind, self._epochs[place]
 
     def take(self) -> bool:
-        """Take one batch; `False` when there is none left."""
+        """Take one batch. Returns `False` if there is none left."""
         clock, asked_s = self._consumer.wait_clock, time.monotonic()
         clock.ask()
         try:
@@ -150,7 +151,7 @@ class Steps:
         clock.got()
         self.got_s.append(time.monotonic())
         self.asked_s.append(asked_s)
-        self._batch = batch  # the one before is freed here, as the variable of a `for` loop frees it
+        self._batch = batch  # frees the previous batch, like the variable of a `for` loop
         self._epochs.append(self.epoch_ends)
         samples = count_samples(batch, self._batch_size)
         self._consumer.consume(batch, samples)
@@ -159,11 +160,11 @@ class Steps:
         return True
 
     def close(self) -> None:
-        """Let go of the loader's iterator, which ends its workers unless they are persistent."""
+        """Close the loader's iterator, which ends its workers unless they are persistent."""
         self._iterator.close()
 
     def take_until(self, done: Callable[[list[float]], bool]) -> bool:
-        """Take batches until `done` says so of their moments; `False` when they ended before."""
+        """Take batches until `done(moments_s)` is true. Returns `False` if the batches end before."""
         if not self.moments_s:
             raise NoBatchesError("the loader returned no batch; with drop_last the dataset must fill one batch")
         while self.take():
@@ -174,8 +175,8 @@ class Steps:
                 return True
         return False
 
-    def _again_and_again(self, batches: Iterable[Any]) -> Generator[Any]:
-        """Start the next epoch when one ends; stop when an epoch brings nothing (a generator runs once)."""
+    def _repeated_epochs(self, batches: Iterable[Any]) -> Generator[Any]:
+        """Start another epoch when one ends; stop at an empty epoch, since a generator runs only once."""
         handed: list[Any] = []
         while True:
             is_first = True
@@ -185,24 +186,24 @@ class Steps:
                     self.epoch_at = len(self.moments_s)
                 is_first = False
                 handed.append(batch)
-                del batch  # or it would be freed within the next wait
+                del batch  # otherwise the batch is freed during the next wait
                 yield handed.pop()
             if is_first:
                 return
 
 
-MIN_BATCHES = 20  # of a steady state, unless that takes more than twice the seconds asked for
-MIN_SAMPLES = 640  # or so many, in fewer batches: the rate is as precise as its samples are many
-FEWEST_BATCHES = 5  # in either case
-FEWEST_WHEN_SLOW = 2  # unless those take more than four times the seconds asked for
-FEWEST_BEFORE_SLICES = 2  # where the rate is measured in time slices afterwards
-AGREEMENT = 0.2  # two windows agree when their rates differ by no more
+MIN_BATCHES = 20  # in a steady state, unless they take more than twice the requested seconds
+MIN_SAMPLES = 640  # alternatively this many, in fewer batches: precision depends on the samples
+FEWEST_BATCHES = 5  # in both cases
+FEWEST_WHEN_SLOW = 2  # if `FEWEST_BATCHES` take more than four times the requested seconds
+FEWEST_BEFORE_SLICES = 2  # if the rate is measured in time slices afterwards
+AGREEMENT = 0.2  # relative difference up to which the rates of two windows agree
 WINDOW_S = 0.05  # shorter windows are noise
-PROGRESS_S = 0.2  # between two reports of progress
+PROGRESS_S = 0.2  # between two progress reports
 
 
 def batches_wanted(batch_size: int | None) -> int:
-    """How many batches a steady state needs: 20, or fewer that hold 640 samples, but no fewer than five."""
+    """Batches needed for a steady state: 20, or fewer that hold 640 samples, but at least 5."""
     if batch_size is None:
         return MIN_BATCHES
     return max(FEWEST_BATCHES, min(MIN_BATCHES, math.ceil(MIN_SAMPLES / batch_size)))
@@ -212,10 +213,10 @@ def batches_wanted(batch_size: int | None) -> int:
 class Rules:
     """How long to measure.
 
-    `prefetch_batches` are prefetched before the first `next()` and excluded from the steady state. Workers deliver in
-    turn: it takes a `cycle`, one batch of each worker, to see a rate. `wanted` batches are enough (`batches_wanted`).
-    Where those take longer than twice the seconds, `fewest` are; where these take longer than four times the seconds,
-    two are, or one of each worker.
+    `prefetch_batches` are prefetched before the first `next()` and excluded from the steady state. Workers deliver
+    round-robin, so a rate needs at least one `cycle`: a batch from each worker. `wanted` batches are enough (see
+    `batches_wanted`). If they take longer than twice `seconds`, `fewest` batches are enough; if those take longer than
+    four times `seconds`, two batches are, or one from each worker.
     """
 
     seconds: float
@@ -225,17 +226,17 @@ class Rules:
     fewest: int = FEWEST_BATCHES
 
     def warmed_up(self, moments_s: Sequence[float]) -> bool:
-        """Say whether the queue has been turned over once and two consecutive windows agree, or time is up."""
+        """Whether the prefetch queue was turned over once and two consecutive windows agree, or time is up."""
         if not self.turned_over(moments_s):
             return False
         return moments_s[-1] - moments_s[0] > self.seconds or self._settled(moments_s)
 
     def turned_over(self, moments_s: Sequence[float]) -> bool:
-        """Say whether all prefetched batches were taken, and two at least."""
+        """Whether all prefetched batches were taken, and at least two."""
         return len(moments_s) >= max(2, self.prefetch_batches)
 
     def closed(self, moments_s: Sequence[float], warmup: int) -> bool:
-        """Say whether the steady state after `warmup` batches is long enough; it ends with a whole turn of workers."""
+        """Whether the steady state after `warmup` batches is long enough. It ends with a complete worker cycle."""
         batches, elapsed_s = len(moments_s) - warmup, moments_s[-1] - moments_s[warmup - 1]
         if batches % self.cycle or elapsed_s < self.seconds:
             return False

@@ -1,4 +1,4 @@
-"""What the recorder itself costs, found by pairs: a loop over ready batches with it, and the same loop without."""
+"""Measures the cost of the recorder in pairs: a loop over ready batches with the recorder, and one without."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PAIRS = 7
 
 
 def recorder_s_per_batch(make_clock: Callable[[], WaitClock | None] = lambda: None) -> float:
-    """Seconds that recording adds to a batch of a trial; `make_clock` makes the clock of its device, if any."""
+    """Seconds that recording adds to each batch of a trial. `make_clock` creates the clock of its device, if any."""
     ready = [0] * _BATCHES
 
     def recorded() -> None:
@@ -31,7 +31,7 @@ def recorder_s_per_batch(make_clock: Callable[[], WaitClock | None] = lambda: No
 
 
 def loop_s_per_batch(make_events: Callable[[], Any] = lambda: None) -> float:
-    """Seconds that recording adds to a batch of a user's loop; `make_events` makes the clock of its device, if any."""
+    """Seconds that recording adds to each batch of a user's loop. `make_events` creates its device's clock, if any."""
     ready = [[0]] * _BATCHES
 
     def recorded() -> None:
@@ -43,7 +43,7 @@ def loop_s_per_batch(make_events: Callable[[], Any] = lambda: None) -> float:
 
 
 def _difference_s(with_it: Callable[[], None], without: Callable[[], None]) -> float:
-    """Median over interleaved pairs, in seconds; never below zero."""
+    """Median difference over interleaved pairs, in seconds; never negative."""
     return max(0.0, median(_seconds(with_it) - _seconds(without) for _ in range(_PAIRS)))
 
 

@@ -1,7 +1,8 @@
-"""From what each rank of a distributed training measured to one run of the whole, with what each waited for the others.
+"""Merges the ranks of a distributed training into one run, with each rank's wait for the others.
 
-A step of ranks that train together ends once all of them have had their batch: at an all-reduce at the latest. A rank
-that has its batch early waits there for the last one. The ends of steps also align the clocks of several hosts.
+A step of ranks that train together ends only after all of them have received their batch: at the latest in an
+all-reduce. A rank that receives its batch early waits there for the last one. The ends of steps also align the clocks
+of several hosts.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _COMPARED: dict[str, Callable[[Environment], str]] = {
 }
 
 FEWEST_STEPS = 10
-_TOGETHER = 0.9  # of the steps; the others may be the first after a pause, such as a checkpoint
+_TOGETHER = 0.9  # share of the steps; others can come first after a pause, such as a checkpoint
 
 _TOO_FEW = f"fewer than {FEWEST_STEPS} steps were timed in every rank"
 _APART = "the ranks do not wait for one another in every step"
@@ -36,7 +37,7 @@ _APART = "the ranks do not wait for one another in every step"
 
 @dataclass(frozen=True)
 class RankRun:
-    """What one rank measured: a run of one trial. `steps` are its last ones; `None` where they were not timed."""
+    """What one rank measured: a run of one trial. `steps` are its last steps; `None` if they were not timed."""
 
     rank: int
     measured: Measured
@@ -45,15 +46,15 @@ class RankRun:
 
     @property
     def trial(self) -> Trial:
-        """Its trial, with its number."""
+        """The rank's trial, with the number of the rank."""
         return replace(self.measured.trials[0], rank=self.rank)
 
 
 def merge_ranks(runs: Sequence[RankRun], ranks: int | None = None) -> tuple[Measured, Readings]:
-    """One run: that of the rank that waits most for data, with the trials of the others next to its own.
+    """The run of the rank that waits longest for data, with the trials of the other ranks added.
 
-    The readings are that rank's. `ranks` is how many the training has, where that is known. Raises `ValueError` without
-    any rank.
+    The readings are that rank's. `ranks` is the number of ranks in the training, if known. Raises `ValueError` if there
+    are no ranks.
     """
     if not runs:
         raise ValueError("there are no ranks to merge")
@@ -68,7 +69,7 @@ def merge_ranks(runs: Sequence[RankRun], ranks: int | None = None) -> tuple[Meas
 
 
 def _differences(runs: Sequence[RankRun]) -> Iterator[str]:
-    """How the machines of the ranks differ, in a line each."""
+    """Yield a line for each difference between the machines of the ranks."""
     machines = {one.trial.host: one.measured.environment for one in runs}
     for label, read in _COMPARED.items():
         found = {host: read(environment) for host, environment in machines.items()}
@@ -77,7 +78,7 @@ def _differences(runs: Sequence[RankRun]) -> Iterator[str]:
 
 
 def _without_data(runs: Sequence[RankRun], ranks: int | None) -> Iterator[str]:
-    """Ranks that have other data than the others, or none, in a line each."""
+    """Yield a line for ranks that have other data than the rest, or none."""
     empty = [one.rank for one in runs if one.trial.status != "completed"]
     known = {one.rank for one in runs}
     if empty and len(empty) < len(runs):
@@ -91,13 +92,13 @@ def _without_data(runs: Sequence[RankRun], ranks: int | None) -> Iterator[str]:
 
 
 def _named(ranks: Sequence[int]) -> str:
-    """`ranks 1, 2, 5`; the first few of many."""
+    """A list such as `ranks 1, 2, 5`, shortened if there are many."""
     shown = ", ".join(map(str, ranks[:_NAMED])) + (f" and {len(ranks) - _NAMED} more" if len(ranks) > _NAMED else "")
     return f"rank{'' if len(ranks) == 1 else 's'} {shown}"
 
 
 def _waits(runs: Sequence[RankRun]) -> tuple[dict[int, float], str]:
-    """By rank, the share of step time that it waits for the batches of others, and why that is not known."""
+    """By rank, the share of step time spent waiting for the batches of others; and the reason if that is unknown."""
     if len(runs) < 2:
         return {}, "one rank was recorded"
     if any(one.steps is None for one in runs):
@@ -119,7 +120,7 @@ class RankSteps:
 
 
 def waits_for_others(ranks: Mapping[int, RankSteps]) -> tuple[dict[int, float], str]:
-    """The share of step time by rank, and why there are none where they are not known."""
+    """By rank, the share of step time spent waiting for others; and the reason if the shares are unknown."""
     known = [one.steps.names for one in ranks.values()]
     common = set[tuple[int, int]].intersection(*known) if len(known) > 1 else set()
     if len(common) < FEWEST_STEPS:
@@ -136,7 +137,7 @@ def waits_for_others(ranks: Mapping[int, RankSteps]) -> tuple[dict[int, float], 
 
 
 def _aligned(times_s: Numbers, hosts: Sequence[str]) -> tuple[Numbers, Numbers, Numbers]:
-    """Three arrays of shape (ranks, steps), by the clock of the first host; from one of shape (ranks, steps, 3)."""
+    """Split times (ranks, steps, 3) into three arrays of shape (ranks, steps), by the clock of the first host."""
     ends_s = {host: times_s[[one == host for one in hosts], :, 2].mean(axis=0) for host in dict.fromkeys(hosts)}
     ahead_s = [float(np.median(ends_s[host] - ends_s[hosts[0]])) for host in hosts]
     asked_s, got_s, ended_s = np.moveaxis(times_s - np.array(ahead_s)[:, None, None], 2, 0)

@@ -1,4 +1,4 @@
-"""How many samples a batch of any structure holds."""
+"""Counts the samples in a batch of any structure."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from itertools import islice
 from typing import Any
 
 UNBATCHED = 0
-"""In place of a batch size: the loader hands out what its dataset returns, which is a sample or a batch."""
+"""Replaces a batch size if the loader returns the items of its dataset, which are samples or entire batches."""
 
 _CHANNELS = (1, 3, 4)
 
 
 def given_batch_size(loader: Any) -> int | None:
-    """The batch size that a loader or its batch sampler was given, and no more than there are samples.
+    """The batch size given to a loader or its batch sampler, limited to the number of samples.
 
-    `UNBATCHED` where each index is asked for by itself, or where a stream is passed on as it comes. `None` where it is
-    not known, as of a generator, and where a sampler asks for several indices at once.
+    `UNBATCHED` if indices are requested one by one, or if a stream is passed through. `None` if the size is unknown, as
+    for a generator, or if a sampler requests several indices at once.
     """
     given = getattr(loader, "batch_size", None)
     if not hasattr(loader, "batch_sampler"):
@@ -33,7 +33,7 @@ def given_batch_size(loader: Any) -> int | None:
 
 
 def counter_of_items(loader: Any) -> Callable[[Any], int] | None:
-    """What counts the samples of an item of a dataset that may make the batches itself; `None` where each is one."""
+    """Returns a counter of samples for a dataset whose items can be batches; `None` if each item is one sample."""
     return partial(count_samples, batch_size=UNBATCHED) if given_batch_size(loader) == UNBATCHED else None
 
 
@@ -42,26 +42,26 @@ def _is_stream(dataset: Any) -> bool:
 
 
 def _length(sized: Any) -> int | None:
-    """`None` where it has none, as a stream, or fails to tell."""
+    """The length, or `None` if there is none, as for a stream, or if `len` raises."""
     try:
         return len(sized)
-    except Exception:  # of the user's own
+    except Exception:  # from the user's code
         return None
 
 
 def count_samples(batch: Any, batch_size: int | None = None) -> int:
-    """Samples of a batch.
+    """The number of samples in a batch.
 
-    The batch size that the loader was given, where the batch has such a length anywhere near its surface (a default
-    collate, a list of samples, `tuple(zip(*samples))`, a dict, a dataclass); else the likeliest of its lengths. A batch
-    without any, such as an object of the user's own class, or with more, as of the points of all samples, has the
-    loader's batch size, or 1 if that is unknown. Of a loader that makes no batches, an image or a vector is one sample.
+    This is the batch size given to the loader, if the batch has such a length near its surface (default collate, list
+    of samples, `tuple(zip(*samples))`, dict, dataclass), else its likeliest length. If a batch has no length, like an
+    object of a user's class, or only larger ones, like the points of all samples, its size is the loader's batch size,
+    or 1 if that is unknown. For a loader without batching, an image or a vector is one sample.
     """
     if batch_size == UNBATCHED:
         return 1 if _is_single(batch) else count_samples(batch)
     try:
         found = list(_lengths(batch))
-    except Exception:  # a batch of the user's own making, whose parts may raise anything
+    except Exception:  # a user-defined batch, whose parts can raise any exception
         found = []
     if batch_size is not None and (batch_size in found or not found or found[0] > batch_size):
         return batch_size
@@ -69,7 +69,7 @@ def count_samples(batch: Any, batch_size: int | None = None) -> int:
 
 
 def _is_single(item: Any) -> bool:
-    """Whether what holds no batch dimension comes first: an image, a vector, or nothing that has a shape."""
+    """Whether the first tensor has no batch dimension: an image, a vector, or an item without any shape."""
     first = _first_tensor(item)
     if first is None:
         return True
@@ -90,10 +90,10 @@ def _first_tensor(item: Any) -> Any:
 
 
 def sample_counter(batch: Any, batch_size: int | None = None) -> Callable[[Any], int]:
-    """What counts the samples of batches made like this one, the first, in a fraction of the time of `count_samples`.
+    """Returns a counter for batches like this first one, much faster than `count_samples`.
 
-    For a batch made otherwise it may raise. A first batch of one sample, where the loader makes larger ones, is one of
-    samples packed into a row.
+    The counter can raise for batches with another structure. If the first batch has one sample but the loader makes
+    larger batches, its samples are assumed to be packed into one row.
     """
     if batch_size and count_samples(batch, batch_size) == 1 < batch_size:
         return lambda _: batch_size
@@ -104,7 +104,7 @@ def sample_counter(batch: Any, batch_size: int | None = None) -> Callable[[Any],
 
 
 def _by_kind(batch: Any) -> Callable[[Any], int] | None:
-    """By what the batch is, not by what it happens to be as long as."""
+    """A counter based on the type of the batch, not on a coincidental length."""
     if _is_tensor(batch):
         return _of_tensor
     if not isinstance(batch, list | tuple) or not batch or not _is_tensor(batch[0]):
@@ -121,23 +121,23 @@ def _of_tensor(batch: Any) -> int:
 
 
 def _lengths(batch: Any) -> Iterator[int]:
-    """Lengths that may be the batch's, likeliest first."""
+    """Lengths that may be the batch size, likeliest first."""
     if _is_tensor(batch):
         yield int(batch.shape[0])
     elif isinstance(batch, Mapping):
-        yield from _of_named(batch.values())
+        yield from _lengths_in_values(batch.values())
     elif is_dataclass(batch) and not isinstance(batch, type):
-        yield from _of_named([getattr(batch, own.name, None) for own in fields(batch)])
+        yield from _lengths_in_values([getattr(batch, own.name, None) for own in fields(batch)])
     elif isinstance(batch, list | tuple) and batch:
-        yield from _of_sequence(batch)
+        yield from _lengths_in_sequence(batch)
 
 
-def _of_named(values: Iterable[Any]) -> Iterator[int]:
+def _lengths_in_values(values: Iterable[Any]) -> Iterator[int]:
     for value in sorted(values, key=_is_tensor, reverse=True):
         yield from _lengths(value)
 
 
-def _of_sequence(batch: list[Any] | tuple[Any, ...]) -> Iterator[int]:
+def _lengths_in_sequence(batch: list[Any] | tuple[Any, ...]) -> Iterator[int]:
     if all(_is_tensor(part) and len(part.shape) == 3 for part in batch):  # a list of images, not a stacked batch
         yield len(batch)
     elif _is_transposed(batch):
@@ -155,7 +155,7 @@ def _of_sequence(batch: list[Any] | tuple[Any, ...]) -> Iterator[int]:
 
 
 def _are_fields(batch: list[Any] | tuple[Any, ...]) -> bool:
-    """Fields of one batch, not samples of a list, which are all of one kind and hold no stacked images."""
+    """Whether the parts are fields of one batch. Samples in a list have one type and hold no stacked images."""
     is_mixed = len({type(part) for part in batch if part is not None}) > 1
     first = batch[0]
     parts = first.values() if isinstance(first, Mapping) else first if isinstance(first, list | tuple) else ()
@@ -163,7 +163,7 @@ def _are_fields(batch: list[Any] | tuple[Any, ...]) -> bool:
 
 
 def _is_transposed(batch: list[Any] | tuple[Any, ...]) -> bool:
-    """`tuple(zip(*samples))`: a few sequences of one length, each holding things of one kind."""
+    """Whether this is `tuple(zip(*samples))`: a few sequences of equal length, each holding objects of one type."""
     if not all(isinstance(part, list | tuple) and part for part in batch):
         return False
     alike = all(len({type(item) for item in part}) == 1 for part in batch)
@@ -171,9 +171,9 @@ def _is_transposed(batch: list[Any] | tuple[Any, ...]) -> bool:
 
 
 def _is_tensor(value: Any) -> bool:
-    """Of torch, NumPy, or another library: TensorFlow's shapes are no tuples."""
+    """Whether this is a tensor of torch, NumPy or another library; TensorFlow's shapes are not tuples."""
     try:
         shape = value.shape
         return len(shape) > 0 and int(shape[0]) >= 0
-    except Exception:  # a nested tensor has none to tell, and a class may raise anything
+    except Exception:  # a nested tensor has no shape, and a class can raise any exception
         return False

@@ -1,11 +1,11 @@
-"""Divides a consumer's waits by where the awaited batch was meanwhile: the intersection of stalls and spans.
+"""Divides a consumer's waits by the state of the awaited batch: the intersection of stalls and worker spans.
 
-Batches come in the order in which they were asked for. So a moment of waiting for batch k belongs to the first of these
-that is true: k was made already, and a worker has nothing to do (transport); a later batch was, and a worker has
-nothing to do (order); nobody had begun it; workers are at it, or at those after it (making): while all of them are,
-nothing but more or faster work brings the next batch sooner. Moments are counted once: the parts add up to the wait.
-Source: critical paths of a pipeline, as tf.data's stall analysis draws them (Isenko et al. 2022, "Where Is My Training
-Bottleneck?", arXiv:2202.08679), with the order of torch's `DataLoader`.
+Batches arrive in the order in which they were requested. A moment of waiting for batch k belongs to the first of these
+cases that applies: k was already made, and a worker is idle (transport); a later batch was already made, and a worker
+is idle (order); no worker had begun k; workers are making k or later batches (making). While all workers are busy, only
+more or faster work brings the next batch sooner. Each moment is counted once, so the parts add up to the wait. Source:
+critical paths of a pipeline, as in tf.data's stall analysis (Isenko et al. 2022, "Where Is My Training Bottleneck?",
+arXiv:2202.08679), with the order of torch's `DataLoader`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ Times = tuple[float, float]
 
 TOLERANCE_S = 1e-3
 MOST_AMISS = 0.05
-"""When more batches than this came before they were made, batches and workers do not belong together as assumed."""
+"""Largest share of batches that may arrive before they were made. Above it, batches and workers are mismatched."""
 
 
 @dataclass(frozen=True)
 class Wait:
-    """One wait: for which batch of the epoch, from when to when, in seconds."""
+    """One wait: the number of the batch in its epoch, and when the wait began and ended, in seconds."""
 
     batch: int
     asked_s: float
@@ -33,7 +33,7 @@ class Wait:
 
 @dataclass
 class StallSums:
-    """Seconds of all waits by where the batch was; `amiss` counts batches that cannot have been what they are said."""
+    """Seconds of all waits by the state of the batch. `amiss` counts batches that arrived before they were made."""
 
     not_begun_s: float = 0.0
     making_s: float = 0.0
@@ -43,19 +43,19 @@ class StallSums:
     amiss: int = 0
 
     def add(self, other: StallSums) -> None:
-        """Add another epoch's."""
+        """Add the sums of another epoch."""
         for one in fields(self):
             setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
 
     @property
     def usable(self) -> bool:
-        """Whether batches and workers were put together rightly."""
+        """Whether batches and workers were matched correctly."""
         return self.batches > 0 and self.amiss <= MOST_AMISS * self.batches
 
 
 @dataclass(frozen=True)
 class Spans:
-    """Batches of one epoch by number, and what every worker made, in order."""
+    """The batches of one epoch by number, and those of each worker in order."""
 
     workers: int
     made: Mapping[int, Times]
@@ -63,7 +63,7 @@ class Spans:
 
     @staticmethod
     def of(workers: int, spans: Iterable[tuple[int, int, float, float]]) -> Spans:
-        """From (batch, worker, began, ended), in order of the batches."""
+        """Create spans from (batch, worker, began, ended), in the order of the batches."""
         made: dict[int, Times] = {}
         by_worker: list[list[Times]] = [[] for _ in range(workers)]
         for batch, worker, began_s, ended_s in spans:
@@ -73,7 +73,7 @@ class Spans:
 
 
 def divide_waits(waits: Sequence[Wait], spans: Spans) -> StallSums:
-    """Sum up the parts of all waits whose batch is known."""
+    """Add up the parts of all waits whose batch is known."""
     sums = StallSums()
     soonest_s = _soonest_later(spans.made)
     for wait in waits:
@@ -99,7 +99,7 @@ def _divide(wait: Wait, spans: Spans, later_made_s: float, sums: StallSums) -> N
 
 
 def _idle_s(spans: Spans, from_s: float, to_s: float) -> float:
-    """Seconds between two moments in which at least one worker had no batch at hand: the most idle one's."""
+    """Seconds between two moments in which the most idle worker had no batch to make."""
     if to_s <= from_s:
         return 0.0
     idle_s = [to_s - from_s - _busy_s(made, from_s, to_s) for made in spans.by_worker]
@@ -117,7 +117,7 @@ def _busy_s(made: Sequence[Times], from_s: float, to_s: float) -> float:
 
 
 def _soonest_later(made: Mapping[int, Times]) -> dict[int, float]:
-    """For each batch, when the first of those that come after it was made."""
+    """For each batch, when the first of all later batches was made."""
     found, soonest_s = {}, float("inf")
     for number in sorted(made, reverse=True):
         found[number] = soonest_s

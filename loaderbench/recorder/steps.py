@@ -1,4 +1,4 @@
-"""When the last steps of a loop began, had their batch and ended, so that those of several ranks can be compared."""
+"""Times of a loop's last steps (batch requested, batch received, step ended), to compare ranks."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import numpy as np
 from loaderbench.recorder.batches import STEADY, Numbers
 
 MOST_STEPS = 1_024
-"""40 kB a rank: a process group carries them from each rank to one."""
+"""Limit on the steps of a rank: 40 kB, which a process group sends to rank 0."""
 
 
 @dataclass(frozen=True)
 class StepTimes:
-    """Steps of the steady state by epoch and by their number in it.
+    """Steps of the steady state, by epoch and number in the epoch.
 
-    `keys` has shape (steps, 2) and `times_s` (steps, 3): when the batch was asked for, when it came, and when the loop
-    was done with it, in seconds of the host's monotonic clock.
+    `keys` has shape (steps, 2), and `times_s` has shape (steps, 3): when the batch was requested, when it arrived, and
+    when the loop was done with it, in seconds of the host's monotonic clock.
     """
 
     keys: np.ndarray[Any, np.dtype[np.int64]]
     times_s: Numbers
 
     def at(self, keys: set[tuple[int, int]]) -> Numbers:
-        """The times of the steps with these keys, in order of the keys."""
+        """The times of the steps with these keys, in the order of the keys."""
         places = {(int(epoch), int(number)): place for place, (epoch, number) in enumerate(self.keys)}
         return self.times_s[[places[key] for key in sorted(keys)]]
 
@@ -43,7 +43,7 @@ class RecentSteps:
         self._epoch, self._next = -1.0, 0
 
     def add(self, table: Numbers) -> None:
-        """Add rows in order, as `table_of` gives them."""
+        """Add rows in order, in the format of `table_of`."""
         asked_s, ended_s, got_s, _, kinds, epochs = table.T
         places = np.arange(len(table))
         begins = epochs != np.concatenate([[self._epoch], epochs[:-1]])
@@ -54,5 +54,5 @@ class RecentSteps:
         self._kept = np.concatenate([self._kept, found])[-MOST_STEPS:]
 
     def take(self) -> StepTimes:
-        """Those that are kept."""
+        """The steps that are kept."""
         return StepTimes(self._kept[:, :2].astype(np.int64), self._kept[:, 2:])

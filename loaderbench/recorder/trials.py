@@ -1,4 +1,4 @@
-"""From what was read of a process to the record of a trial, with a reason for every field that is `None`."""
+"""Turns readings of a process into the record of a trial, with a reason for every field that is `None`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ALWAYS = {
 
 
 def completed_trial(trial: Trial, *parts: LoopTimes | LoaderInside | ResourceUse, default: str) -> Trial:
-    """The trial with all that was measured; a part that comes later has the last word on why something is missing."""
+    """The trial with everything that was measured. A later part overrides the reasons of earlier parts."""
     found, reasons = _all_of(parts)
     return with_reasons(replace(trial, **{**found, "status": "completed"}), default, reasons)
 
@@ -30,7 +30,7 @@ def completed_trial(trial: Trial, *parts: LoopTimes | LoaderInside | ResourceUse
 def completed_rank(
     rank: RankReadings, *parts: LoopTimes | LoaderInside | ResourceUse, default: str = "not read of a rank"
 ) -> RankReadings:
-    """The same for a rank of a trial."""
+    """The same for one rank of a trial."""
     found, reasons = _all_of(parts)
     return replace(rank, **{**found, "not_measured": _reasons(replace(rank, **found), default, reasons)})
 
@@ -45,7 +45,7 @@ def _all_of(parts: Iterable[LoopTimes | LoaderInside | ResourceUse]) -> tuple[di
 
 
 def with_reasons(trial: Trial, default: str, known: Mapping[str, str] | None = None) -> Trial:
-    """The trial with a reason for each field that is `None`: the one that is known, or the default."""
+    """The trial with a reason for each field that is `None`: a known reason, or the default."""
     return replace(trial, not_measured=_reasons(trial, default, known or {}))
 
 
@@ -56,7 +56,7 @@ def _reasons(found: Trial | RankReadings, default: str, known: Mapping[str, str]
 
 
 def spread_of(times: Histogram | Iterable[float]) -> Spread | None:
-    """Mean, quantiles and maximum in seconds; `None` when there are no times."""
+    """Mean, quantiles and maximum in seconds; `None` if there are no times."""
     if not isinstance(times, Histogram):
         times = _counted(times)
     count = sum(times.counts)

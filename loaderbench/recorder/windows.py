@@ -1,4 +1,4 @@
-"""Keeps the first batches of a loop, those around the longest wait, and the last: enough to draw any run."""
+"""Keeps the first batches of a loop, those around the longest wait, and the last ones: enough to draw any run."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from loaderbench.tracing.made import Made
 
 FIRST, LAST = 64, 128
 AROUND = 64  # on each side of the longest wait
-MOST_AHEAD = 64  # batches that were made and are never taken
+MOST_AHEAD = 64  # batches that were made but never taken
 
 FindMade = Callable[[int, int], Made | None]
-"""From epoch and number in it to who made a batch, and when; `None` where that is not known, or no longer."""
+"""Returns who made a batch, and when, from its epoch and number; `None` if that is unknown or no longer stored."""
 
 _ASKED, _ENDED, _GOT, _SAMPLES, _KIND, _EPOCH, _WAIT, _BATCH = range(8)
 
 
 class BatchWindows:
-    """Takes tables of rows in order, as `batches.table_of` makes them.
+    """Keeps selected batches from tables of rows, added in order and in the format of `batches.table_of`.
 
-    `find_made` is `None` where nothing is traced. A worker remembers its last `SPANS` batches: rows must be added
-    before it has made as many more.
+    `find_made` is `None` if nothing is traced. A worker remembers its last `SPANS` batches, so rows must be added
+    before it has made that many more.
     """
 
     def __init__(self, find_made: FindMade | None = None) -> None:
         self._find_made = find_made
         self._first, self._around, self._last = (np.empty((0, 8)) for _ in range(3))
-        self._missing = 0  # rows after the longest wait that are still to come
+        self._missing = 0  # rows after the longest wait that have not arrived yet
         self._longest_s = -1.0
         self._epoch, self._next = -1, 0
         self._made: dict[tuple[int, int], Made] = {}
@@ -54,23 +54,23 @@ class BatchWindows:
         self._last = recent[-LAST:]
 
     def epoch_ended(self) -> None:
-        """Ask who made its last batches: the next epoch's workers may be others, which know nothing of them."""
+        """Look up who made the last batches: the next epoch can have new workers, which did not make them."""
         self._remember(self._last)
 
     def batches(self, waiting: Sequence[Row] = ()) -> tuple[BatchTimes, ...]:
-        """What is kept, in order; without its workers where these cannot have made what was taken.
+        """The batches that are kept, in order; without workers if these cannot have made the batches.
 
-        `waiting` are batches that were taken and not added yet.
+        `waiting` are batches that were taken but not added yet.
         """
         rows = {_key(row): row for row in (*self._first, *self._around, *self._last)}
-        made = self._asked(self._made.copy(), self._last)  # a copy: another thread may save while the loop adds rows
+        made = self._look_up_made(self._made.copy(), self._last)  # a copy: another thread may call this to save
         found = [_times(rows[key], made.get(key)) for key in sorted(rows)]
         if sum(map(_is_amiss, found)) > MOST_AMISS * len(found):
             return tuple(_untraced(one) for one in found)
         return (*found, *self._not_taken([int(row[_EPOCH]) for row in waiting]))
 
     def _numbered(self, table: Numbers, waits_s: Numbers) -> Numbers:
-        """The rows with their waits, and with the number that each has in its epoch."""
+        """The rows with their waits, and with their numbers in the epoch."""
         places = np.arange(len(table)) + self._next
         for start in np.flatnonzero(np.diff(table[:, _EPOCH], prepend=self._epoch)):
             places[start:] = np.arange(len(table) - start)
@@ -78,7 +78,7 @@ class BatchWindows:
         return np.column_stack([table, waits_s, places])
 
     def _look_for_longer(self, rows: Numbers) -> bool:
-        """Keep the batches around the longest wait of the steady state; return whether this wait is a new longest."""
+        """Keep the batches around the longest steady-state wait. Returns whether a longer wait was found."""
         waits_s = np.where(rows[:, _KIND] == STEADY, rows[:, _WAIT], -1.0)
         place = int(waits_s.argmax())
         longer = bool(waits_s[place] > self._longest_s)
@@ -89,12 +89,12 @@ class BatchWindows:
         return longer
 
     def _remember(self, rows: Iterable[Any]) -> None:
-        """Ask who made these batches, of those that are not known yet; forget what is no longer kept."""
+        """Look up who made these batches, if unknown, and forget batches that are no longer kept."""
         kept = {_key(row) for row in (*self._first, *self._around, *self._last)}
-        self._made = self._asked({key: made for key, made in self._made.items() if key in kept}, rows)
+        self._made = self._look_up_made({key: made for key, made in self._made.items() if key in kept}, rows)
 
-    def _asked(self, made: dict[tuple[int, int], Made], rows: Iterable[Any]) -> dict[tuple[int, int], Made]:
-        """Add who made these rows, as far as that is not known yet."""
+    def _look_up_made(self, made: dict[tuple[int, int], Made], rows: Iterable[Any]) -> dict[tuple[int, int], Made]:
+        """Add who made these rows, if unknown."""
         if self._find_made is None:
             return made
         for key in map(_key, rows):
@@ -103,7 +103,7 @@ class BatchWindows:
         return made
 
     def _not_taken(self, waiting: Sequence[int]) -> Iterator[BatchTimes]:
-        """What workers had made for the last epoch when the loop was over; `waiting` holds the epoch of each row."""
+        """Batches that workers had made for the last epoch when the loop ended. `waiting` holds each row's epoch."""
         if self._find_made is None:
             return
         epoch = waiting[-1] if waiting else self._epoch
@@ -116,10 +116,10 @@ class BatchWindows:
 
 
 def batches_of(steps: Steps, warmup: int, find_made: FindMade) -> tuple[BatchTimes, ...]:
-    """What is kept of a trial's batches, of which the first `warmup` are no part of the steady state.
+    """The batches that are kept of a trial; the first `warmup` are not part of the steady state.
 
-    Workers are asked once, at the end, and not while the trial is measured. What a worker made before its last `SPANS`
-    batches is kept without it.
+    Workers' blocks are read once, at the end, rather than while the trial is measured. Batches that a worker made
+    before its last `SPANS` have no worker.
     """
     windows = BatchWindows(find_made)
     windows.add(table_of(list(steps.rows(warmup))), np.array(steps.waits_s()))
@@ -132,7 +132,7 @@ def _key(row: Any) -> tuple[int, int]:
 
 def _times(row: Any, made: Made | None) -> BatchTimes:
     asked_s, ended_s, got_s = (float(row[place]) for place in (_ASKED, _ENDED, _GOT))
-    left = ended_s < got_s  # by the loop, with this batch
+    left = ended_s < got_s  # the loop was left at this batch
     taken = BatchTimes(
         epoch=int(row[_EPOCH]),
         batch=int(row[_BATCH]),
@@ -158,7 +158,7 @@ def _with_made(batch: BatchTimes, made: Made) -> BatchTimes:
 
 
 def _is_amiss(batch: BatchTimes) -> bool:
-    """Whether it arrived before it was made, which means it was matched with the wrong batch."""
+    """Whether the batch arrived before it was made, which means that it was matched with the wrong batch."""
     return batch.made_s is not None and batch.got_s is not None and batch.made_s > batch.got_s + TOLERANCE_S
 
 
