@@ -1,1 +1,1 @@
-"""Callbacks for training frameworks, for those who prefer one line of code to the command `loaderbench profile`."""
+"""Callbacks for training frameworks: an alternative to `loaderbench profile` that takes one line of code."""

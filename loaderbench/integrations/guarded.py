@@ -1,4 +1,4 @@
-"""A loader of a test as what trials measure: it exists in the test's process and its copies alone."""
+"""Measures the loader of a test, which exists only in the test's process and in forked copies of it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _guarded: list[Any] = []
 
 @dataclass(frozen=True)
 class GuardOrder:
-    """What to measure of a loader, and for how long. `name` is the test's, `file` the one that it is in."""
+    """What to measure of a loader, and for how long. `name` is the name of the test, and `file` its path."""
 
     name: str
     file: Path
@@ -35,21 +35,21 @@ class GuardOrder:
 
 
 class GuardedLoader(Target):
-    """The kind `target`, for a loader that a test holds. `of` is the test."""
+    """A dataset of kind `target` for a test's loader. `of` is the name of the test."""
 
     of: str = ""
 
     def describe(self, sweep: Mapping[str, Any], folder: Path) -> str:  # noqa: ARG002 - part of the protocol
-        """Name the test, by which the runs of its loader are comparable."""
+        """The name of the test, which makes the runs of its loader comparable."""
         return f"loader of {self.of}"
 
     def targets(self, sweep: Mapping[str, Any]) -> list[str]:  # noqa: ARG002
-        """None that would have to be imported."""
+        """An empty list: there is nothing to import."""
         return []
 
 
 def guarded_loader() -> Any:
-    """The loader, made anew where the test gave a function; a GPU is out of reach of a forked process."""
+    """The loader, newly created if the test passed a function. Pinning is off: a forked process cannot use a GPU."""
     from torch.utils.data import DataLoader
 
     given = _guarded[0]
@@ -61,15 +61,15 @@ def guarded_loader() -> Any:
 
 
 def measure_guarded(loader: Any, order: GuardOrder, folder: Path) -> None:
-    """Measure a loader, or what a function returns, in forked copies of this process, and write a run folder.
+    """Measure a loader, or the loader that a function returns, in forked processes, and write a run folder.
 
-    Raises `MissingError` where this system cannot fork, and `UsageError` for what keeps it from being measured.
+    Raises `MissingError` if the system cannot fork, and `UsageError` if the loader cannot be measured.
     """
     if not hasattr(os, "fork"):
         raise MissingError(NO_FORK)
-    from loaderbench.runner import preload  # noqa: F401 - once here, and not in each trial of each test
+    from loaderbench.runner import preload  # noqa: F401 - imported once here instead of in every trial
 
-    gc.unfreeze()  # which that import froze, for a process that only forks
+    gc.unfreeze()  # undoes a freeze in that import, meant for a process that only forks
     _guarded[:] = [loader]
     try:
         found = call_in_copy(lambda: _measure(_suite(order), folder))
@@ -82,8 +82,8 @@ def measure_guarded(loader: Any, order: GuardOrder, folder: Path) -> None:
 
 
 def _measure(loaded: LoadedSuite, folder: Path) -> None:
-    gc.freeze()  # what the copy inherited is not its own to free
-    sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__  # those of pytest write past the log of a trial
+    gc.freeze()  # the copy must not free what it inherited
+    sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__  # pytest's streams bypass the trial's log
     run_suite(loaded, folder, server=ForkingServer())
 
 

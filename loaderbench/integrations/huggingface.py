@@ -13,9 +13,9 @@ from loaderbench.script.in_process import LoaderRecording
 class LoaderBenchCallback(TrainerCallback):  # type: ignore[misc]
     """Records every `DataLoader` of a training, prints the verdict at its end and writes a run folder.
 
-    `out` is the folder (default `reports/profile-<script>-<UTC time>`), written when the training ends. `steps` is how
-    many batches of each loader are recorded (default all). `Trainer` calls no callback after an exception: what was
-    recorded is then written when the next training begins.
+    `out` is the folder (default `reports/profile-<script>-<UTC time>`), written when the training ends. `steps` is the
+    number of batches recorded per loader (default all). `Trainer` calls no callback after an exception; the recording
+    is then written when the next training begins.
     """
 
     _under_way: ClassVar[LoaderRecording | None] = None
@@ -24,13 +24,13 @@ class LoaderBenchCallback(TrainerCallback):  # type: ignore[misc]
         self._recording = LoaderRecording(out, steps)
 
     def on_train_begin(self, *_: Any, **__: Any) -> None:
-        """Start, before the first epoch begins."""
+        """Start recording, before the first epoch begins."""
         if LoaderBenchCallback._under_way is not None:
             LoaderBenchCallback._under_way.finish()
         LoaderBenchCallback._under_way = self._recording
         self._recording.start()
 
     def on_train_end(self, *_: Any, **__: Any) -> None:
-        """Finish."""
+        """Stop recording, and write the run folder."""
         LoaderBenchCallback._under_way = None
         self._recording.finish()

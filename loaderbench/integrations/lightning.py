@@ -7,7 +7,7 @@ from typing import Any
 
 try:
     from lightning.pytorch import Callback
-except ImportError:  # the package by its older name
+except ImportError:  # the older name of the package
     from pytorch_lightning import Callback
 
 from loaderbench.script.in_process import LoaderRecording
@@ -17,7 +17,7 @@ class LoaderBenchCallback(Callback):  # type: ignore[misc]
     """Records every `DataLoader` of a fit, prints the verdict at its end and writes a run folder.
 
     `out` is the folder (default `reports/profile-<script>-<UTC time>`), written when the fit ends or raises. `steps` is
-    how many batches of each loader are recorded (default all).
+    the number of batches recorded per loader (default all).
     """
 
     def __init__(self, out: str | Path | None = None, steps: int | None = None) -> None:
@@ -25,15 +25,15 @@ class LoaderBenchCallback(Callback):  # type: ignore[misc]
         self._recording = LoaderRecording(out, steps)
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:  # noqa: ARG002 - Lightning's signature
-        """Start, before Lightning begins an epoch."""
+        """Start recording, before Lightning begins an epoch."""
         if stage == "fit":
             self._recording.start()
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:  # noqa: ARG002
-        """Finish."""
+        """Stop recording, and write the run folder."""
         if stage == "fit":
             self._recording.finish()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:  # noqa: ARG002
-        """Show what was recorded until then."""
+        """Write what was recorded before the exception."""
         self._recording.finish()

@@ -1,6 +1,7 @@
-"""The pytest plugin: the fixture `loader_guard`, which holds a loader to a throughput in a user's own tests.
+"""The pytest plugin: the fixture `loader_guard`, which checks the throughput of a loader in a user's tests.
 
-pytest imports this file wherever `loaderbench` is installed, so it imports nothing until a test uses the fixture.
+pytest imports this file in every environment that has `loaderbench`, so it imports nothing until a test uses the
+fixture.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ UPDATE = "--loaderbench-update"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the flag that writes reference runs."""
-    said = "Measure and write the reference runs of loader_guard, instead of comparing with them."
-    parser.getgroup("loaderbench").addoption(UPDATE, action="store_true", help=said)
+    """Add the option that writes reference runs."""
+    help_text = "Measure and write the reference runs of loader_guard, instead of comparing with them."
+    parser.getgroup("loaderbench").addoption(UPDATE, action="store_true", help=help_text)
 
 
 @pytest.fixture
 def loader_guard(request: pytest.FixtureRequest) -> LoaderGuard:
-    """Hold a loader to a threshold: `loader_guard(make_loader, samples_per_s=500)`. Measures in several processes."""
+    """Check a loader's throughput: `loader_guard(make_loader, samples_per_s=500)`. Measures in several processes."""
     from loaderbench.integrations.loader_guard import LoaderGuard
 
     return LoaderGuard(request, update=request.config.getoption(UPDATE))
