@@ -1,4 +1,4 @@
-"""A running training seen from outside: its processes are looked at, and nothing in them changes.
+"""Observes a running training from outside, without changing its processes.
 
 `job.find_trainings` -> `watch.Watch` and `stacks.StackRecorder`, for some seconds -> `measured.measured_of`.
 """

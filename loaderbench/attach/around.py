@@ -1,4 +1,4 @@
-"""Code around a loader: iterators that take its batches and hand them on, such as a generator that converts them."""
+"""Finds code around a loader: iterators that consume its batches and yield them, such as a converting generator."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from typing import NamedTuple
 from loaderbench.code_places import CodeFrame
 
 _TRAINS = ("torch/autograd/__init__.py", "torch/autograd/graph.py", "torch/optim/", "torch/nn/modules/module.py")
-"""Calls of these files: an iterator that trains is the training loop, and nothing around the loader."""
+"""Files of calls that train: an iterator that makes such calls is the training loop, not code around the loader."""
 
 
 class Code(NamedTuple):
-    """A function, by its file and the line of its definition."""
+    """A function, identified by its file and the line of its definition."""
 
     file: str
     line: int
 
 
 def iterators_around(stacks: Iterable[Sequence[CodeFrame]], loader: str) -> frozenset[Code]:
-    """Generators, and methods `__next__`, in which the file `loader` was at work, and no model.
+    """Generators and `__next__` methods that were seen to call the file `loader`, but no model.
 
-    `stacks` are those of the thread that takes the batches, the outermost call first.
+    `stacks` are those of the thread that takes the batches, outermost call first.
     """
     around: set[Code] = set()
     train: set[Code] = set()
@@ -38,7 +38,7 @@ def iterators_around(stacks: Iterable[Sequence[CodeFrame]], loader: str) -> froz
 
 
 def is_within(frames: Sequence[CodeFrame], iterators: frozenset[Code]) -> bool:
-    """Whether one of them is at work."""
+    """Whether one of these iterators is in the stack."""
     return bool(iterators) and any(code in iterators for code in _iterators(frames))
 
 
@@ -55,13 +55,13 @@ def _is_training(file: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _definitions(file: str) -> dict[int, int]:
-    """For each line inside an iterator, where that is defined; nothing of a file that cannot be read."""
+    """For each line inside an iterator, the line of its definition; empty if the file cannot be read."""
     try:
         tree = ast.parse("".join(linecache.getlines(file)))
     except (SyntaxError, ValueError):
         return {}
     found: dict[int, int] = {}
-    for function in ast.walk(tree):  # the outer ones first
+    for function in ast.walk(tree):  # outer functions come first
         if isinstance(function, ast.FunctionDef):
             lines = range(function.lineno, (function.end_lineno or function.lineno) + 1)
             is_iterator = function.name == "__next__" or _yields(function)
@@ -72,7 +72,7 @@ def _definitions(file: str) -> dict[int, int]:
 
 
 def _yields(function: ast.FunctionDef) -> bool:
-    """Whether it is a generator itself, and not only one that is defined in it."""
+    """Whether the function itself is a generator, rather than only a function nested in it."""
     to_see: list[ast.AST] = list(function.body)
     while to_see:
         node = to_see.pop()

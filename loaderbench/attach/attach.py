@@ -1,4 +1,4 @@
-"""Looks at a running training for some seconds, every rank of it, and says what was seen of each."""
+"""Watches all ranks of a running training for some seconds, and returns what was seen of each."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from loaderbench.records.words import utc_now
 
 
 def look_at(trainings: Sequence[Training], seconds: float) -> list[Seen]:
-    """Look at all of them at once, and return those that wait most for data first.
+    """Watch all trainings at once. Returns those that wait most for data first.
 
-    Ctrl-C or SIGTERM ends it early: `stopped_by` then has the signal. A second Ctrl-C, while stacks are waited for,
-    raises `KeyboardInterrupt`.
+    Ctrl-C or SIGTERM ends the watch early, and `stopped_by` is then the signal. A second Ctrl-C, while stacks are being
+    collected, raises `KeyboardInterrupt`.
     """
     began_at, stopped_by = utc_now(), None
     job = JobWatch(trainings)

@@ -1,4 +1,4 @@
-"""What workers do while the main process waits for a batch, which shows who delays it."""
+"""Checks what workers do while the main process waits for a batch, which shows what delays the batch."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from loaderbench.monitors.blocked import DEVICE, FEWEST_LOOKS, QUEUE, RUNNING, S
 
 
 class AwaitedLooks:
-    """Looks at all workers at a moment in which the main process waits. `root` is for tests.
+    """Checks all workers at moments in which the main process waits. `root` is for tests.
 
-    A worker that waits for its next indices, in all of whose threads nothing is under way, has delivered everything
-    that it was asked for. While another one is at work, its batches lie ready in the main process, which hands batches
-    out in order.
+    A worker that waits for its next indices, with no activity in any of its threads, has delivered everything requested
+    of it. If another worker is busy at that time, the idle worker's batches are ready in the main process, which
+    returns batches in order.
     """
 
     def __init__(self, root: str = "/proc") -> None:
@@ -23,7 +23,7 @@ class AwaitedLooks:
         self._seen: Counter[str] = Counter()
 
     def look(self, main: int, workers: Sequence[int]) -> None:
-        """Look once; what was seen counts if the main process has not been given a batch meanwhile."""
+        """Check once. The result counts only if the main process received no batch during the check."""
         before = self._times_blocked(main)
         found = self._find(workers) if workers else None
         if found is not None and self._kind(main) != RUNNING and self._times_blocked(main) == before:
@@ -37,12 +37,12 @@ class AwaitedLooks:
 
     @property
     def shares(self) -> dict[str, float] | None:
-        """Of all looks; `None` where they are too few."""
+        """Results as shares of all checks; `None` if there are too few."""
         looks = self._seen.total()
         return {what: count / looks for what, count in sorted(self._seen.items())} if looks >= FEWEST_LOOKS else None
 
     def _is_done(self, pid: int) -> bool:
-        """Whether nothing is on its way out of an idle worker."""
+        """Whether an idle worker has nothing left to send."""
         return not {self._kind(pid, thread) for thread in self._threads(pid)} & {RUNNING, DEVICE, STORAGE}
 
     def _threads(self, pid: int) -> list[str]:

@@ -1,7 +1,7 @@
-"""Whether workers that are blocked wait for bytes or for requests: the kernel counts both, and the time.
+"""Finds whether blocked workers wait for bytes or for requests, from the kernel's counts of both and of time.
 
 Linux only. Source: proc(5), `/proc/<pid>/status` (voluntary context switches: how often the main thread was blocked),
-`/proc/<pid>/io` (`rchar`: bytes given by read(2) and its like) and `/proc/<pid>/schedstat`.
+`/proc/<pid>/io` (`rchar`: bytes returned by read(2) and similar calls) and `/proc/<pid>/schedstat`.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from loaderbench.monitors import proc
 from loaderbench.statistics.explaining import FEWEST_PAIRS, share_explained
 
 FEWEST_WAITS = 20
-"""In a window: with fewer, the one that is under way at its end weighs more than what differs between windows."""
+"""Waits needed in a window: with fewer, the wait in progress at its end outweighs differences between windows."""
 
 FEWEST_BYTES = 4096  # per wait; messages through a worker's queue are smaller
 
 
 @dataclass(frozen=True)
 class _Counts:
-    """Of a process at a moment, or of several between two moments."""
+    """Counts of a process at one moment, or of several processes between two moments."""
 
     clock_s: float
     on_cpu_s: float
@@ -30,7 +30,7 @@ class _Counts:
 
     @property
     def blocked_s(self) -> float:
-        """Seconds in which the main thread neither ran nor was ready to."""
+        """Seconds in which the main thread was neither running nor runnable."""
         return max(0.0, self.clock_s - self.on_cpu_s)
 
     def __add__(self, other: _Counts) -> _Counts:
@@ -42,7 +42,7 @@ class _Counts:
         )
 
     def since(self, before: _Counts) -> _Counts:
-        """What was counted between the two."""
+        """The counts between the earlier moment and this one."""
         return _Counts(
             self.clock_s - before.clock_s,
             self.on_cpu_s - before.on_cpu_s,
@@ -72,13 +72,13 @@ class BlockedReads:
 
     @property
     def bytes_per_wait(self) -> float | None:
-        """Bytes read for each time that a worker was blocked; `None` where none was."""
+        """Bytes read per wait of a worker; `None` if there was no wait."""
         whole = sum(self._seen, _NOTHING)
         return whole.read_bytes / whole.waits if whole.waits else None
 
     @property
     def bytes_share(self) -> float | None:
-        """The part of the blocked time that the bytes explain; `None` where that cannot be told."""
+        """The share of blocked time that the bytes explain; `None` if that is unknown."""
         if (self.bytes_per_wait or 0.0) < FEWEST_BYTES:
             return None
         windows = [one for one in self._windows() if one.blocked_s > 0]
@@ -87,7 +87,7 @@ class BlockedReads:
         return share_explained(waits, read)
 
     def _windows(self) -> list[_Counts]:
-        """So many readings together that each window has waits enough, as long as there are windows enough."""
+        """Windows of several readings each, with enough waits in every window while there are enough windows."""
         waits = sum(one.waits for one in self._seen)
         together = max(1, -(-FEWEST_WAITS * len(self._seen) // max(1, waits)))
         together = min(together, max(1, len(self._seen) // FEWEST_PAIRS))
@@ -99,7 +99,7 @@ class BlockedReads:
             waits = proc.parse_times_blocked(proc.read_text(f"{self._root}/{pid}/status"))
             scheduled = proc.parse_schedstat(proc.read_text(f"{self._root}/{pid}/schedstat"))
             read = proc.parse_read_counts(proc.read_text(f"{self._root}/{pid}/io"))
-        except (ValueError, LookupError):  # gone, or not readable
+        except (ValueError, LookupError):  # the process has ended, or its files are not readable
             return None
         if waits is None or scheduled is None:
             return None

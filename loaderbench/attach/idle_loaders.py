@@ -1,4 +1,4 @@
-"""Finds workers of loaders that nobody iterates over, such as a validation loader with persistent workers."""
+"""Finds workers of loaders that are not being iterated over, such as a validation loader with persistent workers."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ from loaderbench.monitors import kind_of, proc
 from loaderbench.monitors.blocked import QUEUE
 
 WAKES_EACH_S = 5.0
-"""An idle worker looks so often whether its parent is alive: `MP_STATUS_CHECK_INTERVAL` of torch."""
+"""Seconds between an idle worker's checks that its parent process is alive: `MP_STATUS_CHECK_INTERVAL` of torch."""
 
 BLOCKS_PER_WAKE = 2
 START_GAP_S = 0.05
-"""Workers of one loader start one after the other. After a longer gap, those of another loader begin. A large process
-takes as long to fork: each of its workers is then a group of its own."""
+"""Longest gap between the starts of workers of one loader, which start sequentially.
+
+If a large process takes longer than that to fork, each of its workers is a group by itself.
+"""
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
 
 @dataclass(frozen=True)
 class _FirstLook:
-    """A worker as it was first seen: at this time, after blocking so often. It started at `began_s` after boot."""
+    """The first check of a worker: when, and how often the worker had blocked. It started `began_s` after boot."""
 
     at_s: float
     blocked: int
@@ -32,18 +34,18 @@ class _FirstLook:
 
 
 class IdleLoaders:
-    """Looks at all workers several times a second. `root` is for tests."""
+    """Checks all workers several times a second. `root` is for tests."""
 
     def __init__(self, root: str = "/proc") -> None:
         self._root = root
         self._first: dict[int, _FirstLook] = {}
         self._worked = set[int]()
-        self.idle = frozenset[int]()  # the workers that the last look left out
+        self.idle = frozenset[int]()  # the workers that the last check left out
 
     def at_work(self, pids: Sequence[int], now_s: float | None = None) -> list[int]:
-        """The workers of loaders with a worker that has worked, or started, since the first look.
+        """Workers of loaders that have been active since the first check: a worker has worked or started.
 
-        All of them at the first look, and if no loader has worked.
+        Returns all workers at the first check, and also if no loader has been active.
         """
         now_s = time.monotonic() if now_s is None else now_s
         is_first = not self._first
@@ -52,7 +54,7 @@ class IdleLoaders:
                 self._look(pid, now_s)
             else:
                 self._first[pid] = _FirstLook(now_s, self._blocked(pid), self._began_s(pid))
-                self._worked |= set() if is_first else {pid}  # somebody has just begun to iterate
+                self._worked |= set() if is_first else {pid}  # an epoch has just begun
         groups = [group for group in self._loaders(pids) if is_first or not self._worked.isdisjoint(group)]
         found = frozenset(pid for group in groups for pid in group) or frozenset(pids)
         self.idle = frozenset(pids) - found
@@ -66,7 +68,7 @@ class IdleLoaders:
             self._worked.add(pid)
 
     def _loaders(self, pids: Iterable[int]) -> list[list[int]]:
-        """Workers that started together."""
+        """Groups of workers that started together."""
         groups: list[list[int]] = []
         before_s = -math.inf
         for began_s, pid in sorted((self._first[pid].began_s, pid) for pid in pids):

@@ -1,4 +1,4 @@
-"""Which processes belong to a training: its ranks, and the workers of each, found from any one of them."""
+"""Finds the processes of a training, from any of them: its ranks, and the workers of each rank."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from loaderbench.monitors import proc
 from loaderbench.ranks import rank_in
 
 STOPPED = ("T", "t")
-"""States of a process that a signal or a debugger has stopped. Source: proc(5)."""
+"""States of a process that was stopped by a signal or a debugger. Source: proc(5)."""
 
 WORKER_THREAD = "pt_data_worker"
 NAMES_WORKERS = (2, 6)
-"""The version of torch from which on a worker has this name."""
+"""The first version of torch that gives workers this name."""
 
 _VERSION = re.compile(r"^__version__ = '(\d+)\.(\d+)", re.MULTILINE)
-_names: dict[int, bool] = {}  # by process, once torch is found in it
+_names: dict[int, bool] = {}  # by pid, once torch was found in the process
 _STARTED_BY = ("multiprocessing.spawn", "multiprocessing.forkserver", "--multiprocessing-fork")
 _HELPERS = ("resource_tracker", "semaphore_tracker", "loaderbench.fork_server")
 _LAUNCHERS = (
@@ -34,7 +34,7 @@ _LAUNCHERS = (
 class Training:
     """The main process of a training.
 
-    `rank` is its rank in a distributed job, which has `ranks` on all machines; `None` outside of one.
+    `rank` is its rank in a distributed job, else `None`. `ranks` is the number of ranks on all machines.
     """
 
     pid: int
@@ -43,30 +43,30 @@ class Training:
     ranks: int = 1
 
     def __str__(self) -> str:
-        """`rank 1 of 2, process 1234: python train.py`."""
+        """A description such as `rank 1 of 2, process 1234: python train.py`."""
         rank = "" if self.rank is None else f"rank {self.rank} of {self.ranks}, "
         return f"{rank}process {self.pid}: {self.command}"
 
     def workers(self) -> list[int]:
-        """The workers that are alive."""
+        """The pids of all live workers."""
         below = proc.process_tree(self.pid)[1:]
         named = [pid for pid in below if _comm(pid) == WORKER_THREAD]
-        if named or _names_workers(self.pid):  # some may be of another rank, which this one has started
+        if named or _names_workers(self.pid):  # some may belong to another rank, which this rank has started
             return [pid for pid in named if _loop_of(pid) == self.pid]
         return [pid for pid in below if self._may_be_worker(pid)]
 
     def _may_be_worker(self, pid: int) -> bool:
-        """Where torch names no worker: forked with the same command, or started by `multiprocessing`."""
+        """Whether this may be a worker that torch does not name: forked with the same command, or spawned."""
         return command_of(pid) == self.command or _is_spawned(pid)
 
 
 def find_trainings(pid: int) -> list[Training]:
-    """Every rank of the job that a process belongs to, in order; outside of one, the training.
+    """All ranks of the job that a process belongs to, in order; outside of a job, the training alone.
 
-    Processes that a script has started by itself, as by `torch.multiprocessing.spawn`, count as a training each.
+    Processes that a script starts by itself, for example with `torch.multiprocessing.spawn`, each count as a training.
 
-    Raises `UsageError` for a process that is not there, is stopped, is another user's or has no Python below it, and
-    `MissingError` where the system has no `/proc`.
+    Raises `UsageError` for a process that does not exist, is stopped, belongs to another user, or has no Python process
+    below it. Raises `MissingError` if the system has no `/proc`.
     """
     _check(pid)
     found = _trainings_of(pid)
@@ -79,7 +79,7 @@ def find_trainings(pid: int) -> list[Training]:
 
 def _trainings_of(pid: int) -> list[Training]:
     main = _main_of(pid)
-    launcher = _above_ranks(main)
+    launcher = _launcher_of(main)
     ranks = sorted(_ranks_below(launcher), key=lambda one: one.rank or 0)
     if ranks:
         return [replace(one, ranks=max(one.ranks, len(ranks))) for one in ranks]
@@ -87,7 +87,7 @@ def _trainings_of(pid: int) -> list[Training]:
     pythons = [below for below in tree if below != os.getpid() and is_python(below)]
     with_torch = [below for below in pythons if _uses_torch(below)]
     loading = {_loop_of(below) for below in tree if _comm(below) == WORKER_THREAD}
-    if starts := [below for below in pythons if below in loading]:  # a parent may only have started them
+    if starts := [below for below in pythons if below in loading]:  # the parent process may only have started them
         return [Training(below, command_of(below)) for below in starts]
     spawned = [below for below in with_torch if _is_spawned(below) and _names_workers(below)]
     if spawned:
@@ -101,15 +101,15 @@ def _trainings_of(pid: int) -> list[Training]:
 
 
 def _is_spawned(pid: int) -> bool:
-    """Whether `multiprocessing` started it, and not to help itself."""
+    """Whether `multiprocessing` started the process, other than as one of its helpers."""
     command = command_of(pid)
     return any(word in command for word in _STARTED_BY) and not any(helper in command for helper in _HELPERS)
 
 
 def _names_workers(pid: int) -> bool:
-    """Whether the process has a torch that names its workers, by the version file next to torch's library.
+    """Whether the process uses a version of torch that names its workers, according to torch's version file.
 
-    It is looked for once: reading the maps of a process stops it from mapping more.
+    The result is cached: while the memory maps of a process are read, the process cannot map memory.
     """
     if pid not in _names and (version := _torch_version(pid)) is not None:
         _names[pid] = version >= NAMES_WORKERS
@@ -144,22 +144,22 @@ def _check(pid: int) -> None:
 
 
 def _main_of(pid: int) -> int:
-    """The process that has this one as its worker; itself if it is none."""
+    """The process whose worker this is; the process itself if it is not a worker."""
     while _comm(pid) == WORKER_THREAD and (above := _loop_of(pid)) > 1:
         pid = above
     return pid
 
 
 def _loop_of(worker: int) -> int:
-    """The process whose loop takes a worker's batches: its parent, or that of the server that forked it."""
+    """The process whose loop uses a worker: the worker's parent, or the parent of the server that forked the worker."""
     above = parent_of(worker)
     command, started_by = command_of(above), parent_of(above)
-    is_forked = command == command_of(started_by)  # by such a server, whose command it has
+    is_forked = command == command_of(started_by)  # forked by such a server, whose command it shares
     return started_by if "multiprocessing.forkserver" in command and not is_forked else above
 
 
-def _above_ranks(pid: int) -> int:
-    """The launcher of a rank; of anything else, itself."""
+def _launcher_of(pid: int) -> int:
+    """The launcher of a rank; the process itself if it has no rank."""
     found = pid
     while rank_of(found) is not None and _may_launch(above := parent_of(found)):
         found = above
@@ -167,12 +167,15 @@ def _above_ranks(pid: int) -> int:
 
 
 def _may_launch(pid: int) -> bool:
-    """In a container, a launcher may be the first process; elsewhere, that one starts everything."""
+    """Whether this can be a launcher. The first process can be one in a container; elsewhere, it starts everything."""
     return pid > 0 and bool(proc.environment_of(pid)) and (pid > 1 or is_python(pid))
 
 
 def _ranks_below(launcher: int) -> Iterator[Training]:
-    """The topmost processes with a rank; a cluster may set that of a launcher, too, but not its `LOCAL_RANK`."""
+    """The topmost processes with a rank.
+
+    A cluster may set the rank of a launcher as well, but not its `LOCAL_RANK`.
+    """
     tree = proc.process_tree(launcher)
     named = "LOCAL_RANK" if any("LOCAL_RANK" in proc.environment_of(pid) for pid in tree) else "RANK"
 
@@ -180,7 +183,7 @@ def _ranks_below(launcher: int) -> Iterator[Training]:
         return rank_of(pid) is not None and named in proc.environment_of(pid)
 
     def is_topmost(pid: int) -> bool:
-        """A wrapper around it, such as a shell script, has its rank, too."""
+        """Whether no Python process above has a rank. A wrapper, such as a shell script, inherits the rank as well."""
         while pid > 1 and pid != launcher:
             pid = parent_of(pid)
             if is_rank(pid) and is_python(pid):
@@ -194,23 +197,23 @@ def _ranks_below(launcher: int) -> Iterator[Training]:
 
 
 def rank_of(pid: int) -> int | None:
-    """What torch's launcher, and those like it, put into the environment of a rank."""
+    """The rank that a launcher such as torch's has set in the environment of a process."""
     return rank_in(proc.environment_of(pid))
 
 
 def command_of(pid: int) -> str:
-    """The command line, its arguments joined by spaces."""
+    """The command line, with arguments joined by spaces."""
     return proc.read_text(f"/proc/{pid}/cmdline").replace("\0", " ").strip()
 
 
 def parent_of(pid: int) -> int:
-    """The parent's pid; 0 where the process is gone."""
+    """The pid of the parent process; 0 if the process has ended."""
     text = proc.read_text(f"/proc/{pid}/stat")
     return int(text[text.rindex(")") + 2 :].split()[1]) if text else 0
 
 
 def is_python(pid: int) -> bool:
-    """By the name of its program, or by the library of one that embeds Python."""
+    """Whether this is a Python process: by the name of its program, or because the program embeds Python's library."""
     try:
         program = Path(f"/proc/{pid}/exe").readlink().name
     except OSError:
@@ -219,7 +222,7 @@ def is_python(pid: int) -> bool:
 
 
 def _is_launcher(pid: int) -> bool:
-    """Whether its command starts trainings, such as `accelerate launch`, which imports torch itself."""
+    """Whether the command launches trainings, like `accelerate launch`, which imports torch itself."""
     words = command_of(pid).split()
     named = (word for before, word in pairwise(words) if not word.startswith("-") and before not in ("-W", "-X"))
     return Path(next(named, "")).name in _LAUNCHERS  # a script, or the module after -m
@@ -239,7 +242,7 @@ def _comm(pid: int) -> str:
 
 
 def _user(uid: int) -> str:
-    import pwd  # which Windows lacks, where a line says that attach needs Linux
+    import pwd  # missing on Windows, where a line says that attach needs Linux
 
     try:
         return f"user {pwd.getpwuid(uid).pw_name}"

@@ -44,9 +44,10 @@ OWN_VERSIONS = "Python and package versions are those of loaderbench, not of the
 
 @dataclass(frozen=True)
 class Seen:
-    """A training, what the kernel and its stacks said, and when.
+    """The observations of one training: what the kernel and its stacks showed, and when.
 
-    `stopped` says why it was watched for less time than asked for, and `stopped_by` is the signal that ended it.
+    `stopped` says why the training was watched for less time than requested, and `stopped_by` is the signal that ended
+    the watch.
     """
 
     watch: TrainingWatch
@@ -59,19 +60,19 @@ class Seen:
 
     @property
     def training(self) -> Training:
-        """Whose."""
+        """The training that was watched."""
         return self.watch.training
 
     @property
     def wait_share(self) -> float | None:
-        """By stacks, else by what the kernel says of a main process that has workers."""
+        """Data wait by stacks, else by the kernel for a main process that has workers."""
         if self.stacks.wait_share is not None or self.stacks.why_not == IN_THREAD:
             return self.stacks.wait_share
         return self.watch.main_looks.wait_share if self.watch.most_workers else None
 
 
 def measured_of(seen: Seen, name: str) -> tuple[Measured, Readings]:
-    """One training as a run."""
+    """One training as a run without conclusions."""
     watch = seen.watch
     environment = describe_machine(OUTSIDE, watch.gpu_thread.gpus or watch.gpus, {"gpus": watch.no_gpu})
     allotted, allowed = cpus_allotted_to(seen.training.pid), cpu_list(watch.cpus)
@@ -199,7 +200,7 @@ def _readings(seen: Seen, environment: Environment) -> Readings:
 
 
 def _notes(seen: Seen) -> Iterator[str]:
-    """What is to be known of how it was seen."""
+    """Yield notes on how the training was observed."""
     yield f"seen from outside for {seen.looked_s:.0f} s; nothing in the process was changed"
     if seen.stacks.wait_share is not None:
         yield BY_STACKS

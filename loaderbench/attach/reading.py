@@ -1,4 +1,4 @@
-"""What stacks say: which belong to `next()`, to a worker without work, or to a stage of a sample, and at which line."""
+"""Interprets stacks: which are in `next()`, in an idle worker or in a stage of a sample, and at which line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _AT_SAMPLER = ("_next_index", "_try_put_index")
 
 @dataclass
 class _Counted:
-    """Looks by what they found."""
+    """Numbers of stack samples, by what they found."""
 
     startup: int = 0
     starting: int = 0
@@ -47,15 +47,15 @@ class _Counted:
 
     @property
     def stack_looks(self) -> int:
-        """Those that have a stack below the fetcher: what is sent, or made around the loader, has none."""
+        """Stack samples below the fetcher, which excludes sending a batch and code around the loader."""
         return self.at_work - self.stages["transport"] - self.stages["main_process"]
 
 
 @dataclass(frozen=True)
 class LoopLooks:
-    """What stacks say of a training: its wait for data, as a share of its time, and the loader's inside.
+    """What stacks show about a training: its data wait as a share of time, and the inside of the loader.
 
-    Each is `None` where there is too little, and `why_not` says why.
+    A value is `None` if there are too few stack samples, and `why_not` gives the reason.
     """
 
     wait_share: float | None
@@ -65,7 +65,7 @@ class LoopLooks:
 
 
 def read_stacks(stacks: Stacks, pid: int, workers: int, folder: str) -> LoopLooks:
-    """Read the stacks of one training. `folder` is its working directory, of which places are shown relative."""
+    """Interpret the stacks of one training. `folder` is its working directory, to which paths are relative."""
     if stacks.why_not:
         return LoopLooks(None, None, why_not=stacks.why_not)
     own, seen, running = (_count(some, pid, workers) for some in (stacks.own, stacks.all, stacks.running))
@@ -76,7 +76,7 @@ def read_stacks(stacks: Stacks, pid: int, workers: int, folder: str) -> LoopLook
             return LoopLooks(None, None, why_not=IN_THREAD)
         if not workers:
             return LoopLooks(None, None, why_not=NO_LOADER)
-    _charge_start(own, seen, workers)
+    _move_start_to_startup(own, seen, workers)
     steady = own.main - own.startup
     wait_share = own.in_next / steady if steady >= FEWEST_LOOKS else None
     if not seen.at_work:
@@ -86,10 +86,10 @@ def read_stacks(stacks: Stacks, pid: int, workers: int, folder: str) -> LoopLook
     )
 
 
-def _charge_start(own: _Counted, seen: _Counted, workers: int) -> None:
-    """Of the main thread's wait for batches, count as startup what its workers took to start.
+def _move_start_to_startup(own: _Counted, seen: _Counted, workers: int) -> None:
+    """Count the start of the workers as startup, not as the main thread's wait for batches.
 
-    All workers start at the same time, and no batch comes before.
+    All workers start at the same time, and no batch arrives before.
     """
     if workers and seen.main:
         starting = round(own.main * seen.starting / (workers * seen.main))
@@ -100,7 +100,7 @@ def _charge_start(own: _Counted, seen: _Counted, workers: int) -> None:
 
 
 def _inside(own: _Counted, seen: _Counted, running: _Counted, workers: int) -> StackLooks:
-    """`own` are the looks at the main process, `seen` and `running` those at all of them."""
+    """The record of the loader's inside. `own` counts the main process; `seen` and `running` count all processes."""
     looks = seen.at_work + seen.idle
     stages: dict[str, StageLooks] = {
         stage: StageLooks(share=count / seen.at_work, running_share=min(1.0, running.stages[stage] / count))
@@ -151,14 +151,14 @@ def _count_main(stack: Stack, found: _Counted, around: frozenset[Code], *, loads
 
 
 def _part_of_next(frames: Sequence[CodeFrame]) -> str:
-    """Which part of `next()` it was at, where workers make the batches."""
+    """The part of `next()` that the main process was in, if workers make the batches."""
     if any(_name(frame) in _AT_SAMPLER for frame in frames):
         return "main_process"
     return "waiting" if _WAITING.match(_name(frames[-1])) else "transport"
 
 
 def _count_worker(frames: Sequence[CodeFrame], looks: int, found: _Counted) -> None:
-    """`frames` are those below the worker's loop."""
+    """Count a stack of a worker. `frames` are those below the worker's loop."""
     if frames and _is(frames[0], _QUEUES) and frames[0].function.endswith("get"):
         found.idle += looks
     elif frames and _is(frames[0], _QUEUES):
@@ -166,16 +166,16 @@ def _count_worker(frames: Sequence[CodeFrame], looks: int, found: _Counted) -> N
     elif (fetch := _last(frames, _FETCH)) is not None:
         _count_work(frames[fetch:], looks, found)
     elif frames and not _is(frames[0], _WORKER):
-        found.starting += looks  # such as worker_init_fn
+        found.starting += looks  # for example worker_init_fn
 
 
 def _is_starting(frames: Sequence[CodeFrame]) -> bool:
-    """Whether a process that was spawned imports what it needs, before it runs."""
+    """Whether a spawned process is importing its modules, before it runs the worker's loop."""
     return any(_is(frame, _SPAWN) for frame in frames) and all(_name(frame) != "_bootstrap" for frame in frames)
 
 
 def _count_work(frames: Sequence[CodeFrame], looks: int, found: _Counted) -> None:
-    """`frames` are the fetcher's and those below it: a sample's, or those of collate."""
+    """Count a stack from the fetcher down, which loads a sample or collates a batch."""
     collating = "collate_fn(" in linecache.getline(frames[0].file, frames[0].line)
     stack = CodeStack("collate" if collating else "", tuple(frames[1:]))
     found.stages[stage_of(stack)] += looks

@@ -1,4 +1,4 @@
-"""Stacks of other processes, by py-spy: it reads their memory, and does not stop them.
+"""Stacks of other processes from py-spy, which reads their memory without stopping them.
 
 Source: py-spy's documentation, `py-spy record --format raw --nonblocking`.
 """
@@ -18,9 +18,9 @@ from loaderbench.code_places import CodeFrame
 from loaderbench.parent_death import die_with_parent
 
 OWN_RATE_HZ, RATE_HZ = 100, 25
-"""Of the stacks of the main process alone, and of those of all processes."""
+"""Sampling rates for the stacks of the main process alone, and for those of all processes."""
 
-PATIENCE_S = 20.0  # for py-spy to write its file, after its time is over
+PATIENCE_S = 20.0  # for py-spy to write its file when its time is over
 
 _NOT_INSTALLED = "py-spy is not installed; install it with: pip install py-spy"
 _NOT_PERMITTED = (
@@ -35,7 +35,7 @@ _FRAME = re.compile(r"(?P<function>.*?) \((?P<file>.*?)(?::(?P<line>\d+))?\)$")
 
 @dataclass(frozen=True)
 class Stack:
-    """The calls of a thread, the outermost first, and how many looks found it so."""
+    """The calls of a thread, outermost first, and how many stack samples found them."""
 
     pid: int
     frames: tuple[CodeFrame, ...]
@@ -45,10 +45,10 @@ class Stack:
 
 @dataclass(frozen=True)
 class Stacks:
-    """Stacks of a process and all below it: `all`, and those of them that ran on a CPU.
+    """Stacks of a process and its descendants: `all` of them, and those that were `running` on a CPU.
 
-    `own` are those of the process alone, which are taken more often: a small share needs many. `why_not` says why there
-    are none.
+    `own` are stacks of the process alone, which are sampled more often because small shares need many stack samples.
+    `why_not` gives the reason if there are none.
     """
 
     own: tuple[Stack, ...] = ()
@@ -57,13 +57,13 @@ class Stacks:
     why_not: str = ""
 
     def without(self, pids: Collection[int]) -> Stacks:
-        """The same without those of these processes."""
+        """The same stacks, except those of these processes."""
         seen, running = (tuple(one for one in some if one.pid not in pids) for some in (self.all, self.running))
         return replace(self, all=seen, running=running)
 
 
 class StackRecorder:
-    """Runs py-spy on a process: for it alone, for it and all below it, and for those threads of all that run."""
+    """Runs three py-spy processes: for the process alone, with its descendants, and for their running threads only."""
 
     def __init__(self, pid: int, seconds: float, folder: Path, program: str | None = None) -> None:
         self._pid, self._program = pid, py_spy() if program is None else program
@@ -86,16 +86,16 @@ class StackRecorder:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
-            preexec_fn=die_with_parent,  # noqa: PLW1509 - threads start later
+            preexec_fn=die_with_parent,  # noqa: PLW1509 - no threads have been started yet
         )
 
     def stacks(self) -> Stacks:
-        """Wait until they are done, and read what they saw."""
+        """Wait until py-spy is done, and read the stacks that it found."""
         if not self._started:
             return Stacks(why_not=_NOT_INSTALLED)
-        said = "".join(map(_end_of, self._started))
+        errors = "".join(map(_stderr_of, self._started))
         own, seen, running = (tuple(self._parsed(file)) for file in self._files)
-        return Stacks(own, seen, running) if own and seen else Stacks(why_not=_why_not(said))
+        return Stacks(own, seen, running) if own and seen else Stacks(why_not=_why_not(errors))
 
     def _parsed(self, file: Path) -> Iterator[Stack]:
         if not file.exists():
@@ -106,18 +106,18 @@ class StackRecorder:
                     yield found
 
     def stop(self) -> None:
-        """Look no longer: what was seen until now is written."""
+        """Stop early: py-spy writes what it has found so far."""
         for process in self._started:
             process.send_signal(signal.SIGINT)
 
 
 def py_spy() -> str | None:
-    """Where py-spy is: next to this Python, or on the path."""
+    """The path of py-spy: alongside this Python, or on `PATH`."""
     beside = Path(sys.executable).with_name("py-spy")
     return str(beside) if beside.exists() else shutil.which("py-spy")
 
 
-def _end_of(process: subprocess.Popen[str]) -> str:
+def _stderr_of(process: subprocess.Popen[str]) -> str:
     try:
         return process.communicate(timeout=PATIENCE_S)[1]
     except subprocess.TimeoutExpired:
@@ -125,17 +125,17 @@ def _end_of(process: subprocess.Popen[str]) -> str:
         return process.communicate()[1]
 
 
-def _why_not(said: str) -> str:
-    if "permission" in said.lower() or "not permitted" in said.lower():
+def _why_not(errors: str) -> str:
+    if "permission" in errors.lower() or "not permitted" in errors.lower():
         return _NOT_PERMITTED
-    last = next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "it saw no stack")
+    last = next((line.strip() for line in reversed(errors.splitlines()) if line.strip()), "it saw no stack")
     return f"py-spy: {last.removeprefix('Error: ')}"
 
 
 def parse(line: str, pid: int) -> Stack | None:
-    """One line: processes from `pid` down where there are several, a thread, its frames, and a count.
+    """Parse a line: processes from `pid` down if there are several, a thread, its frames, and a count.
 
-    Returns `None` for anything else.
+    Returns `None` for any other line.
     """
     text, _, count = line.rstrip("\n").rpartition(" ")
     thread = next(iter([*_THREAD.finditer(text)][-1:]), None)
@@ -147,9 +147,9 @@ def parse(line: str, pid: int) -> Stack | None:
 
 
 def _is_main_thread(pid: int, number: str, name: str, frames: Sequence[CodeFrame]) -> bool:
-    """By its number, which is the process's; by its name, where a container has numbers of its own.
+    """Whether this is the main thread: by its id, which is the pid, or by its name in a container with its own pids.
 
-    Before Python 3.11, py-spy knows neither. Then the outermost frame is no thread's.
+    Before Python 3.11, py-spy knows neither; then the outermost frame identifies the main thread.
     """
     if number == str(pid) or name.strip() == "MainThread":
         return True

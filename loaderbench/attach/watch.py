@@ -1,4 +1,4 @@
-"""Looks at the processes of a training, through the kernel alone: what they wait for, use and read."""
+"""Watches the processes of a training through the kernel alone: what they wait for, use and read."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ from loaderbench.monitors.machine import ProgramUse, allowed_cpus, is_alive, of_
 from loaderbench.monitors.workers import PINNING_THREAD
 
 LOOK_S, READ_S = 0.05, 0.25
-"""Between two looks at what threads are blocked on, and between two readings of everything else."""
+"""Seconds between checks of what threads are blocked on, and between readings of everything else."""
 
 
 @dataclass
 class MainLooks:
-    """What the main thread, and the thread that pins memory where there is one, were seen to be at."""
+    """Checks of what the main thread does, and of the thread that pins memory, if there is one."""
 
     kinds: Counter[str] = field(default_factory=Counter)
     waits_for_pinned: int = 0
     pins: bool = False
 
     def look(self, pid: int) -> bool:
-        """Look once. Says whether it seems to wait for a batch."""
+        """Check once. Returns whether the main thread seems to wait for a batch."""
         kind, pinning = _kind(f"{pid}"), _pinning_thread(pid)
         self.kinds[kind] += 1
         if pinning is None:
@@ -55,7 +55,7 @@ class MainLooks:
 
     @property
     def shares(self) -> dict[str, float] | None:
-        """What the main thread was at, as shares of all looks; `None` where the kernel hides it."""
+        """States of the main thread, as shares of all checks; `None` if the kernel hides them."""
         looks = self.kinds.total()
         if looks < FEWEST_LOOKS or self.kinds[RUNNING] == looks:
             return None
@@ -63,10 +63,10 @@ class MainLooks:
 
     @property
     def wait_share(self) -> float | None:
-        """The share of looks at a wait for a batch; `None` where these were few, or where the kernel hides it.
+        """The share of checks that found a wait for a batch; `None` if there were too few, or if the kernel hides it.
 
-        A batch comes through a pipe. With pinned memory it comes through the thread that pins: nothing is there to be
-        pinned while that waits at the pipe and the main thread waits for it.
+        Batches arrive through a pipe. With pinned memory, they arrive through the pinning thread: there is nothing to
+        pin while that thread waits at the pipe and the main thread waits for it.
         """
         if self.shares is None:
             return None
@@ -74,9 +74,9 @@ class MainLooks:
 
 
 class TrainingWatch:
-    """All that is read of one training.
+    """Everything that is read of one training.
 
-    `use_on` tells what the whole job uses on some CPUs; `cpus` are those that this training may use.
+    `use_on` returns what the entire job uses on the given CPUs. `cpus` are those that this training may use.
     """
 
     def __init__(self, training: Training, use_on: Callable[[Sequence[int]], ProgramUse]) -> None:
@@ -100,28 +100,28 @@ class TrainingWatch:
 
     @property
     def idle_workers(self) -> frozenset[int]:
-        """Those of loaders that were not iterated over."""
+        """The workers of loaders that were not iterated over."""
         return self._idle_loaders.idle
 
     @property
     def most_workers(self) -> int:
-        """Of those that worked; the first reading cannot tell."""
+        """The largest number of active workers, without the first reading, which cannot tell which are active."""
         return max(self._counts[1:] or self._counts or [0])
 
     @property
     def use(self) -> ProgramUse:
-        """Of all its processes, with the CPU time of those that it waited for."""
+        """Resource use of all its processes, with the CPU time of children that have ended."""
         return use_of(self.training.pid)
 
     def look(self) -> None:
-        """What threads are blocked on now."""
+        """Check what threads are blocked on now."""
         pid = self.training.pid
         if self.main_looks.look(pid):
             self.awaited.look(pid, self._pids)
         self.worker_looks.look(self._pids)
 
     def read(self) -> None:
-        """Everything else; processes that came since are found."""
+        """Read everything else, and find new processes."""
         self._pids = self._idle_loaders.at_work(self.training.workers())
         self._counts.append(len(self._pids))
         self.workers.read(self._pids)
@@ -131,33 +131,33 @@ class TrainingWatch:
         self.samples.append(Sample(time.perf_counter(), self._tree.read(with_disk=True), None))
 
     def read_memory(self) -> None:
-        """Proportional memory: milliseconds of the kernel's time for each process, in which it can map nothing."""
+        """Read proportional memory (PSS). This takes milliseconds per process, which cannot map memory then."""
         self.workers.read_memory(self._pids)
         self.pss_bytes = self._tree.pss_bytes()
 
     def blocked_on(self) -> dict[str, float] | None:
-        """What the workers were seen to be blocked on, as shares; `None` without workers."""
+        """What the workers were blocked on, as shares of all checks; `None` without workers."""
         return self.worker_looks.shares() if self.most_workers else None
 
 
 class JobWatch:
-    """Looks at all ranks of a job in turn."""
+    """Watches all ranks of a job, round-robin."""
 
     def __init__(self, trainings: Sequence[Training]) -> None:
         self.watches = [TrainingWatch(training, self._use_on) for training in trainings]
         self.looked_s = 0.0
 
     def _use_on(self, cpus: Sequence[int]) -> ProgramUse:
-        """Of all ranks that may use one of these CPUs: no rank is another program to its siblings.
+        """Resource use of all ranks that may run on one of these CPUs. A rank's siblings are not other programs.
 
-        What looking takes counts too, where it takes it from them.
+        The watch's own CPU time counts as well, if it runs on the same CPUs.
         """
         job = of_all([watch.use for watch in self.watches if not set(cpus).isdisjoint(watch.cpus)])
         looking_s = 0.0 if set(cpus).isdisjoint(allowed_cpus()) else use_of_this_program().cpu_s
         return replace(job, cpu_s=job.cpu_s + looking_s)
 
     def look_for(self, seconds: float) -> None:
-        """Look for so long, or until every training has ended. What was seen until Ctrl-C is kept, too."""
+        """Watch for this long, or until every training has ended. What was seen before Ctrl-C is kept."""
         began_s = time.monotonic()
         self._read()
         for watch in self.watches:
