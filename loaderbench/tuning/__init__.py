@@ -1,4 +1,4 @@
-"""Finds faster arguments for a user's own loader: measured on its dataset, sampler and collate function."""
+"""Finds faster arguments for a user's loader, measured on its own dataset, sampler and collate function."""
 
 from loaderbench.tuning.plan import OwnLoop, TuneOrder
 from loaderbench.tuning.tune import TuningInterrupted, tune_loader

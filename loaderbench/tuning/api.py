@@ -1,4 +1,4 @@
-"""`loaderbench.tune(loader)`: one line at the head of a training script."""
+"""`loaderbench.tune(loader)`: one line at the start of a training script."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _NO_WORKER_CALLS = "torch calls worker_init_fn in workers only: call it with 0 b
 def tune(loader: Any, demand: float | None = None, budget: str | float = "20s") -> dict[str, Any]:
     """Measure faster arguments for a `DataLoader` and return them, as `DataLoader(dataset, ..., **tune(loader))`.
 
-    Dataset, sampler and collate function stay as they are, and so does the batch size. Trials run in forked processes
-    for about `budget` (seconds, or a string such as `2m`). `demand` is the samples/s that training needs; `tune` does
-    not look for more. The answer is kept for this machine, data and versions, and the next call returns it at once,
-    unless other programs used CPUs that the trials lacked. If none was faster, a call with a larger budget measures
+    Dataset, sampler, collate function and batch size stay the same. Trials run in forked processes for about `budget`
+    (seconds, or a string such as `2m`). `demand` is the samples/s that training needs; `tune` does not look for more.
+    The result is cached for this machine, data and versions, and the next call returns it immediately. It is not cached
+    if other programs used CPUs that the trials lacked. If nothing was faster, a call with a larger budget measures
     again.
 
-    Returns the current arguments, with a `RuntimeWarning`, where nothing can be tried, such as on Windows. Raises
+    Returns the current arguments, with a `RuntimeWarning`, if nothing can be tried, such as on Windows. Raises
     `UsageError` for anything but a `DataLoader`, and for an invalid demand or budget.
     """
     budget_s = checked_budget_s(budget)
@@ -66,13 +66,16 @@ def tune(loader: Any, demand: float | None = None, budget: str | float = "20s") 
 
 
 def _unwrapped(loader: Any) -> Any:
-    """The loader within one that Accelerate has prepared."""
+    """The original loader inside a loader that Accelerate has prepared."""
     inner = getattr(loader, "base_dataloader", None)
     return inner if is_loader(inner) else loader
 
 
 def checked_budget_s(budget: str | float, given: str = "budget") -> float:
-    """Seconds. Raises `UsageError` for what is no duration, or too short; `given` is what the line begins with."""
+    """The budget in seconds.
+
+    Raises `UsageError` for an invalid or too short duration; `given` starts the message.
+    """
     try:
         seconds = float(parse_duration_s(budget))
     except (TypeError, ValueError) as error:
@@ -83,9 +86,9 @@ def checked_budget_s(budget: str | float, given: str = "budget") -> float:
 
 
 def _keywords(loader: Any, found: Config) -> dict[str, Any]:
-    """As `DataLoader` takes them: without workers it refuses those that are about workers.
+    """Keyword arguments for `DataLoader`, which refuses worker arguments without workers.
 
-    The loader's own `worker_init_fn` is among them, whether a fix adds to it or not: it is passed once.
+    The loader's own `worker_init_fn` is included, with or without additions by a fix, so the user passes it only once.
     """
     arguments: dict[str, Any] = {"num_workers": loader.num_workers, **found}
     if arguments["num_workers"]:

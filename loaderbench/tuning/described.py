@@ -1,4 +1,4 @@
-"""What objects are and hold, in values that are the same in the next process: a changed transform has others."""
+"""Describes objects by values that are the same in another process, and that differ for a changed transform."""
 
 from __future__ import annotations
 
@@ -21,70 +21,71 @@ from typing import Any
 from loaderbench.code_places import is_library
 
 MOST_OBJECTS = 2_000
-MOST_OF_ONE = 50  # of a list of files, all are alike
+MOST_OF_ONE = 50  # enough, since the files of a list are alike
 MOST_WORDS = 2_000
 
 _PLAIN = (bool, int, float, complex, type(None))
 _BYTES = (bytes, bytearray, memoryview, array, mmap)
 _SEQUENCES = (list, tuple, deque)
 _SETS = (set, frozenset)
-_WITHOUT_WORDS = (*_BYTES, *_SEQUENCES, *_SETS, dict, partial)
-"""Their `repr` is of all that they hold."""
+_WITHOUT_REPR = (*_BYTES, *_SEQUENCES, *_SETS, dict, partial)
+"""Types whose `repr` covers everything that they hold."""
 
 _OPAQUE = {"_thread", "_weakref", "asyncio", "concurrent", "logging", "multiprocessing", "threading", "weakref"}
-"""Packages whose objects hold what changes between calls. Their words alone are taken."""
+"""Packages whose objects hold values that change between calls. Only their `repr` is used."""
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def described(*parts: Any) -> list[Any]:
-    """What they are and hold: attributes, items, defaults, closures and arguments of functions, level by level.
+    """Describe these objects and what they hold, level by level.
 
-    An object that is met again is its number, so cycles end. After `MOST_OBJECTS`, one is only its class. Of what a
-    container holds, `MOST_OF_ONE` are taken: a list of a million paths is no slower than a short one.
+    Includes attributes, items, defaults, closures and arguments of functions. An object seen before is replaced by its
+    number, so cycles end. After `MOST_OBJECTS`, an object is described by its class alone. At most `MOST_OF_ONE` items
+    of a container are used, so a list of a million paths is as fast as a short one.
     """
     return _Description().of(parts)
 
 
 class _Description:
-    """One walk, breadth first: what is long hides nothing next to it."""
+    """One breadth-first walk, so a long container does not hide the objects alongside it."""
 
     def __init__(self) -> None:
-        self._met: dict[int, tuple[int, Any]] = {}  # with the object: the id of one that is gone is given again
+        self._met: dict[int, tuple[int, Any]] = {}  # with the object itself, because ids of freed objects are reused
         self._waiting = deque[Any]()
         self._files: dict[type, str] = {}
-        self._classes = set[type]()  # whose methods were looked at
+        self._classes = set[type]()  # whose methods were already visited
         self._digests: dict[str, str] = {}
 
     def of(self, parts: Iterable[Any]) -> list[Any]:
-        """Describe them, then all that is met in them."""
+        """Describe the parts, then everything found in them."""
         found = [self._named(part) for part in parts]
         while self._waiting:
             found.append(self._one(self._waiting.popleft()))
         return found
 
     def _named(self, part: Any) -> Any:
-        """A plain value itself; of any other object the number, by which it is described later."""
+        """A plain value itself. For any other object, a number under which it is described later."""
         kind = type(part)
         if kind in _PLAIN:
             return part
         if issubclass(kind, str):
-            return _kind(kind), len(part), str.__str__(part)[:MOST_WORDS]
+            return _class_name(kind), len(part), str.__str__(part)[:MOST_WORDS]
         if id(part) not in self._met:
             if len(self._met) >= MOST_OBJECTS:
-                return _kind(kind)
+                return _class_name(kind)
             self._met[id(part)] = len(self._met), part
             self._waiting.append(part)
         return "object", self._met[id(part)][0]
 
     def _one(self, part: Any) -> tuple[Any, ...]:
-        held = [self._named(one) for one in chain(_held(part), self._globals(part))]
-        return _kind(type(part)), _length(part), _words(part), held, self._code(part)
+        held = [self._named(one) for one in chain(_contents(part), self._globals(part))]
+        return _class_name(type(part)), _length(part), _repr_without_addresses(part), held, self._code(part)
 
     def _globals(self, part: Any) -> Iterator[Any]:
-        """Plain values of the global names in a function of the user's, or in the methods of a class, once.
+        """Plain values of the global names in a user's function, or in the methods of a class, once per class.
 
-        The methods themselves where their file is gone, as of a class that a notebook defines.
+        If the file of a class is missing, as in a notebook, the methods themselves are included.
         """
         kind = type(part)
         if kind is FunctionType:
@@ -98,7 +99,7 @@ class _Description:
                 yield from methods
 
     def _code(self, part: Any) -> str:
-        """A digest of the file that defines it, or its class; empty where there is none."""
+        """A digest of the file that defines the object or its class; empty if there is no file."""
         if inspect.isroutine(part) or isinstance(part, type):
             return self._digest(_file_of(part))
         kind = type(part)
@@ -120,33 +121,33 @@ def _file_of(defined: Any) -> str:
     return ""
 
 
-def _kind(kind: type) -> str:
+def _class_name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _length(part: Any) -> int | None:
-    with suppress(Exception):  # the user's own `__len__`, which may raise anything
+    with suppress(Exception):  # the user's `__len__` can raise any exception
         return len(part)
     return None
 
 
-def _words(part: Any) -> str:
-    """Its `repr` without addresses; none where that could be of a million paths that it holds."""
+def _repr_without_addresses(part: Any) -> str:
+    """The object's `repr` without addresses; empty if it could list a million paths."""
     kind = type(part)
-    if issubclass(kind, _WITHOUT_WORDS) or is_dataclass(kind):
+    if issubclass(kind, _WITHOUT_REPR) or is_dataclass(kind):
         return ""
-    with suppress(Exception):  # the user's own `__repr__`, which may raise anything
+    with suppress(Exception):  # the user's `__repr__` can raise any exception
         return _ADDRESS.sub("", repr(part))[:MOST_WORDS]
     return ""
 
 
-def _held(part: Any) -> Iterator[Any]:
-    """What it holds that makes it another one. Only arrays and bytes are asked, and no code of the user's."""
+def _contents(part: Any) -> Iterator[Any]:
+    """What the object holds that defines it. Only arrays and bytes run their own code; no user code is called."""
     kind = type(part)
     if issubclass(kind, type | ModuleType | PurePath) or kind.__module__.partition(".")[0] in _OPAQUE:
         return
     if issubclass(kind, _BYTES) or (hasattr(kind, "shape") and hasattr(kind, "__array__")):
-        yield _beginning(part) if issubclass(kind, _BYTES) else _shape(part)
+        yield _first_bytes(part) if issubclass(kind, _BYTES) else _shape(part)
         return
     yield from _items(part, kind)
     yield from made_with(part)
@@ -154,24 +155,24 @@ def _held(part: Any) -> Iterator[Any]:
     yield from chain.from_iterable(attributes)
 
 
-def _beginning(part: Any) -> str:
-    with suppress(Exception):  # it may be closed
+def _first_bytes(part: Any) -> str:
+    with suppress(Exception):  # the object may be closed
         return bytes(part[:MOST_WORDS]).hex()
     return ""
 
 
 def _shape(part: Any) -> str:
-    with suppress(Exception):  # it may be a file's, which is closed
+    with suppress(Exception):  # the array may belong to a closed file
         return f"{part.shape} {getattr(part, 'dtype', '')}"
     return ""
 
 
 def _items(part: Any, kind: type) -> Iterator[Any]:
-    """Of a container, in an order that the next process has too; none of a large set, which has no such order."""
+    """Items of a container in an order that is stable between processes; none of a large set, whose order is not."""
     if issubclass(kind, dict):
         yield from chain.from_iterable(islice(dict.items(part), MOST_OF_ONE))
     elif issubclass(kind, _SETS):
-        yield from sorted(part, key=_words) if (_length(part) or 0) <= MOST_OF_ONE else ()
+        yield from sorted(part, key=_repr_without_addresses) if (_length(part) or 0) <= MOST_OF_ONE else ()
     else:
         for sequence in _SEQUENCES:
             if issubclass(kind, sequence):
@@ -180,12 +181,12 @@ def _items(part: Any, kind: type) -> Iterator[Any]:
 
 
 def _are_indices(first: list[Any]) -> bool:
-    """Whether a long list holds whole numbers, as those of a random split, which are others in the next process."""
+    """Whether a long list holds integers, such as those of a random split, which differ in another process."""
     return len(first) == MOST_OF_ONE and all(type(one) is int for one in first)
 
 
 def made_with(part: Any) -> Iterator[Any]:
-    """What a function, a method or a partial does, and the values that it was made with; nothing of other objects."""
+    """What a function, method or partial runs and the values bound to it; empty for other objects."""
     kind = type(part)
     if issubclass(kind, partial):
         yield from (part.func, part.args, part.keywords)
@@ -198,12 +199,12 @@ def made_with(part: Any) -> Iterator[Any]:
     elif issubclass(kind, FunctionType):
         yield from (part.__code__, part.__defaults__, part.__kwdefaults__)
         for cell in part.__closure__ or ():
-            with suppress(ValueError):  # empty, until the function around it has set the value
+            with suppress(ValueError):  # the cell is empty until the enclosing function sets the value
                 yield cell.cell_contents
 
 
 def _plain_globals(functions: Iterable[FunctionType]) -> Iterator[Any]:
-    """Their names and values, in order."""
+    """Names and plain values of the globals that these functions use, sorted."""
     own = [function for function in functions if not is_library(function.__code__.co_filename)]
     names = {name: one.__globals__[name] for one in own for name in one.__code__.co_names if name in one.__globals__}
     plain = {name: value for name, value in names.items() if type(value) in (*_PLAIN, str)}
@@ -211,11 +212,11 @@ def _plain_globals(functions: Iterable[FunctionType]) -> Iterator[Any]:
 
 
 def _attributes(part: Any) -> Iterator[tuple[str, Any]]:
-    with suppress(Exception):  # a class of the user's may do anything
+    with suppress(Exception):  # the user's class can run arbitrary code
         yield from ((str(name), value) for name, value in object.__getattribute__(part, "__dict__").items())
     for base in type(part).__mro__:
         if "__slots__" in vars(base):
             for name, slot in vars(base).items():
-                with suppress(AttributeError):  # it was never set
+                with suppress(AttributeError):  # the slot was never set
                     if isinstance(slot, MemberDescriptorType):
                         yield name, slot.__get__(part)

@@ -1,4 +1,4 @@
-"""The line of a script that makes a loader, with other arguments: as a diff to read, not applied."""
+"""Shows the line of a script that creates a loader with other arguments, as a diff that is not applied."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from loaderbench.records import Config
 
 _LOADER = "DataLoader"
 POSITIONAL = ("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers")
-"""Those of torch's `DataLoader`, in its order."""
+"""The positional arguments of torch's `DataLoader`, in order."""
 
 
 def diff_of_call(at: CodeLine, changes: Config) -> str | None:
-    """A unified diff that sets `changes` as keywords of the call at this line; `None` where there is no such call.
+    """A unified diff that sets `changes` as keywords of the call at this line; `None` if there is no such call.
 
-    A value that the script computes is replaced as well. `None` adds no keyword. What a class other than `DataLoader`
-    accepts is unknown, so only keywords that the call already has are set.
+    Values that the script computes are replaced as well. A change to `None` adds no keyword. For classes other than
+    `DataLoader`, whose parameters are unknown, only keywords that the call already has are set.
     """
     if at.by_library:
         return None
     try:
         source = Path(at.file).read_text(encoding="utf-8")
         edited = _edited(source, at.line, changes)
-    except (OSError, ValueError, SyntaxError):  # gone, or not the text that ran
+    except (OSError, ValueError, SyntaxError):  # the file is missing, or no longer contains the text that ran
         return None
     if edited is None or edited == source:
         return None
@@ -38,20 +38,20 @@ def diff_of_call(at: CodeLine, changes: Config) -> str | None:
 
 def _edited(source: str, line: int, changes: Mapping[str, Any]) -> str | None:
     call = _call_at(ast.parse(source), line)
-    if call is None or any(keyword.arg is None for keyword in call.keywords):  # its keywords are elsewhere
+    if call is None or any(keyword.arg is None for keyword in call.keywords):  # keywords passed with **
         return None
     if any(isinstance(argument, ast.Starred) for argument in call.args):
         return None
     text = _Text(source)
-    there: dict[str | None, ast.expr] = {keyword.arg: keyword.value for keyword in call.keywords}
+    given: dict[str | None, ast.expr] = {keyword.arg: keyword.value for keyword in call.keywords}
     is_torchs = _name(call.func) == _LOADER
-    there |= dict(zip(POSITIONAL, call.args, strict=False)) if is_torchs else {}
+    given |= dict(zip(POSITIONAL, call.args, strict=False)) if is_torchs else {}
     edits = []
     for name, value in changes.items():
-        if (known := there.get(name)) is not None:
+        if (known := given.get(name)) is not None:
             end = text.place(known.end_lineno, known.end_col_offset)
             edits.append((text.place(known.lineno, known.col_offset), end, repr(value)))
-    added = [f"{name}={value!r}" for name, value in changes.items() if name not in there and value is not None]
+    added = [f"{name}={value!r}" for name, value in changes.items() if name not in given and value is not None]
     if added and not is_torchs:
         return None
     if added:
@@ -63,7 +63,7 @@ def _edited(source: str, line: int, changes: Mapping[str, Any]) -> str | None:
 
 
 def _end_of_arguments(source: str, call: ast.Call, text: _Text) -> int:
-    """Behind the last argument, and behind the brackets around it."""
+    """The position after the last argument, including brackets around it."""
     parts: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
     last = max(text.place(part.end_lineno, part.end_col_offset) for part in parts)
     between = source[last : text.place(call.end_lineno, call.end_col_offset) - 1]
@@ -79,22 +79,22 @@ def _parses(source: str) -> bool:
 
 
 class _Text:
-    """Places in a source by line and by bytes of UTF-8 within it, as `ast` counts them."""
+    """Converts positions in a source from line and UTF-8 byte offset, as in `ast`, to character positions."""
 
     def __init__(self, source: str) -> None:
-        self._lines = [f"{line}\n" for line in source.split("\n")]  # as Python divides it
+        self._lines = [f"{line}\n" for line in source.split("\n")]  # lines as Python splits them
 
     def place(self, line: int | None, column: int | None) -> int:
-        """The character's number in the source."""
+        """The character position in the source."""
         before = self._lines[: (line or 1) - 1]
         own = self._lines[(line or 1) - 1].encode()[: column or 0].decode()
         return sum(map(len, before)) + len(own)
 
 
 def _call_at(tree: ast.Module, line: int) -> ast.Call | None:
-    """The one call of a loader that spans the line: of `DataLoader`, else of a name that ends so.
+    """The one call that creates a loader and spans the line: of `DataLoader`, else of a name ending in `Loader`.
 
-    Of several, the innermost of those that begin on the line alone; `None` where it could be either of two.
+    Nested calls resolve to the innermost; `None` if two separate calls are possible.
     """
     calls = [
         node
@@ -107,12 +107,12 @@ def _call_at(tree: ast.Module, line: int) -> ast.Call | None:
     for ending in (_LOADER, "Loader"):
         named = [node for node in calls if _name(node.func).endswith(ending)]
         if named:
-            inner = [node for node in named if not any(_holds(node, other) for other in named)]
+            inner = [node for node in named if not any(_contains(node, other) for other in named)]
             return inner[0] if len(inner) == 1 else None
     return None
 
 
-def _holds(outer: ast.Call, inner: ast.Call) -> bool:
+def _contains(outer: ast.Call, inner: ast.Call) -> bool:
     return outer is not inner and any(node is inner for node in ast.walk(outer))
 
 

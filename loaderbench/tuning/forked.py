@@ -1,4 +1,4 @@
-"""Calls a function in a copy of this process, which ends with it, and waits for what it returns."""
+"""Calls a function in a forked copy of this process, and waits for its result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True)
 class Returned(Generic[Answer]):
-    """What the function returned, or what it raised, in a line. `interrupted`: Ctrl-C has ended it early."""
+    """What the function returned, or its exception as one line. `interrupted`: Ctrl-C ended the call early."""
 
     answer: Answer | None = None
     raised: str = ""
@@ -30,15 +30,15 @@ class Returned(Generic[Answer]):
 
 
 def call_in_copy(function: Callable[[], Answer]) -> Returned[Answer]:
-    """Call it in a forked process, with a session of its own, and wait.
+    """Call the function in a forked process that has its own session, and wait for the result.
 
-    It gets Ctrl-C in place of this process, and the second one raises `KeyboardInterrupt` here. Forked from a thread of
-    its own, as in `ForkingServer`. Raises `OSError` where no process can be forked.
+    Ctrl-C is passed on to the child process; a second one raises `KeyboardInterrupt` here. The fork happens in a
+    separate thread, as in `ForkingServer`. Raises `OSError` if no process can be forked.
     """
-    ours, theirs = multiprocessing.Pipe(duplex=True)
+    parent_end, child_end = multiprocessing.Pipe(duplex=True)
     for stream in (sys.stdout, sys.stderr):
-        with suppress(Exception):  # the script's own, which may be anything
-            stream.flush()  # the copy would write it again
+        with suppress(Exception):  # the script can replace the stream by any object
+            stream.flush()  # otherwise the child process would write buffered text again
     forked: list[int | OSError] = []
 
     def fork() -> None:
@@ -48,36 +48,36 @@ def call_in_copy(function: Callable[[], Answer]) -> Returned[Answer]:
             forked.append(error)
             return
         if pid == 0:
-            ours.close()
-            _answer(function, theirs)
+            parent_end.close()
+            _send_result_and_exit(function, child_end)
         forked.append(pid)
 
     thread = threading.Thread(target=fork)
     thread.start()
     thread.join()
-    theirs.close()
+    child_end.close()
     if isinstance(forked[0], OSError):
         raise forked[0]
-    return _wait(ours, forked[0])
+    return _wait_for_result(parent_end, forked[0])
 
 
-def _answer(function: Callable[[], Any], pipe: Connection) -> None:
-    """Never returns: what called this function belongs to the process that was copied."""
+def _send_result_and_exit(function: Callable[[], Any], pipe: Connection) -> None:
+    """Send the result and exit. Never returns, because the callers belong to the parent process."""
     try:
         enter_own_session(pipe)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         try:
-            said = Returned(answer=function())
+            result = Returned(answer=function())
         except BaseException as error:
-            said = Returned(raised="".join(traceback.format_exception_only(type(error), error)).strip())
-        pipe.send(said)
+            result = Returned(raised="".join(traceback.format_exception_only(type(error), error)).strip())
+        pipe.send(result)
     finally:
         leave_scratch()
         os._exit(0)
 
 
-def _wait(pipe: Connection, pid: int) -> Returned[Any]:
+def _wait_for_result(pipe: Connection, pid: int) -> Returned[Any]:
     interrupted = False
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Answers of earlier calls, by what they depend on: machine, data and versions."""
+"""Caches results of earlier calls, by what they depend on: machine, data and versions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from loaderbench.tuning.described import described
 
 @dataclass(frozen=True)
 class Kept:
-    """Arguments that were found within a budget, with their caveats; the present ones, where no others were faster."""
+    """Arguments found within a budget, with their caveats; the current arguments, if nothing was faster."""
 
     arguments: Config
     budget_s: float
@@ -28,9 +28,9 @@ class Kept:
 
 
 def kept_answer(loader: Any, demand: float | None, budget_s: float) -> Kept | None:
-    """What was found before; `None` where there is nothing, it cannot be read, or a larger budget may find more.
+    """The cached result; `None` if there is none, if it is unreadable, or if a larger budget may find more.
 
-    A larger budget may find a change where a smaller one found none. A change that was found stays.
+    A larger budget may find a change where a smaller one found none. A change that was found stays valid.
     """
     with suppress(OSError, ValueError, TypeError):
         found = Kept(**json.loads(_file(loader, demand).read_text(encoding="utf-8")))
@@ -41,7 +41,7 @@ def kept_answer(loader: Any, demand: float | None, budget_s: float) -> Kept | No
 
 
 def keep_answer(loader: Any, demand: float | None, found: Kept) -> None:
-    """Keep it for the next call; where the cache cannot be written to, that call measures again."""
+    """Cache the result for the next call. If the cache is not writable, the next call measures again."""
     with suppress(OSError):
         file = _file(loader, demand)
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -56,7 +56,7 @@ def _file(loader: Any, demand: float | None) -> Path:
 
 
 def kept_folder() -> Path:
-    """Where answers are kept; delete it to measure again."""
+    """The folder of cached results; delete it to measure again."""
     return user_cache() / "tuned"
 
 
@@ -69,7 +69,7 @@ def _versions() -> tuple[str, ...]:
 
 
 def _data(loader: Any) -> tuple[Any, ...]:
-    """The loader's parts by what they are, hold and do, and how its workers start: a changed transform is another."""
+    """Describe the loader's parts and how its workers start. A changed transform changes the description."""
     names = ("batch_size", "drop_last", "timeout", "in_order")
     parts = (loader.dataset, loader.sampler, loader.batch_sampler, loader.collate_fn, loader.worker_init_fn)
     plain = tuple(getattr(loader, name, None) for name in names)

@@ -1,4 +1,4 @@
-"""Why a loader cannot be measured in copies of its process: what it holds, or samples that workers would not share."""
+"""Finds why a loader cannot be measured in forked copies of its process: objects it holds, or undivided samples."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NO_FORK = "this system cannot fork, and trials run in forked copies of the proce
 NOT_OF_TORCH = "only torch's DataLoader can be tuned; change num_workers of this loader by hand"
 NOT_DIVIDED = "each worker would yield every sample of this IterableDataset"
 MOST_OBJECTS = 20_000
-MOST_OF_ONE = 200  # of a list of files, all are alike
+MOST_OF_ONE = 200  # enough, since the files of a list are alike
 _PARTS = ("dataset", "sampler", "collate_fn")
 _IN_MEMORY = (io.BytesIO, io.StringIO)
 _NOT_SHARED: tuple[tuple[tuple[type, ...], str], ...] = (
@@ -48,7 +48,7 @@ _WITHIN: dict[type, str] = {
 
 
 def why_not_tried(loader: Any) -> str:
-    """One line; empty where trials are possible."""
+    """Why the loader cannot be tried, in one line; empty if it can."""
     if not hasattr(os, "fork"):
         return NO_FORK
     if isinstance(loader, OtherLoader):
@@ -60,7 +60,7 @@ def why_not_tried(loader: Any) -> str:
     for name in _PARTS:
         part = getattr(loader, name, None)
         kind = type(part)
-        if issubclass(kind, MethodType):  # of an object such as a model, which holds more than loading needs
+        if issubclass(kind, MethodType):  # a method of a model, for example, which holds more than loading needs
             continue
         for held in held_by(part):
             if why := _obstacle(held):
@@ -70,7 +70,7 @@ def why_not_tried(loader: Any) -> str:
 
 
 def _obstacle(held: Any) -> str:
-    """What of an object does not survive a fork; empty for all others. Types alone are asked, not the user's code."""
+    """Why this object does not survive a fork; empty if it does. Only types are checked; no user code is run."""
     from torch import Tensor
 
     kind = type(held)
@@ -81,14 +81,14 @@ def _obstacle(held: Any) -> str:
             return f"{what}, which processes cannot share; open it in each worker instead"
     if issubclass(kind, Thread | Executor) and not _has_ended(held):
         return "a thread or a pool of them, which a forked process does not have; start it in each worker instead"
-    if issubclass(kind, io.IOBase) and not issubclass(kind, _IN_MEMORY) and _is_read(held):
+    if issubclass(kind, io.IOBase) and not issubclass(kind, _IN_MEMORY) and _is_open_for_reading(held):
         return "an open file, whose position processes would share; open it in each worker instead"
     return ""
 
 
-def _is_read(file: Any) -> bool:
-    """Whether it is open for reading; a log file or the terminal is no obstacle."""
-    with suppress(Exception):  # a class of the user's may say anything
+def _is_open_for_reading(file: Any) -> bool:
+    """Whether the file is open for reading; a log file or the terminal is no obstacle."""
+    with suppress(Exception):  # the user's class can run arbitrary code
         return not file.closed and file.readable() and file not in (sys.stdin, sys.stdout, sys.stderr)
     return False
 
@@ -98,9 +98,9 @@ def _has_ended(held: Any) -> bool:
 
 
 def _iterators_of(loader: Any) -> list[str]:
-    """Attributes that hold an iterator of the loader's own making, which a copy of the loader would share.
+    """Attributes in which the loader keeps an iterator, which a copy of the loader would share.
 
-    A dataset or a sampler may be one by its class, and begin anew in a copy; a generator does not.
+    A dataset or sampler can be an iterator by its class and restart in a copy; a generator cannot.
     """
     own = getattr(loader, "__dict__", {})
     kinds = [(name, type(held), Generator if name in _PARTS else Iterator) for name, held in own.items()]
@@ -108,7 +108,7 @@ def _iterators_of(loader: Any) -> list[str]:
 
 
 def held_by(part: Any) -> Iterator[Any]:
-    """The object and what its attributes and containers hold, each once. None of the user's code is called."""
+    """The object and everything held by its attributes and containers, once each. No user code is called."""
     waiting, met = [part], set[int]()
     while waiting and len(met) < MOST_OBJECTS:
         held = waiting.pop()
@@ -116,7 +116,7 @@ def held_by(part: Any) -> Iterator[Any]:
             continue
         met.add(id(held))
         yield held
-        if issubclass(type(held), Thread | Executor | io.IOBase):  # said already, or no obstacle
+        if issubclass(type(held), Thread | Executor | io.IOBase):  # already reported, or no obstacle
             continue
         waiting.extend(islice(_parts(held), MOST_OF_ONE))
 
@@ -138,15 +138,16 @@ def _in_slots(held: Any) -> Iterator[Any]:
     for base in type(held).__mro__:
         for descriptor in vars(base).values():
             if isinstance(descriptor, MemberDescriptorType) and base.__module__ != "builtins":
-                with suppress(AttributeError):  # it was never set
+                with suppress(AttributeError):  # the slot was never set
                     yield descriptor.__get__(held)
 
 
 def each_worker_gives_all(loader: Any) -> bool:
-    """Whether more workers may give every sample several times: torch leaves it to an `IterableDataset` to divide them.
+    """Whether several workers may each yield every sample: torch leaves dividing an `IterableDataset` to its code.
 
-    A dataset of a library is taken to divide them, and so is a dataset or a `worker_init_fn` whose code, or a function
-    that it calls, asks which worker it is in. A loader that has several workers already is not questioned.
+    A dataset from a library is assumed to divide its samples. So is a dataset or `worker_init_fn` that asks which
+    worker it runs in, directly or in a function that it calls. A loader that already has several workers is not
+    checked.
     """
     from torch.utils.data import IterableDataset
 
@@ -157,7 +158,7 @@ def each_worker_gives_all(loader: Any) -> bool:
     if any(_is_of_library(kind) for kind in kinds):
         return False
     functions = [member for kind in kinds for member in vars(kind).values()]
-    return not _asks([*functions, loader.worker_init_fn])
+    return not _asks_for_worker([*functions, loader.worker_init_fn])
 
 
 def _is_of_library(kind: type) -> bool:
@@ -165,8 +166,8 @@ def _is_of_library(kind: type) -> bool:
     return bool(file) and is_library(file)
 
 
-def _asks(members: list[Any]) -> bool:
-    """Whether one of these functions, or one that they call, asks torch which worker it is in."""
+def _asks_for_worker(members: list[Any]) -> bool:
+    """Whether one of these functions, or a function that they call, asks torch for the current worker."""
     waiting, met = list(members), set[int]()
     while waiting and len(met) < MOST_FUNCTIONS:
         function = _function_of(waiting.pop())
@@ -176,12 +177,12 @@ def _asks(members: list[Any]) -> bool:
         names = set(_names(function.__code__))
         if function.__name__ in _ASKS or not names.isdisjoint(_ASKS):
             return True
-        waiting += _called(function, names)
+        waiting += _callees(function, names)
     return False
 
 
 def _function_of(member: Any) -> FunctionType | None:
-    """The function behind a method, a property, a partial or an object that is called like one, by types alone."""
+    """The function behind a method, property, partial or callable object, found by types alone."""
     while name := next((name for kind, name in _WITHIN.items() if issubclass(type(member), kind)), ""):
         member = getattr(member, name)
     found = member if type(member) is FunctionType else vars(type(member)).get("__call__")
@@ -189,7 +190,7 @@ def _function_of(member: Any) -> FunctionType | None:
 
 
 def _names(code: CodeType) -> Iterator[str]:
-    """All names that its code uses, and those of functions within."""
+    """All names used in a code object and in the functions nested in it."""
     yield from code.co_names
     yield from code.co_freevars
     for part in code.co_consts:
@@ -197,10 +198,10 @@ def _names(code: CodeType) -> Iterator[str]:
             yield from _names(part)
 
 
-def _called(function: FunctionType, names: set[str]) -> Iterator[Any]:
-    """What it may call: functions by these names in its closure, in its module, and in modules that it uses."""
+def _callees(function: FunctionType, names: set[str]) -> Iterator[Any]:
+    """Objects that a function may call by these names: in its closure, its module, and modules that it uses."""
     for cell in function.__closure__ or ():
-        with suppress(ValueError):  # empty
+        with suppress(ValueError):  # the cell is empty
             yield cell.cell_contents
     for name in names & function.__globals__.keys():
         found = function.__globals__[name]

@@ -1,4 +1,4 @@
-"""Fixes that may gain more than an answer holds: undecided ones, and gains that there was no time to combine."""
+"""Fixes that may gain more than the result: undecided ones, and gains that there was no time to combine."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from loaderbench.statistics.intervals import at_another_time
 
 @dataclass(frozen=True, kw_only=True)
 class OpenFix:
-    """The ratio that `change` has shown on top of `over`, the arguments that differ from the present ones, if any.
+    """The ratio that `change` reached on top of `over`, the arguments that differ from the current ones.
 
-    `is_gain`: it was measured. Else it is undecided after so many pairs.
+    `is_gain`: the ratio is a measured gain; otherwise, it is undecided after `pairs` pairs.
     """
 
     change: Config
@@ -27,50 +27,54 @@ class OpenFix:
 
     @property
     def why_none(self) -> str:
-        """The reason for keeping the present arguments."""
+        """The reason for keeping the current arguments."""
         ratio, pairs = self.ratio, pairs_of(self.pairs)
         gain = numbers.gain(ratio.est, ratio.lo, ratio.hi).main
-        said = arguments({**self.over, **self.change})
+        setting = arguments({**self.over, **self.change})
         than = f" than {arguments(self.over)}" if self.over else ""
         if self.is_gain:
             return (
-                f"{said} was faster{than} ({gain}, {pairs}), but was not compared with the current arguments often "
+                f"{setting} was faster{than} ({gain}, {pairs}), but was not compared with the current arguments often "
                 "enough; use a longer budget"
             )
-        return f"{said} may be faster{than} ({gain} after {pairs}), undecided; use a longer budget"
+        return f"{setting} may be faster{than} ({gain} after {pairs}), undecided; use a longer budget"
 
     @property
     def in_detail(self) -> str:
-        """One line for what is not in the answer."""
+        """One line about a fix that is not part of the result."""
         ratio = self.ratio
         gain = numbers.gain(ratio.est, ratio.lo, ratio.hi, f"vs {arguments(self.over) or 'current arguments'}").text
-        said = f"{arguments(self.change)}: {gain}, {pairs_of(self.pairs)}"
+        setting = f"{arguments(self.change)}: {gain}, {pairs_of(self.pairs)}"
         if self.is_gain:
-            return f"Also faster: {said}. A longer budget may combine it with other changes"
-        return f"May be faster: {said}, undecided. Use a longer budget to find out"
+            return f"Also faster: {setting}. A longer budget may combine it with other changes"
+        return f"May be faster: {setting}, undecided. Use a longer budget to find out"
 
 
 def arguments(found: Config) -> str:
-    """`num_workers=2, in_order=False`."""
+    """Text such as `num_workers=2, in_order=False`."""
     return ", ".join(f"{name}={value!r}" for name, value in found.items())
 
 
 def pairs_of(count: int) -> str:
-    """`1 pair`, `3 pairs`."""
+    """Text such as `1 pair` or `3 pairs`."""
     return "1 pair" if count == 1 else f"{count} pairs"
 
 
 def open_fixes(run: RunRecord, answer: Config) -> tuple[OpenFix, ...]:
-    """Those that this configuration does not hold, the largest ratio first."""
+    """Fixes that this configuration does not include, largest ratio first."""
     found = run.verification
     if found is None:
         return ()
-    fixes = [_open(tried, run.plan.baseline) for tried in _hopeful(found) if not _is_settled(tried, found, answer)]
+    fixes = [
+        _open_fix(tried, run.plan.baseline)
+        for tried in _promising_tries(found)
+        if not _is_settled(tried, found, answer)
+    ]
     return tuple(sorted(fixes, key=lambda fix: -fix.ratio.est))
 
 
-def _hopeful(found: Verification) -> Iterator[Tried]:
-    """The last try of each fix, on top of the most others, where that was a gain or may be one."""
+def _promising_tries(found: Verification) -> Iterator[Tried]:
+    """The last try of each fix, on top of most others, if it was a gain or may be one."""
     last = {tried.id: tried for tried in found.tried if tried.judgement and tried.judgement.ratio}
     for tried in last.values():
         judgement = tried.judgement
@@ -82,14 +86,14 @@ def _hopeful(found: Verification) -> Iterator[Tried]:
 
 
 def _is_settled(tried: Tried, found: Verification, answer: Config) -> bool:
-    """Whether the answer holds it, or another value of it, or the cause that called for it is gone."""
+    """Whether the result includes the fix or another value of it, or the cause that the fix addresses is gone."""
     held = [other.change for other in found.accepted if other.change.items() <= answer.items()]
     axes = {axis for change in held for axis in change}
     is_gone = bool(held) and found.ended == NOTHING_LEFT and tried.against != found.config
     return is_gone or bool(axes & tried.change.keys()) or tried.change.items() <= answer.items()
 
 
-def _open(tried: Tried, baseline: Config) -> OpenFix:
+def _open_fix(tried: Tried, baseline: Config) -> OpenFix:
     judgement = tried.judgement
     assert judgement is not None
     assert judgement.ratio is not None

@@ -1,4 +1,4 @@
-"""The loader of a script as what trials measure, with locks of its own: only this process and its copies have it."""
+"""Makes a script's loader available to trials, with new locks: it exists only in this process and in forked copies."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Own:
-    """`start_method` is the one that the script has set for its own processes; `None` is Python's default.
+    """The loader to measure. `start_method` is the script's own choice; `None` is Python's default.
 
-    `whole_epochs`: trials take whole epochs, with the start and the end of their workers; else one without an end.
+    `whole_epochs`: trials run complete epochs, including the start and end of workers; otherwise, one endless epoch.
     """
 
     loader: DataLoader[Any]
@@ -36,21 +36,21 @@ _own: list[_Own] = []
 
 
 def keep(loader: DataLoader[Any], *, whole_epochs: bool) -> None:
-    """Let trials that are forked from this process measure it."""
+    """Make the loader available to trials that are forked from this process."""
     _own[:] = [_Own(loader, multiprocessing.get_start_method(allow_none=True), whole_epochs)]
 
 
 def forget() -> None:
-    """Keep none alive."""
+    """Drop the reference to the loader."""
     _own.clear()
 
 
 def changed_loader(batch_size: int | None = None, *, persistent_workers: bool | None = None) -> DataLoader[Any]:
-    """A copy of the script's loader with its dataset and its sampler, and workers of its own.
+    """A copy of the script's loader with the same dataset and sampler, and with new workers.
 
-    `batch_size` is the loader's, for the record: another would change the training. Pinned memory needs a GPU, which a
-    forked process cannot use. torch computes in one thread, as in workers: the system still counts the threads that no
-    copy has, and lets those of a copy sleep where they would spin. Raises `ValueError` for another batch size.
+    `batch_size` must be the loader's own; another would change the training and raises `ValueError`. Pinning is off,
+    because it needs a GPU, which a forked process cannot use. torch computes in one thread, as in workers: the OpenMP
+    runtime still counts threads that the copy does not have, and makes the copy's threads sleep instead of spin.
     """
     import torch
     from torch.utils.data import IterableDataset
@@ -70,12 +70,12 @@ def changed_loader(batch_size: int | None = None, *, persistent_workers: bool | 
             if getattr(loader, name) is not None:
                 vars(loader)[name] = WithoutEnd(getattr(loader, name))
     if persistent_workers is not None:
-        vars(loader)["persistent_workers"] = persistent_workers  # which torch allows nobody to set later
+        vars(loader)["persistent_workers"] = persistent_workers  # torch does not allow setting this later
     return loader
 
 
 def _forget_fork_server() -> None:
-    """Let this copy start a server of its own: that of the script is no child of it, and cannot be waited for."""
+    """Let this copy start a new fork server: it cannot wait for the script's server, which is not its child."""
     from multiprocessing import forkserver
 
     server = getattr(forkserver, "_forkserver", None)
@@ -85,7 +85,7 @@ def _forget_fork_server() -> None:
 
 
 class WithoutEnd:
-    """One pass over a sampler after the other, as a single epoch that never ends."""
+    """Repeats a sampler as a single epoch that never ends."""
 
     def __init__(self, sampler: Any) -> None:
         self._sampler = sampler
@@ -95,38 +95,38 @@ class WithoutEnd:
             before = None
             for before in self._sampler:
                 yield before
-            if before is None:  # an empty one would never yield
+            if before is None:  # an empty sampler would loop forever
                 return
 
     def __len__(self) -> int:
         return len(self._sampler)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_sampler":  # asked for by copy before there is one
+        if name == "_sampler":  # copy looks this up before it is set
             raise AttributeError(name)
         return getattr(self._sampler, name)
 
 
 class OwnLoader(Target):
-    """The kind `target`, for a loader that was kept here. Its time is for settings and fixes: no stage is made free."""
+    """A dataset of kind `target` for the kept loader. The budget goes to settings and fixes: no stage is freed."""
 
     frees_stages: ClassVar[bool] = False
 
     def describe(self, sweep: Mapping[str, Any], folder: Path) -> str:  # noqa: ARG002 - part of the protocol
-        """Name its dataset, with its samples if they are known."""
+        """The class of the dataset, with the number of samples if known."""
         dataset: Any = _own[0].loader.dataset
         name = type(dataset).__name__
         try:
             return f"{name}, {len(dataset):,} samples"
-        except Exception:  # without a length, or with one of the user's that raises
+        except Exception:  # no length, or the user's `__len__` raises
             return name
 
     def targets(self, sweep: Mapping[str, Any]) -> list[str]:  # noqa: ARG002
-        """None that would have to be imported."""
+        """An empty list: there is nothing to import."""
         return []
 
     def build(self, order: DatasetOrder) -> Built:
-        """Copy the loader with those arguments that can only be set here."""
+        """Copy the loader with the arguments that can only be set here."""
         taken = {name: value for name, value in order.arguments.items() if name in ("batch_size", "persistent_workers")}
         loader = changed_loader(**taken)
         cycle = len(loader) if _own[0].whole_epochs else None
@@ -134,24 +134,24 @@ class OwnLoader(Target):
 
 
 def renew_locks(parts: Sequence[Any], start_method: str) -> None:
-    """In a forked copy: make every lock of `multiprocessing` in these objects anew, for the copy and its workers.
+    """In a forked copy, replace every `multiprocessing` lock in these objects, for the copy and its workers.
 
-    `start_method` is that of the workers. A lock that somebody holds now is free in the copy. Values in shared memory
+    `start_method` is that of the workers. A lock that is currently held is free in the copy. Values in shared memory
     stay shared.
     """
     held = list(held_by(parts))
     context: Any = multiprocessing.get_context(start_method)
-    for lock in _of(SemLock, held):
+    for lock in _of_type(SemLock, held):
         own = lock._semlock
         value = 1 if own.maxvalue == 1 else own._get_value()
         SemLock.__init__(lock, own.kind, value, own.maxvalue, ctx=context)
-    for condition in _of(Condition, held):  # which keeps the lock's methods as its own, as values do
+    for condition in _of_type(Condition, held):  # it keeps the lock's methods as attributes, as values do
         condition._make_methods()
-    for shared in _of(SynchronizedBase, held):
+    for shared in _of_type(SynchronizedBase, held):
         lock = shared.get_lock()
         vars(shared).update(acquire=lock.acquire, release=lock.release)
 
 
-def _of(kind: type, held: Iterable[Any]) -> list[Any]:
-    """By their types alone: no code of the user's is asked."""
+def _of_type(kind: type, held: Iterable[Any]) -> list[Any]:
+    """The objects of this type. Only types are checked; no user code is run."""
     return [one for one in held if issubclass(type(one), kind)]

@@ -1,4 +1,4 @@
-"""What is measured of a script's loader within a budget, as a suite."""
+"""Plans, as a suite, what to measure of a script's loader within a budget."""
 
 from __future__ import annotations
 
@@ -20,26 +20,27 @@ if TYPE_CHECKING:
 
 ROUNDS = 3
 SWEEP_SHARE = 0.6
-"""Of the budget, for the sweep; the rest is for fixes and for the report."""
+"""Share of the budget for the sweep; the rest is for fixes and the report."""
 
-START_S = 0.8  # of a forked trial with its workers, and its end
-IMPORT_S = 4.0  # CPU time of a worker that is not forked, until it has imported torch and the script
-WARM_UP = 1.5  # times the steady state
-LEAST_S, MOST_S = 0.2, 3.0  # steady state of a trial
-BATCHES = 8  # of a trial at least, those of its warm-up among them
-FEWEST = 3  # worker counts
-LEAST_TIMEOUT_S = 10.0  # of a trial; it may hang in a copy, whose process has no threads
-LATE = 5  # times the expected start, for a busy machine; then a trial is given up
+START_S = 0.8  # start and end of a forked trial with its workers
+IMPORT_S = 4.0  # CPU time of an unforked worker until it has imported torch and the script
+WARM_UP = 1.5  # as a multiple of the steady state
+LEAST_S, MOST_S = 0.2, 3.0  # steady state of a trial, in seconds
+BATCHES = 8  # fewest batches of a trial, including its warm-up
+FEWEST = 3  # fewest worker counts
+LEAST_TIMEOUT_S = 10.0  # of a trial, which may hang because a forked copy has no threads
+LATE = 5  # multiple of the expected start after which a trial ends, for busy machines
 PART_OF_A_THREAD = 0.3  # share of a step's time; an extra thread that computes or spins for less is not counted
-EPOCHS = 1.3  # that a trial of whole epochs takes, its warm-up among them
+EPOCHS = 1.3  # epochs that a trial of complete epochs takes, including its warm-up
 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnLoop:
-    """What is known of the loop that takes the loader's batches, per sample; `None` where it was not measured.
+    """What is known about the loop that uses the loader, per sample; `None` if not measured.
 
     `step_s_per_sample` is the time from a batch to the request for the next. `step_cpu_s_per_sample` is the CPU time of
-    the main process in it: more than that where several threads compute. `samples_per_batch` is what batches held.
+    the main process during that time; it is larger if several threads compute. `samples_per_batch` is the mean size of
+    batches.
     """
 
     samples_per_s: float | None = None
@@ -49,24 +50,24 @@ class OwnLoop:
 
     @property
     def demand(self) -> float | None:
-        """Samples/s that the step takes of a loader that never lets it wait."""
+        """Samples/s that the step takes from a loader that never makes it wait."""
         return 1 / self.step_s_per_sample if self.step_s_per_sample else None
 
     @property
     def step_threads(self) -> float | None:
-        """How many threads compute in the step, on average."""
+        """Mean number of threads that compute in the step."""
         known = self.step_s_per_sample and self.step_cpu_s_per_sample
         return self.step_cpu_s_per_sample / self.step_s_per_sample if known else None  # type: ignore[operator]
 
     @property
     def host_threads(self) -> int:
-        """Threads that an emulated step takes its CPU time in."""
+        """Number of threads in which an emulated step uses its CPU time."""
         return max(1, math.ceil((self.step_threads or 1.0) - PART_OF_A_THREAD))
 
 
 @dataclass(frozen=True, kw_only=True)
 class TuneOrder:
-    """What to tune for, for how long. `script` is the file of the script that has the loader."""
+    """What to tune for, and for how long. `script` is the path of the script that has the loader."""
 
     name: str
     budget_s: float
@@ -76,16 +77,16 @@ class TuneOrder:
 
 @dataclass(frozen=True)
 class TunePlan:
-    """A sweep of worker counts and fixes for the cause; `whole_epochs`: a trial takes one epoch after another."""
+    """A sweep of worker counts, followed by fixes. `whole_epochs`: trials run complete epochs."""
 
     loaded: LoadedSuite
     whole_epochs: bool
 
 
 def make_tune_plan(loader: DataLoader[Any], order: TuneOrder) -> TunePlan:
-    """As many worker counts as the budget allows; whole epochs, with their start and end, where it allows them.
+    """Plan as many worker counts as the budget allows, in complete epochs if it allows them.
 
-    Then workers that persist are tried, too.
+    With complete epochs, which include the start and end of workers, persistent workers are tried, too.
     """
     epoch_s, start_s = _epoch_s(loader, order.own), _start_s(loader)
     sweep_s = SWEEP_SHARE * order.budget_s / ROUNDS
@@ -95,7 +96,7 @@ def make_tune_plan(loader: DataLoader[Any], order: TuneOrder) -> TunePlan:
     sweep: dict[str, list[Scalar]] = {"num_workers": _counts(loader, most)}
     fixed: dict[str, Scalar] = {"batch_size": loader.batch_size} if loader.batch_size else {}
     present = {"prefetch_factor": None, "persistent_workers": False, **worker_arguments(loader)}
-    if loader.num_workers:  # as axes of one value, which a configuration without workers leaves out
+    if loader.num_workers:  # as axes with one value, which configurations without workers omit
         sweep |= {axis: [present[axis]] for axis in ("prefetch_factor", "persistent_workers")}
     persists = list(dict.fromkeys((bool(present["persistent_workers"]), True)))
     if whole and len(persists) * len(sweep["num_workers"]) <= most:
@@ -123,7 +124,7 @@ def make_tune_plan(loader: DataLoader[Any], order: TuneOrder) -> TunePlan:
 
 
 def _consumer(own: OwnLoop) -> dict[str, Any]:
-    """A device at the pace of the step, whose host computes as the step's threads do; none where it is not known."""
+    """A device at the pace of the step, with the host work of the step's threads; none if the pace is unknown."""
     if own.demand is None:
         return {"kind": "none"}
     paced: dict[str, Any] = {"kind": "emulated", "demand": float(f"{own.demand:.3g}")}
@@ -134,9 +135,9 @@ def _consumer(own: OwnLoop) -> dict[str, Any]:
 
 
 def _counts(loader: DataLoader[Any], most: int) -> list[Scalar]:
-    """The present worker count and those of `num_workers: auto`, from the number of CPUs outward.
+    """The current worker count and those of `num_workers: auto`, from the number of CPUs outward.
 
-    No workers only where torch takes the loader's other arguments without any.
+    Includes 0 only if torch accepts the loader's other arguments without workers.
     """
     cpus, present = cpus_allotted(), int(loader.num_workers)
     of_workers = bool(loader.timeout or loader.multiprocessing_context)
@@ -146,18 +147,18 @@ def _counts(loader: DataLoader[Any], most: int) -> list[Scalar]:
 
 
 def _batch_s(loader: DataLoader[Any], own: OwnLoop) -> float:
-    """Seconds for which a trial waits for a batch or for the training step, about."""
+    """Approximate seconds that a trial waits for a batch or for the training step."""
     known = [rate for rate in (own.demand, own.samples_per_s) if rate]
     return _batch_samples(loader, own) / min(known) if known else 0.0
 
 
 def _batch_samples(loader: DataLoader[Any], own: OwnLoop) -> float:
-    """As batches were seen to hold: a loader with a sampler of batches has no batch size."""
+    """Samples per batch, as observed if known: a loader with a batch sampler has no batch size."""
     return own.samples_per_batch or loader.batch_size or 1
 
 
 def _start_s(loader: DataLoader[Any]) -> float:
-    """Seconds until the workers of a trial are ready, about; those that are not forked import everything again."""
+    """Approximate seconds until a trial's workers are ready. Workers that are not forked import everything again."""
     if start_method_of(loader) == "fork":
         return START_S
     cpus = cpus_allotted()
@@ -165,15 +166,15 @@ def _start_s(loader: DataLoader[Any]) -> float:
 
 
 def _seconds(taken_s: float) -> float:
-    """The steady state of a trial that may take batches for so long."""
+    """Seconds of steady state in a trial that takes `taken_s` seconds in total."""
     return min(MOST_S, max(LEAST_S, round(taken_s / WARM_UP, 2)))
 
 
 def _epoch_s(loader: DataLoader[Any], own: OwnLoop) -> float | None:
-    """Seconds of an epoch of the script's own loop, about; `None` where its length or its rate is not known."""
+    """Approximate seconds of an epoch in the script's own loop; `None` if its length or rate is unknown."""
     if own.samples_per_s is None:
         return None
     try:
         return len(loader) * _batch_samples(loader, own) / own.samples_per_s
-    except Exception:  # an iterable dataset without a length, or a sampler of the user's
+    except Exception:  # no length, or the user's sampler raises
         return None

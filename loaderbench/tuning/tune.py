@@ -1,4 +1,4 @@
-"""Finds faster arguments for a loader as it stands, in copies of the process that has it, after a look at its rate."""
+"""Finds faster arguments for a loader in forked copies of its process, after a short measurement of its rate."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from loaderbench.tuning.tuned import Tuned, tuned_by
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
 
-LOOK_SHARE = 0.05  # of the budget
-TIMEOUT = 3.0  # times the seconds that it may take
+LOOK_SHARE = 0.05  # share of the budget
+TIMEOUT = 3.0  # multiple of the seconds that the measurement may take
 
 
 class TuningInterrupted(KeyboardInterrupt):
-    """Ctrl-C while a loader was tuned; `tuned` is what was measured until then."""
+    """Raised for Ctrl-C during tuning; `tuned` is the result so far."""
 
     def __init__(self, tuned: Tuned) -> None:
         super().__init__()
@@ -40,8 +40,8 @@ class TuningInterrupted(KeyboardInterrupt):
 def tune_loader(loader: DataLoader[Any], order: TuneOrder, folder: Path, listener: Listener | None = None) -> Tuned:
     """Measure other arguments in forked copies of this process, and write a run folder.
 
-    This process waits, and nothing in it changes except values in shared memory. Raises `TuningInterrupted` for Ctrl-C.
-    Raises `KeyboardInterrupt` for a second one, or before the first trial.
+    This process waits, and nothing in it changes except values in shared memory. Raises `TuningInterrupted` for Ctrl-C,
+    and `KeyboardInterrupt` for a second one or before the first trial.
     """
     present = worker_arguments(loader)
     if why := why_not_tried(loader):
@@ -62,7 +62,7 @@ def tune_loader(loader: DataLoader[Any], order: TuneOrder, folder: Path, listene
 
 
 def _name_of(function: Callable[[int], None] | None) -> str:
-    """As the script calls it; that of the class of an object which is called like one."""
+    """The function's name in the script; the name of the class for a callable object."""
     if function is None:
         return ""
     function = function.func if isinstance(function, partial) else function
@@ -70,16 +70,16 @@ def _name_of(function: Callable[[int], None] | None) -> str:
 
 
 def _measure(plan: TunePlan, present: Config, folder: Path, listener: Listener | None) -> Tuned:
-    """In the copy. What it inherited is never freed: a loader's iterator would end workers that are not its own."""
+    """Measure in the forked copy. Inherited objects are never freed: a loader's iterator would end workers."""
     gc.freeze()
-    from loaderbench.runner import preload  # noqa: F401 - once here, and not in each trial
+    from loaderbench.runner import preload  # noqa: F401 - imported once here instead of in every trial
 
     result = run_suite(plan.loaded, folder, listener, server=ForkingServer())
     return tuned_by(result.run.record, present, folder)
 
 
 def with_rate(loader: DataLoader[Any], order: TuneOrder) -> TuneOrder:
-    """The order with the loader's samples/s, which tells how long an epoch takes. Measuring uses some of the budget."""
+    """The order with the loader's samples/s, which gives the length of an epoch. Measuring uses part of the budget."""
     if order.own.samples_per_s is not None:
         return order
     began_s = time.monotonic()
@@ -88,26 +88,27 @@ def with_rate(loader: DataLoader[Any], order: TuneOrder) -> TuneOrder:
 
 
 def rate_of(loader: DataLoader[Any], seconds: float) -> float | None:
-    """Samples/s of an epoch with the start of its workers, taken in a copy of this process for so long at most.
+    """Samples/s of an epoch, including the start of its workers, measured in a forked copy for at most `seconds`.
 
-    `None` if no batch comes in time. Raises `KeyboardInterrupt` for Ctrl-C, and `OSError` if no process can be started.
+    Returns `None` if no batch arrives in time. Raises `KeyboardInterrupt` for Ctrl-C, and `OSError` if no process can
+    be started.
     """
-    found = call_in_copy(lambda: _ask(loader, seconds))
+    found = call_in_copy(lambda: _measure_rate(loader, seconds))
     if found.interrupted:
         raise KeyboardInterrupt
     return found.answer
 
 
-def _ask(loader: DataLoader[Any], seconds: float) -> float | None:
-    """In the copy."""
+def _measure_rate(loader: DataLoader[Any], seconds: float) -> float | None:
+    """Ask for the rate, in the forked copy."""
     gc.freeze()
     own_loader.keep(loader, whole_epochs=True)
-    answer: float | None = ForkingServer().ask(_take, seconds, timeout_s=TIMEOUT * seconds)
+    answer: float | None = ForkingServer().ask(_send_rate, seconds, timeout_s=TIMEOUT * seconds)
     return answer
 
 
-def _take(pipe: Connection, seconds: float) -> None:
-    """In a copy of that, which may hang."""
+def _send_rate(pipe: Connection, seconds: float) -> None:
+    """Measure the rate in a copy of that copy, because it may hang."""
     samples, began_s = 0, time.perf_counter()
     took_s = 0.0
     for batch in own_loader.changed_loader():

@@ -1,4 +1,4 @@
-"""What a run over a script's loader says about its arguments."""
+"""Derives the arguments to use from a run over a script's loader."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from loaderbench.tuning.open_fixes import OpenFix, arguments as arguments_in_wor
 
 AS_FAST = "no other arguments were faster"
 DEFAULTS: Config = {"prefetch_factor": PREFETCH, "persistent_workers": False}
-"""What torch takes with workers."""
+"""torch's defaults with workers."""
 
 NO_DECISION = "too few trials were completed to compare"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tuned:
-    """Arguments to use in place of `present`, and the ratio of samples/s that they gained in paired trials.
+    """Arguments to use instead of `present`, and the ratio of samples/s that they reached in paired trials.
 
-    Both are the same, and `gain` is `None`, where `why_none` says why nothing is to be changed. `folder` is the run
-    folder; `None` where nothing could be measured. `present_samples_per_s` is the rate of the present arguments in
-    trials. `others_cpus` are the CPUs of other programs, if the trials lacked them. `left` are fixes that may gain
-    more, except for one that `why_none` names. `caveats` and `costs` are those of what is to be changed.
-    `worker_init_fn` is the name of the loader's own, which trials called as well; empty where it has none.
+    If nothing should change, both are the same, `gain` is `None`, and `why_none` gives the reason. `folder` is the run
+    folder; `None` if nothing could be measured. `present_samples_per_s` is the rate of the current arguments in trials.
+    `others_cpus` is the number of CPUs that other programs used, if the trials lacked them. `left` are fixes that may
+    gain more, except for one named in `why_none`. `caveats` and `costs` belong to the changes. `worker_init_fn` is the
+    name of the loader's own function, which trials called as well; empty if it has none.
     """
 
     present: Config
@@ -49,13 +49,17 @@ class Tuned:
 
     @property
     def changed(self) -> Config:
-        """The arguments that differ from the present ones, which are torch's defaults where they are not given."""
+        """The arguments that differ from the current ones; arguments not given have torch's defaults."""
         now = {**DEFAULTS, **self.present}
-        return {name: value for name, value in {**self.arguments, **self._left_out}.items() if now.get(name) != value}
+        return {
+            name: value
+            for name, value in {**self.arguments, **self._reset_without_workers}.items()
+            if now.get(name) != value
+        }
 
     @property
-    def _left_out(self) -> Config:
-        """What torch refuses without workers, where it is given now."""
+    def _reset_without_workers(self) -> Config:
+        """Current arguments that torch refuses without workers, reset to its defaults."""
         if self.arguments.get("num_workers") or not self.present.get("num_workers"):
             return {}
         return {"prefetch_factor": None, "persistent_workers": False}
@@ -67,12 +71,12 @@ class Tuned:
 
     @property
     def holds_later(self) -> bool:
-        """Whether it is decided, and not because of other programs, which may end."""
+        """Whether the result is decided, and was not disturbed by other programs, which may end."""
         return self.is_decided and self.others_cpus is None
 
 
 def tuned_by(run: RunRecord, present: Config, folder: Path) -> Tuned:
-    """What the fixes gained on top of the sweep, else what the sweep found, else the present arguments."""
+    """The result of the fixes on top of the sweep, else of the sweep, else the current arguments."""
     why_none, left = _why_none(run), open_fixes(run, run.plan.baseline)
     if why_none == AS_FAST and left:
         why_none, left = left[0].why_none, left[1:]
@@ -85,7 +89,7 @@ def tuned_by(run: RunRecord, present: Config, folder: Path) -> Tuned:
         others_cpus=_missing_cpus(run),
         left=left,
     )
-    found = _of_fixes(run) or _of_sweep(run)
+    found = _from_fixes(run) or _from_sweep(run)
     if found is None:
         return unchanged
     config, gain, pairs = found
@@ -95,7 +99,7 @@ def tuned_by(run: RunRecord, present: Config, folder: Path) -> Tuned:
         arguments = {
             name: value for name, value in arguments.items() if name not in ("prefetch_factor", "persistent_workers")
         }
-    advised = _advised(run, config)
+    advised = _recommendations_behind(run, config)
     tuned = replace(
         unchanged,
         arguments=arguments,
@@ -110,13 +114,13 @@ def tuned_by(run: RunRecord, present: Config, folder: Path) -> Tuned:
 
 
 def _missing_cpus(run: RunRecord) -> float | None:
-    """CPUs that other programs used while the present arguments were measured; `None` if these lacked none."""
+    """CPUs that other programs used while the current arguments were measured; `None` if no CPU was missing."""
     facts = gather([trial for trial in run.sweep if trial.config == run.plan.baseline], run.environment)
     return facts.others_cpus if facts is not None and disturbed(facts) else None
 
 
-def _of_fixes(run: RunRecord) -> tuple[Config, Interval, int] | None:
-    """All accepted fixes together; where time was too short to compare these, the largest gain of one alone."""
+def _from_fixes(run: RunRecord) -> tuple[Config, Interval, int] | None:
+    """All accepted fixes together; if there was no time to compare them, the largest gain of a single fix."""
     found = run.verification
     if found is None:
         return None
@@ -134,15 +138,15 @@ def _of_fixes(run: RunRecord) -> tuple[Config, Interval, int] | None:
     return max(gains, key=lambda gain: gain[1].est, default=None)
 
 
-def _of_sweep(run: RunRecord) -> tuple[Config, Interval, int] | None:
+def _from_sweep(run: RunRecord) -> tuple[Config, Interval, int] | None:
     best = run.best
     if best is None or best.gain is None or not is_above_one(best.gain):
         return None
     return best.config, best.gain, run.plan.rounds
 
 
-def _advised(run: RunRecord, config: Config) -> list[Recommendation]:
-    """The recommendations that this configuration follows: one that says all of it, in place of its measured parts."""
+def _recommendations_behind(run: RunRecord, config: Config) -> list[Recommendation]:
+    """The recommendations behind this configuration. One that covers all of it replaces its measured parts."""
     changed = {axis: value for axis, value in config.items() if run.plan.baseline.get(axis) != value}
     parts = [
         advice
@@ -154,7 +158,7 @@ def _advised(run: RunRecord, config: Config) -> list[Recommendation]:
 
 
 def present_rate(run: RunRecord) -> float | None:
-    """Samples/s of the present arguments in trials; `None` where none was completed."""
+    """Samples/s of the current arguments in trials; `None` if no trial was completed."""
     return next((_rate(one) for one in run.configurations if one.config == run.plan.baseline), None)
 
 
@@ -163,7 +167,7 @@ def _rate(one: Configuration) -> float | None:
 
 
 def _why_none(run: RunRecord) -> str:
-    """No difference, one that noise or too few rounds hide, or none that could be measured."""
+    """Why nothing changes: no difference, a difference hidden by noise or too few rounds, or nothing measurable."""
     present = present_rate(run)
     rates = {rate: one.config for one in run.configurations if (rate := _rate(one))}
     failed = Counter(last_words(trial.failure.message) for trial in run.sweep if trial.failure)

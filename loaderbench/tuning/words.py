@@ -1,4 +1,4 @@
-"""What tuning found, in lines for a terminal."""
+"""The result of tuning, as lines for a terminal."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from loaderbench.tuning.plan import OwnLoop
 from loaderbench.tuning.tuned import Tuned
 
 ALIKE = 0.9
-"""Trials of the present arguments that are slower than the script by more than that make the gain look larger."""
+"""If trials of the current arguments are below this share of the script's rate, the gain is overestimated."""
 
 
 def headline(name: str, tuned: Tuned) -> str:
-    """`train_loader: set num_workers=2: +90% vs current arguments (75-107%), 3 pairs`."""
+    """A line such as `train_loader: set num_workers=2: +90% vs current arguments (75-107%), 3 pairs`."""
     found = tuned.gain
     if found is None:
         return f"{name}: keep {arguments(tuned.present)}: {tuned.why_none}"
@@ -27,7 +27,7 @@ def headline(name: str, tuned: Tuned) -> str:
 
 
 def details(tuned: Tuned, made_at: CodeLine | None, own: OwnLoop) -> Iterator[str]:
-    """Doubts, what to edit where the line that makes the loader is known, and the functions that it needs."""
+    """Yield doubts, the edit to make if the loader's line is known, and the functions that it needs."""
     yield from asides(tuned)
     yield from _threads(tuned, own)
     if not tuned.changed:
@@ -35,13 +35,13 @@ def details(tuned: Tuned, made_at: CodeLine | None, own: OwnLoop) -> Iterator[st
     yield from _doubts(tuned, own)
     keywords = {name: value for name, value in tuned.changed.items() if name not in WORKER_OPTIONS}
     if made_at is not None:
-        yield diff_of_call(made_at, keywords) or _where(made_at)
+        yield diff_of_call(made_at, keywords) or _where_created(made_at)
     if setup := setup_code(tuned.changed):
         yield f"{_how_to_call(tuned)}\n{setup}"
 
 
 def _how_to_call(tuned: Tuned) -> str:
-    """Where `set_up` belongs; a `worker_init_fn` of the user's stays, for it may seed each worker."""
+    """How to call `set_up`. The user's `worker_init_fn` is kept, since it may seed each worker."""
     if not _workers(tuned):
         return "Define set_up, and call set_up(0) before training:"
     if tuned.worker_init_fn:
@@ -54,7 +54,7 @@ def _workers(tuned: Tuned) -> int:
 
 
 def _doubts(tuned: Tuned, own: OwnLoop) -> Iterator[str]:
-    """Why the script may gain less than trials did."""
+    """Yield why the script may gain less than the trials."""
     in_trials, in_script = tuned.present_samples_per_s, own.samples_per_s
     if in_trials and in_script and in_trials < ALIKE * in_script:
         yield (
@@ -64,7 +64,7 @@ def _doubts(tuned: Tuned, own: OwnLoop) -> Iterator[str]:
 
 
 def asides(tuned: Tuned) -> Iterator[str]:
-    """What to know of the answer: its caveats and costs, and what else may be faster."""
+    """Yield notes on the result: its caveats and costs, and other changes that may be faster."""
     yield from _neighbors(tuned)
     yield from cautions(tuned.caveats)
     if tuned.costs:
@@ -73,7 +73,7 @@ def asides(tuned: Tuned) -> Iterator[str]:
 
 
 def cautions(caveats: Iterable[str]) -> Iterator[str]:
-    """One line for each."""
+    """One line per caveat."""
     return (f"Caveat: {caveat}" for caveat in caveats)
 
 
@@ -86,7 +86,7 @@ def _neighbors(tuned: Tuned) -> Iterator[str]:
 
 
 def _threads(tuned: Tuned, own: OwnLoop) -> Iterator[str]:
-    """What else to try where workers do not get the CPUs that the step's threads use."""
+    """Yield what else to try if workers compete for CPUs with the step's threads."""
     workers = tuned.arguments.get("num_workers") or 1
     if own.host_threads > 1 and own.host_threads + int(workers) > cpus_allotted():
         yield (
@@ -96,7 +96,7 @@ def _threads(tuned: Tuned, own: OwnLoop) -> Iterator[str]:
         )
 
 
-def _where(at: CodeLine) -> str:
+def _where_created(at: CodeLine) -> str:
     if at.by_library:
         return f"A library creates this loader, in a call at {at}; pass the arguments through that call"
     return f"The loader is created at {at}"
