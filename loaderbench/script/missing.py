@@ -11,7 +11,7 @@ WHY_NO_WAIT = "a background thread consumes the batches, so its wait is not the 
 
 
 def with_reason(measured: Measured, field: str, why: str) -> Measured:
-    """Replace the reason why a field was not measured. Other records are returned unchanged."""
+    """Replace the reason why `field` was not measured; no change if the field was measured."""
     trial = measured.trials[0]
     if trial.status != "completed" or field not in trial.not_measured:
         return measured

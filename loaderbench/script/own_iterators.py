@@ -25,7 +25,7 @@ class _Changed:
 
 
 class _Recorded:
-    """An `__iter__` that records epochs. Pickling by value, like cloudpickle, gives the class's original `__iter__`."""
+    """An `__iter__` that records epochs. Pickled by value, as by cloudpickle, it becomes the original `__iter__`."""
 
     def __init__(self, usual: Any, iterate: Iterate) -> None:
         self._usual, self._iterate = usual, iterate

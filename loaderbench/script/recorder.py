@@ -238,7 +238,7 @@ class ScriptRecorder:
         return RecordedEpoch(epoch, begun, one.steps)
 
     def _end_recordings(self) -> None:
-        """End the recordings, whose time is over. One in progress ends by itself, in the thread of its loop."""
+        """End all recordings at the time limit. One in progress ends by itself, in the thread of its loop."""
         with suppress(Exception), _saving:
             for one in self._recorded:
                 if not one.profiler.under_way:

@@ -31,10 +31,11 @@ def print_loaders(
     failure: str = "",
     verb: str = "profile",
 ) -> None:
-    """Print the verdict on the main loader and a line for each other, or a line that says which machine prints them.
+    """Print the verdict on the main loader, and one line for each of the others.
 
-    `begun`: a loader was iterated over, even if nothing was recorded; a line has then said why, unless the recording is
-    `lost`. `failure` says why a launcher or its ranks ended early. `verb` is the name of the command.
+    If another machine prints the verdict (`sent_to`), one line says so. `begun`: a loader was iterated over, even if
+    nothing was recorded; the reason was then already printed, unless the recording is `lost`. `failure` says why a
+    launcher or its ranks ended early. `verb` is the name of the command.
     """
     if failure or not found:
         unknown = _LOST if lost else _UNRECORDED if begun else _NONE.format(verb=verb)
