@@ -1,4 +1,4 @@
-"""What to change, one file per fix: first what the sweep measured, then what the diagnosed cause suggests."""
+"""The catalog of fixes, one module each: fixes that the sweep measured first, then fixes for the diagnosed cause."""
 
 from __future__ import annotations
 
@@ -62,22 +62,22 @@ IDS = (
     "copy_on_read",
     "sharded_list",
 )
-"""The file of each fix, in the order of the report."""
+"""The module of each fix, in report order."""
 
 REMEDIES: tuple[Remedy, ...] = tuple(import_module(f"loaderbench.remedies.{name}").REMEDY for name in IDS)
 
 WHOLE = (COMBINATION, "best_combination")
-"""All changes together: they come first."""
+"""Fixes that combine all changes; the report lists them first."""
 
 OF_SWEEPS = ("best_combination", "larger_batch")
-"""Those that compare configurations of a sweep and depend on no cause."""
+"""Fixes that compare configurations of a sweep and do not depend on a cause."""
 
 
 def recommend(findings: Findings) -> tuple[Recommendation, ...]:
-    """Ask every fix; those to apply come first, then those already in place, then those not checked.
+    """Collect the recommendations of all fixes, sorted by status: open, already in place, not checked.
 
-    Measured ones come before others, all changes together before each alone, larger gains before smaller ones. A
-    profile has one configuration, so fixes that compare configurations are not asked.
+    Measured recommendations come before heuristic ones, combinations before single changes, and larger gains before
+    smaller ones. A profile has a single configuration, so fixes that compare configurations are skipped.
     """
     asked = [remedy for remedy in REMEDIES if not findings.profile or remedy.id not in OF_SWEEPS]
     found = [answer for remedy in asked if (answer := remedy.recommend(findings)) is not None]
@@ -87,13 +87,13 @@ def recommend(findings: Findings) -> tuple[Recommendation, ...]:
 
 
 def candidates_for(diagnosis: Diagnosis) -> tuple[Candidate, ...]:
-    """The fixes that the cause calls for and a trial can measure."""
+    """Return the fixes that the cause calls for and a trial can measure."""
     asked = [remedy for remedy in REMEDIES if isinstance(remedy, CauseRemedy | MeasuredFirst)]
     return tuple(found for remedy in asked if (found := remedy.candidate(diagnosis)) is not None)
 
 
 def _place(advice: Recommendation) -> tuple[int, bool, bool, float]:
-    """Sort key: what helps most comes first."""
+    """Sort key that puts the most useful recommendation first."""
     order = {"open": 0, "already_ok": 1, "not_checked": 2}
     gain = -advice.gain.est if advice.gain and advice.basis == "measured" and advice.status == "open" else 0.0
     return order[advice.status], advice.basis == "heuristic", advice.id not in WHOLE, gain

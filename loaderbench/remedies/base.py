@@ -1,4 +1,4 @@
-"""What a fix knows, and how a change that the sweep measured becomes a recommendation."""
+"""The interface of a fix, and the recommendation for a change that the sweep measured."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ AS_FAST = "No significant difference; recommended because it costs less"
 
 
 class Remedy(Protocol):
-    """One entry of the catalogue."""
+    """A fix in the catalog."""
 
     @property
     def id(self) -> str:
-        """The name of its file."""
+        """The name of the fix's module."""
         ...
 
     def recommend(self, findings: Findings) -> Recommendation | None:
-        """What this run says about it; `None` if it does not concern this run."""
+        """The fix's recommendation for this run; `None` if the fix does not concern the run."""
         ...
 
 
 def gain_at_another_time(ratio: Interval) -> Gain:
-    """The gain that is printed for a measured ratio of samples/s."""
+    """The gain to report for a measured ratio of samples/s, with an interval that also covers a later comparison."""
     later = at_another_time(ratio)
     return Gain("samples_per_s", later.est, later.lo, later.hi)
 
 
 @dataclass(frozen=True)
 class MeasuredChange:
-    """A change from the baseline to another configuration of the sweep, whose gain is therefore measured.
+    """A change from the baseline to another configuration that the sweep measured.
 
-    `cheaper`: it costs less than the baseline, and equal speed is enough to recommend it.
+    If `cheaper`, the changed configuration costs less than the baseline, so equal speed is enough to recommend it.
     """
 
     id: str
@@ -55,7 +55,7 @@ class MeasuredChange:
     cheaper: bool = False
 
     def recommend(self, findings: Findings) -> Recommendation:
-        """Compare it with the baseline in paired rounds; open if the gain is significant and not tiny."""
+        """Compare the change with the baseline in paired rounds; open if the gain is significant and not tiny."""
         change = {axis: value for axis, value in self.changed.items() if findings.baseline.get(axis) != value}
         after, before = findings.find(self.changed), findings.find(findings.baseline)
         ratio = ratio_of(self.changed, findings.baseline, findings.trials)
@@ -92,12 +92,12 @@ class MeasuredChange:
 
 
 def already_ok(id_: str, title: str, reason: str) -> Recommendation:
-    """A fix that is already in place, or not needed."""
+    """A recommendation that is already in place or not needed."""
     return Recommendation(id=id_, title=title, change={}, basis=None, gain=None, status="already_ok", reason=reason)
 
 
 def not_checked(id_: str, title: str, reason: str, change: Config | None = None) -> Recommendation:
-    """A fix that this run could not judge, and why."""
+    """A recommendation that this run could not judge, with the reason."""
     return Recommendation(
         id=id_, title=title, change=change or {}, basis=None, gain=None, status="not_checked", reason=reason
     )

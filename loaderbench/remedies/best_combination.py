@@ -26,11 +26,11 @@ class _BestCombination:
     id = "best_combination"
 
     def recommend(self, findings: Findings) -> Recommendation | None:
-        """Go from the baseline to the best; a single change has its own fix."""
+        """Recommend the best configuration, unless the fix for a single argument already does."""
         if findings.best is None:
             return not_checked(self.id, TITLE, findings.why_no_best)
         best = findings.best.config
-        taken = {*backend_of(best).axes, AXIS}  # of another loader's axes, the best one has none
+        taken = {*backend_of(best).axes, AXIS}  # axes of other loaders are None in the best configuration
         changed = [
             axis
             for axis, value in best.items()
@@ -45,7 +45,7 @@ class _BestCombination:
 
 
 def _has_its_own_fix(findings: Findings, best: Config, changed: list[str]) -> bool:
-    """Whether the fix of one axis says the same; none of them lowers the batch size."""
+    """Whether the fix for a single argument recommends the same change. No fix lowers the batch size."""
     baseline, axis = findings.baseline, swept_count_axis(findings)
     if axis in changed:
         return best == with_workers(baseline, best, axis)

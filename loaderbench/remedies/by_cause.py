@@ -1,4 +1,4 @@
-"""A fix that follows from the diagnosed cause: tried if a trial can show its gain, else advised."""
+"""A fix that follows from the diagnosed cause: tried if a trial can measure its gain, otherwise only advised."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Change = Callable[[Diagnosis], Config]
 
 
 def option(**change: Any) -> Change:
-    """A change to the dataset's options; none for the user's own dataset, or one without these options."""
+    """Return a change of dataset options; it is empty for a user's dataset, or a dataset without these options."""
     return lambda found: change if found.has_options(*change) else {}
 
 
@@ -30,16 +30,21 @@ def _nothing(_: Diagnosis) -> Config:
 
 @dataclass(frozen=True, kw_only=True)
 class CauseRemedy:
-    """One entry of the catalogue.
+    """A fix for a diagnosed cause.
 
-    `change` are arguments of the loader and options of the dataset; if it is empty, the change is in the user's code,
-    which `code` shows. `title` is formatted with the changed configuration, the change as `{arguments}`, and with
-    `values` if it is empty. `title_in_code` replaces it if the change is in the user's code, unless the dataset has the
-    trait `evident`. `title_for` and `costs_for` give more exact ones for a diagnosis. `untried` says why no trial can
-    measure the gain, `untried_for` why none can where it was diagnosed. `relieves` are the parts of a stage's time that
-    are left, as others report them: they set the order of trying. `effort` is that of a `Candidate`. `changes_pixels`:
-    samples differ afterwards. `ends_contention`: it ends waits of threads for one another, of which estimates know
-    nothing; it is tried first.
+    Fields:
+        title: Formatted with the changed configuration, the change as `{arguments}`, and `values` without a change.
+        applies: Whether the fix suits a diagnosis.
+        change: Loader arguments and dataset options to set. If empty, the change is in the user's code; see `code`.
+        untried: Why no trial can measure the gain. `untried_for` gives the reason for one diagnosis.
+        relieves: Fraction of each stage's time that remains, as reported by others. It sets the order of trials.
+        effort: The effort of a `Candidate`.
+        code: Code to paste if the change is in the user's code.
+        changes_pixels: Whether samples differ afterwards.
+        title_in_code: Replaces `title` if the change is in the user's code and the dataset lacks the trait `evident`.
+        title_for: Returns a more exact title for one diagnosis, as `costs_for` does for the costs.
+        ends_contention: Whether the fix ends contention between threads. Estimates ignore contention, so such a fix
+            is tried first.
     """
 
     id: str
@@ -63,11 +68,11 @@ class CauseRemedy:
 
     @property
     def changes(self) -> bool:
-        """Whether it changes arguments or options, and not the user's code alone."""
+        """Whether the fix changes arguments or options, rather than only the user's code."""
         return self.change is not _nothing
 
     def candidate(self, diagnosis: Diagnosis) -> Candidate | None:
-        """The trial that measures its gain; `None` if it does not apply, or no trial can."""
+        """The trial that measures the fix's gain; `None` if the fix does not apply or no trial can measure it."""
         change = self._change(diagnosis)
         if self._why_untried(diagnosis) or diagnosis.profile or not change or not self.applies(diagnosis):
             return None
@@ -75,15 +80,15 @@ class CauseRemedy:
         return Candidate(self.id, change, expected, self.effort, self.ends_contention)
 
     def recommend(self, findings: Findings) -> Recommendation | None:
-        """Advise it if it fits the cause and is not in place yet."""
+        """Advise the fix if it suits a diagnosed cause and is not in place yet."""
         return next((advice for found in findings.diagnoses if (advice := self.advise(found))), None)
 
     def advise(self, diagnosis: Diagnosis) -> Recommendation | None:
-        """The advice for one diagnosis, before anything is tried."""
+        """The recommendation for one diagnosis, before any trial."""
         if not self.applies(diagnosis):
             return None
         change = self._change(diagnosis)
-        if self.change(diagnosis) and not change:  # all of it is in place
+        if self.change(diagnosis) and not change:  # the complete change is already in place
             return None
         changed = {**diagnosis.config, **change}
         named = {"arguments": ", ".join(argument(axis, value) for axis, value in change.items())} if change else {}
@@ -122,7 +127,7 @@ class CauseRemedy:
 
 
 def _takes(found: Diagnosis, change: Config) -> bool:
-    """Whether these are arguments of the loader, the new one if it changes, or options of the dataset."""
+    """Whether the loader (the new one, if the loader changes) or the dataset accepts every name in the change."""
     axes = backend_of({**found.loader, **found.config, **change}).axes
     return all(name == AXIS or name in axes or found.has_options(name) for name in change)
 
@@ -132,22 +137,22 @@ IN_THE_CODE = "Not measured: it changes your own code"
 
 @dataclass(frozen=True)
 class MeasuredFirst:
-    """The sweep's measurement counts; the cause advises what the sweep has not measured."""
+    """A fix that prefers the sweep's measurement and falls back to advice from the cause."""
 
     measured: Remedy
     advised: CauseRemedy
 
     @property
     def id(self) -> str:
-        """The name of its file."""
+        """The name of the fix's module."""
         return self.advised.id
 
     def candidate(self, diagnosis: Diagnosis) -> Candidate | None:
-        """The trial that measures its gain, if the cause calls for it."""
+        """The trial that measures the fix's gain, if the cause calls for it."""
         return self.advised.candidate(diagnosis)
 
     def recommend(self, findings: Findings) -> Recommendation | None:
-        """Ask the sweep, then the cause."""
+        """Ask the sweep first, then the cause."""
         swept = None if findings.profile else self.measured.recommend(findings)
         if swept is not None and (swept.status == "open" or swept.basis == "measured"):
             return swept
@@ -159,15 +164,15 @@ class MeasuredFirst:
 
 
 def _was_swept(change: Config, findings: Findings) -> bool:
-    """Whether every value of a change was measured."""
+    """Whether the sweep measured every value of a change."""
     return all(value in findings.values(axis) for axis, value in change.items())
 
 
 def estimate(facts: Facts, change: Config, relieves: Mapping[str, float], demand: float | None) -> float | None:
-    """Samples/s, changed over unchanged; `None` where the costs are not known, or the change is to none of them.
+    """Estimate the ratio of samples/s, changed over unchanged; `None` if no cost is known or none changes.
 
-    `relieves` are the parts of each stage's time that are left. Source: the asymptotic bounds of operational analysis
-    with one term changed (Denning and Buzen 1978).
+    `relieves` holds the fraction of each stage's time that remains. Source: the asymptotic bounds of operational
+    analysis with one term changed (Denning and Buzen 1978).
     """
     count = None if AXIS in change else change.get("num_workers", change.get("threads"))
     workers = count if isinstance(count, int) else None
@@ -181,8 +186,8 @@ def estimate(facts: Facts, change: Config, relieves: Mapping[str, float], demand
 def _relieved(facts: Facts, relieves: Mapping[str, float]) -> Facts:
     cpu_s = {stage: time_s * relieves.get(stage, 1.0) for stage, time_s in facts.cpu_s.items()}
     wall_s = {stage: time_s * relieves.get(stage, 1.0) for stage, time_s in facts.wall_s.items()}
-    whole = sum(facts.cpu_s.values())
-    left = sum(cpu_s.values()) / whole if whole > 0 else 1.0
+    total = sum(facts.cpu_s.values())
+    left = sum(cpu_s.values()) / total if total > 0 else 1.0
     return replace(
         facts, cpu_s=cpu_s, wall_s=wall_s, own_cpus=None if facts.own_cpus is None else facts.own_cpus * left
     )

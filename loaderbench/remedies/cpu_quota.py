@@ -16,7 +16,7 @@ from loaderbench.remedies.findings import Diagnosis
 
 
 def _is_narrowed(found: Diagnosis) -> bool:
-    """Whether the mask is what holds back: where a quota is used up, a wider one would use it up faster."""
+    """Whether the affinity mask is the limit. If a quota is used up, a wider mask would only use it up faster."""
     loads = found.facts.loads
     if is_throttled(found.facts) or loads is None or loads.allowed_cpus is None:
         return False

@@ -1,9 +1,9 @@
 """Decoding takes much of the CPU time, and NVIDIA DALI decodes only the crop of a JPEG.
 
 Triggers when CPUs are saturated, and decoding is the bottleneck or at least 15% of the CPU time. It needs a folder of
-images with a named transform, and is measured where DALI is installed.
+images with a named transform, and is measured only if DALI is installed.
 
-What it does: replaces the `DataLoader`. Threads of DALI read, decode and transform, on the GPU where there is one. A
+What it does: replaces the `DataLoader`. Threads of DALI read, decode and transform, on the GPU if there is one. A
 crop is drawn before its image is decoded.
 
 How to confirm: measure again with `-P loader=torch,dali -P threads=auto`; throughput rises, and CPU time per sample
@@ -29,7 +29,7 @@ NOT_INSTALLED = (
 
 
 def _change(found: Diagnosis) -> Config:
-    """DALI with a thread for each CPU; none for a transform of the user's own, which it has no operations for."""
+    """DALI with one thread per CPU; empty for a custom transform, for which DALI has no operations."""
     if not found.has_options("decoder") or found.option("transform") not in (None, *OPERATIONS):
         return {}
     return {AXIS: "dali", "threads": max(1, math.ceil(found.facts.cpus))}

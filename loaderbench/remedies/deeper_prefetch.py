@@ -1,4 +1,4 @@
-"""Prefetched batches run out in bursts, although the mean rate is high enough.
+"""Prefetched batches run out in bursts, although the mean throughput is high enough.
 
 Triggers when ready batches wait behind a slow one, and workers prefetch fewer than four batches each.
 

@@ -1,6 +1,6 @@
 """Some workers have most of the data, and others are idle.
 
-Triggers when the work of workers is uneven, for example if an iterable dataset has one large shard.
+Triggers when work is uneven across workers, for example if an iterable dataset has one large shard.
 
 What it does: gives each worker an equal part of the data.
 

@@ -3,7 +3,7 @@
 Triggers when the copy limits the training step. In a profile, that is the time of a stage marked `transfer`.
 
 What it does: copies each batch once, from pinned memory, without blocking, on a separate stream. The copy of the next
-batch then overlaps with the training step. So does a change of type or layout (`channels_last`) on that stream.
+batch then overlaps with the training step. A change of type or layout (`channels_last`) on that stream overlaps too.
 
 How to confirm: run or profile again; the copy takes less of the step.
 """

@@ -18,7 +18,10 @@ from loaderbench.remedies.workers import WorkerRemedy, loading_in
 
 
 def _compete(found: Diagnosis) -> bool:
-    """Whether the workers of all ranks outnumber the CPUs, and lack them, and fewer were not measured as no faster."""
+    """Whether workers compete for CPUs: all ranks have more workers than CPUs, or fewer workers were faster.
+
+    False if fewer workers were measured as no faster.
+    """
     facts = found.facts
     limits: tuple[Limit, ...] = ("oversubscription", "cpu") if facts.ranks > 1 else ("oversubscription",)
     if not found.named(limits=limits):

@@ -1,4 +1,4 @@
-"""What the fixes are asked about: a diagnosed cause, and the run as a whole."""
+"""The inputs of every fix: a diagnosed cause, and the findings of the run."""
 
 from __future__ import annotations
 
@@ -24,18 +24,23 @@ from loaderbench.records import (
     varying,
 )
 
-WORTH_LESS = 0.15  # of a sample's CPU time; changing a smaller stage gains too little
+WORTH_LESS = 0.15  # share of a sample's CPU time; changing a smaller stage gains too little
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What was found for one configuration. `config` are all its arguments, the fixed ones among them.
+    """The verdict and facts of one configuration.
 
-    `options` are the dataset's own, `None` of a dataset of the user's; `files` how many it has, `None` where not all
-    were listed. `demand` is what an emulated accelerator takes. `traits` are what was seen in the dataset itself, by
-    name. `workers_fit` is false where configurations with more workers ran out of memory, open files or processes.
-    `gpu_named`: the suite names the GPU to emulate, so training will have one. `gpu_kind` is torch's name for the GPUs
-    of this machine. `step_on_cpu`: a training step as long as its CPU time was emulated, so the CPUs compute it.
+    Fields:
+        config: All arguments of the configuration, including the fixed ones.
+        options: Options of a built-in dataset; `None` for a user's dataset.
+        files: Number of files in the dataset; `None` if not all were listed.
+        demand: Samples/s that an emulated accelerator takes.
+        traits: Traits that were seen in the dataset, by name.
+        workers_fit: False if configurations with more workers ran out of memory, open files or processes.
+        gpu_named: Whether the suite names the GPU to emulate, so training will have one.
+        gpu_kind: torch's name for the kind of GPU in this machine.
+        step_on_cpu: Whether the emulated training step takes as long as its CPU time, so CPUs compute it.
     """
 
     verdict: Verdict
@@ -55,19 +60,19 @@ class Diagnosis:
     step_on_cpu: bool = False
 
     def named(self, *, stages: Collection[Stage] = (), limits: Collection[Limit] = ()) -> bool:
-        """Whether the cause is of these stages and limits; all, where none are given."""
+        """Whether the verdict is input-bound with one of these stages and limits; an empty collection matches all."""
         stage_fits = not stages or self.verdict.stage in stages
         return self.verdict.bound == "input" and stage_fits and (not limits or self.verdict.limit in limits)
 
     def cpu_goes_to(self, stage: Stage) -> bool:
-        """Whether this stage is the bottleneck of CPUs, or takes at least `WORTH_LESS` of their time.
+        """Whether this stage is the bottleneck of saturated CPUs, or takes at least `WORTH_LESS` of their time.
 
-        That is where the CPUs in use are saturated, by this program or by others too, or where more workers would use
-        more of them but do not fit. Ranks also saturate them where their threads compete, and so do the workers of one
-        process where most of that is making batches.
+        CPUs count as saturated if this program or other programs use them up, or if more workers would use more CPU
+        time but do not fit. Competing threads also count with several ranks, and in one process whose workers spend
+        most of the CPU time on making batches.
         """
-        whole = sum(self.facts.cpu_s.values())
-        part = self.facts.cpu_s.get(stage, 0.0) / whole if whole > 0 else 0.0
+        total = sum(self.facts.cpu_s.values())
+        part = self.facts.cpu_s.get(stage, 0.0) / total if total > 0 else 0.0
         named = self.verdict.stage == stage
         limits: set[Limit] = {"cpu", "quota", "neighbors"}
         if not self.workers_fit:
@@ -77,27 +82,34 @@ class Diagnosis:
         return self.named(limits=limits) and (named or part >= WORTH_LESS)
 
     def has_seen(self, trait: str) -> bool:
-        """Whether a dataset of the user's own was seen to have it; others have options."""
+        """Whether this trait was seen in a user's dataset. Built-in datasets have options instead."""
         return self.options is None and trait in self.traits
 
     def option(self, name: str) -> Any:
-        """An option of the dataset; `None` where it has none of the name, or is the user's own."""
+        """The value of a dataset option; `None` if the dataset lacks the option or is the user's."""
         return None if self.options is None else self.options.get(name)
 
     def has_options(self, *names: str) -> bool:
-        """Whether the dataset has these options."""
+        """Whether the dataset has all these options."""
         saved = saved_dataset(self.options)
         return saved is not None and saved.axes.keys() >= set(names)
 
 
 @dataclass(frozen=True)
 class Findings:
-    """A run as the remedies see it. `loader` are the fixed arguments; `why_no_best` is empty where there is a best.
+    """The findings of a run, as the fixes see them.
 
-    `trials` are those of the sweep, `remedy_trials` those of remedies.
-    `diagnosis` is of the configuration that the verdict is about, `later` are those of what the remedies made of it. A
-    `profile` has no other to compare it with. `options` are the dataset's own. `demand_of` gives the samples/s that a
-    consumer takes a configuration's batches at; `None` of one that does not cap the rate.
+    Fields:
+        trials: Trials of the sweep.
+        loader: Fixed arguments of the loader.
+        why_no_best: Why the run has no best configuration; empty if it has one.
+        diagnosis: Diagnosis of the configuration that the verdict is about.
+        later: Diagnoses of the configurations that resulted from applied fixes.
+        profile: Whether the run is a profile, which has no second configuration for comparison.
+        remedy_trials: Trials of fixes.
+        options: Options of a built-in dataset; `None` for a user's dataset.
+        demand_of: Returns the samples/s at which the consumer takes a configuration's batches; `None` if the consumer
+            does not cap the rate.
     """
 
     configurations: Sequence[Configuration]
@@ -117,32 +129,32 @@ class Findings:
     demand_of: Callable[[Config], float | None] = lambda _: None
 
     def label(self, config: Config) -> str:
-        """Write a configuration by the axes that vary."""
+        """Name a configuration by the axes that vary."""
         return config_label(varying(config, self.axes))
 
     def find(self, config: Config) -> Configuration | None:
-        """The configuration as it was measured, or `None`."""
+        """The measured configuration, or `None`."""
         return next((found for found in self.configurations if found.config == config and found.samples_per_s), None)
 
     def values(self, axis: str) -> list[Scalar]:
-        """The values of an axis that were measured, the baseline's among them; none where it is no axis."""
+        """Measured values of an axis, including the baseline's; empty if the name is not an axis."""
         swept = list(self.axes.get(axis, []))
         today = [self.baseline[axis]] if axis in self.baseline and self.baseline[axis] not in swept else []
         return [*swept, *today]
 
     def alters_pixels(self, change: Config) -> bool:
-        """Whether it changes an option of the dataset on which the pixels of a sample depend."""
+        """Whether the change sets a dataset option that affects the pixels of a sample."""
         dataset = saved_dataset(self.options)
         return dataset is not None and bool(change.keys() & dataset.axes.keys() & set(CHANGES_PIXELS))
 
     @property
     def diagnoses(self) -> tuple[Diagnosis, ...]:
-        """All causes that were found, in the order they were met."""
+        """All diagnoses, in the order they were made."""
         return (*(() if self.diagnosis is None else (self.diagnosis,)), *self.later)
 
     @property
     def rounds(self) -> int:
-        """How many rounds were begun."""
+        """The number of rounds that were started."""
         return max((trial.round for trial in self.trials), default=0)
 
 
@@ -150,5 +162,5 @@ LARGE_BYTES = 1_000_000  # a JPEG of about four megapixels
 
 
 def large_images(facts: Facts) -> bool:
-    """Whether files are far larger than what a crop of a few hundred pixels needs."""
+    """Whether files are far larger than a crop of a few hundred pixels needs."""
     return (facts.bytes_per_sample or 0.0) >= LARGE_BYTES

@@ -20,7 +20,7 @@ NO_GPU = "Not measured: no GPU here. Measure it where the GPU is"
 
 
 def decode_by(decoder: str) -> Change:
-    """The change to a decoder on the GPU; none for another transform, which may need an image of Pillow."""
+    """Return the change to a GPU decoder; it is empty for other transforms, which may need a Pillow image."""
 
     def change(found: Diagnosis) -> Config:
         if not found.has_options("decoder") or found.option("transform") not in DEVICE_TRANSFORMS:
@@ -31,7 +31,7 @@ def decode_by(decoder: str) -> Change:
 
 
 def decodes_on_cpus(found: Diagnosis) -> bool:
-    """Whether decoding takes the CPUs, and neither is on the GPU already nor done once for all epochs."""
+    """Whether decoding saturates the CPUs, and is neither on the GPU already nor cached for all epochs."""
     decodes_each = found.option("decoder") not in ON_DEVICE and found.option("image_cache") is None
     return decodes_each and found.cpu_goes_to("decode")
 

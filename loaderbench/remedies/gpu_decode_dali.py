@@ -1,10 +1,10 @@
 """Decoding saturates the CPUs, and NVIDIA DALI can decode JPEGs on the GPU.
 
 Triggers when CPUs are saturated, and decoding is the bottleneck or at least 15% of the CPU time. It needs an NVIDIA GPU
-and a folder of images, and is measured where DALI is installed.
+and a folder of images, and is measured only if DALI is installed.
 
-What it does: reads files in workers and decodes them by DALI on the GPU, as part of the training step. DALI
-interpolates colors as CPU decoders do, which torchvision does not on a GPU.
+What it does: reads files in workers and decodes them with DALI on the GPU, as part of the training step. Unlike
+torchvision on a GPU, DALI interpolates colors as CPU decoders do.
 
 How to confirm: measure again on the GPU; throughput rises although the step takes longer.
 """

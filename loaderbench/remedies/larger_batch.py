@@ -23,13 +23,13 @@ _ONE_VALUE = "Not checked: one value swept; add -P batch_size={},{},{}"
 
 
 def is_larger(baseline: Config, best: Config) -> bool:
-    """Whether the batch size rises."""
+    """Whether the best configuration has a larger batch than the baseline."""
     before, after = baseline.get("batch_size"), best.get("batch_size")
     return isinstance(before, int) and isinstance(after, int) and after > before
 
 
 def caveat_of_batch(baseline: Config, best: Config) -> str | None:
-    """What another batch size means for training; `None` for the same one."""
+    """The caveat about convergence if the batch size changes; `None` if the batch size stays the same."""
     if baseline.get("batch_size") == best.get("batch_size"):
         return None
     return CAVEAT if is_larger(baseline, best) else SMALLER
@@ -39,7 +39,7 @@ class _LargerBatch:
     id = "larger_batch"
 
     def recommend(self, findings: Findings) -> Recommendation | None:
-        """Change the batch size alone, to the best configuration's."""
+        """Recommend changing only the batch size, to that of the best configuration."""
         now = findings.baseline.get("batch_size")
         if not isinstance(now, int):
             return None

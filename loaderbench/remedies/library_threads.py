@@ -1,6 +1,6 @@
 """Libraries start their own threads in every worker, and these threads compete for the CPUs.
 
-Triggers when more threads than CPUs want to run, with more than 1.3 per loading process.
+Triggers when runnable threads outnumber the CPUs, with more than 1.3 threads per loading process.
 
 What it does: limits BLAS and OpenMP libraries and torch to one thread per worker.
 

@@ -23,7 +23,7 @@ class _LoaderIsInnocent:
     id = "loader_is_innocent"
 
     def recommend(self, findings: Findings) -> Recommendation | None:
-        """Say so where the verdict is `compute`."""
+        """Report that the loader is not the bottleneck if the verdict is `compute`."""
         found = findings.diagnosis
         if found is None or found.verdict.bound != "compute":
             return None

@@ -1,6 +1,6 @@
 """Samples are loaded in the training process, so the GPU idles during every batch.
 
-Triggers when `num_workers=0` and CPUs are idle. Batches that cost less to make than to
+Triggers when `num_workers=0` and CPUs are idle. Batches that cost less to load than to
 send from a worker stay in the main process.
 
 What it does: loads in worker processes, as many as the idle CPUs can feed.

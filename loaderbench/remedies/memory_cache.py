@@ -16,7 +16,7 @@ from loaderbench.loaders import backend_of
 from loaderbench.remedies.by_cause import CauseRemedy, option
 from loaderbench.remedies.findings import Diagnosis
 
-DECODED_PER_BYTE = 12  # bytes of pixels per byte of JPEG, about the ratio of photographs
+DECODED_PER_BYTE = 12  # bytes of pixels per byte of JPEG, typical of photographs
 MOST_OF_MEMORY = 1 / 3
 
 
@@ -29,7 +29,7 @@ def _fits(found: Diagnosis) -> bool:
 
 
 def _reads_copies(found: Diagnosis) -> bool:
-    """Whether its loader reads shards, or decodes by itself: the dataset decodes nothing then."""
+    """Whether the loader reads shards or decodes by itself, in which case the dataset decodes nothing."""
     backend = backend_of({**found.loader, **found.config})
     return bool(backend.format) or backend.decodes
 

@@ -1,4 +1,4 @@
-"""Sending a sample from a worker costs more than making it.
+"""Sending a sample from a worker costs more than loading it.
 
 Triggers when worker-to-main IPC takes longer than loading the batch.
 

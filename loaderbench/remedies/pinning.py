@@ -1,4 +1,4 @@
-"""What pinning and unpinning share: the same configuration with the other value of `pin_memory`."""
+"""Shared logic of `pin_memory` and `unpin_memory`: the same configuration with the other value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOT_SWEPT = "Not checked: one value swept; add -P pin_memory=false,true"
 
 
 def pinning_remedy(id_: str, *, pinned: bool, applies: Callable[[Diagnosis], bool], caveat: str) -> MeasuredFirst:
-    """What the sweep measured of the other value; else its trial, where a cause `applies` and it is not set yet."""
+    """A fix that sets `pin_memory`: measured by the sweep, else tried if the cause `applies` and it is not set yet."""
     title = f"Set pin_memory={pinned}"
     return MeasuredFirst(
         PinningRemedy(id=id_, title=title, pinned=pinned, caveat=caveat),
@@ -32,7 +32,7 @@ def pinning_remedy(id_: str, *, pinned: bool, applies: Callable[[Diagnosis], boo
 
 @dataclass(frozen=True)
 class PinningRemedy:
-    """Sets `pin_memory` to `pinned` in a baseline that has the other value."""
+    """Set `pin_memory` to `pinned` if the baseline has the other value."""
 
     id: str
     title: str
@@ -40,7 +40,7 @@ class PinningRemedy:
     caveat: str
 
     def recommend(self, findings: Findings) -> Recommendation | None:
-        """Change the pinning alone; without a GPU it has no effect."""
+        """Recommend changing only `pin_memory`, which has no effect without a GPU."""
         if not findings.accelerator:
             return not_checked(self.id, self.title, NO_GPU) if self.pinned else None
         values = findings.values("pin_memory")

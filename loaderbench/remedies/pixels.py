@@ -1,4 +1,4 @@
-"""Whether a fix changes the pixels of the samples, and by how much: a field of the record, and a cost in words."""
+"""How much a fix changes the pixels of samples: a field of the record, and a cost in words."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import replace
 from loaderbench.records import IDENTICAL, PixelChange, Recommendation, Tried, Verification
 
 NOT_COMPARED = PixelChange(None, "not compared: the fix was not tried")
-"""The change of pixels of a fix that is known to change some."""
+"""The pixel change of an untried fix that is known to change pixels."""
 
 
 def pixels_of(known: PixelChange | None, found: Tried | Verification) -> PixelChange | None:
-    """The measured change of pixels; if there is none, what is known of the fix with the reason for the gap."""
+    """The measured pixel change, or the reason why a known change was not measured; `None` if no pixels change."""
     why_not = found.not_measured.get("psnr_db", "")
     if found.psnr_db is not None:
         return PixelChange(found.psnr_db)
@@ -21,7 +21,7 @@ def pixels_of(known: PixelChange | None, found: Tried | Verification) -> PixelCh
 
 
 def with_pixel_cost(advice: Recommendation) -> Recommendation:
-    """The recommendation with `Changes pixels: PSNR 34 dB` among its costs, if it changes any."""
+    """Add `Changes pixels: PSNR 34 dB` to the costs of a recommendation that changes pixels."""
     if advice.pixels is None:
         return advice
     return replace(advice, costs=(*advice.costs, f"Changes pixels: {advice.pixels.psnr_in_words}"))

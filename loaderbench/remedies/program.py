@@ -1,7 +1,7 @@
-"""The text to paste: a whole program over a folder of images, or a `DataLoader` over the user's `dataset`.
+"""Code to paste: a complete program for a folder of images, or a `DataLoader` for the user's `dataset`.
 
-`root` is the user's folder of class folders and `dataset` what they have; everything else stands in the text, with
-every argument that was measured.
+The user supplies `root`, a folder of class folders, or `dataset`. The code contains everything else, with every
+measured argument.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from loaderbench.records import Config, format_scalar
 
 
 def python_program(config: Mapping[str, Any], loader: Mapping[str, Any], options: Mapping[str, Any] | None) -> str:
-    """A program that makes `loader`. `options` are the dataset's own, `None` where the user has `dataset`."""
+    """Return a program that creates `loader`.
+
+    `options` are the options of a built-in dataset; `None` if the user supplies `dataset`.
+    """
     arguments, saved = {**loader, **config}, saved_dataset(options)
     ranks = rank_count(arguments)
     arguments.pop(RANKS, None)
@@ -34,25 +37,25 @@ def python_program(config: Mapping[str, Any], loader: Mapping[str, Any], options
         dataset, why = _with_usable_decoder(dataset, backend)
         comments += why
         arguments = {**_recipe(dataset), **arguments} if backend.decodes else arguments
-    made = None if dataset is None else dataset.code(ranks or 1)
+    dataset_code = None if dataset is None else dataset.code(ranks or 1)
     others = own_arguments(arguments, (backend, LOADER_BACKENDS[DEFAULT_BACKEND])).items()
     own = {name: value for name, value in others if name not in {*backend.axes, *dataset_axes()}}
     comments += [
         f"# the dataset was made with {name}={value!r}"
         for name, value in own.items()
-        if not (_is_of_a_loader(name) and (value is None or dataset is not None))
+        if not (_is_loader_argument(name) and (value is None or dataset is not None))
     ]
     if ranks is not None and ranks > 1:
-        comments.append(f"# in each of {ranks} ranks; {_of_ranks(backend)}")
+        comments.append(f"# in each of {ranks} ranks; {_rank_note(backend)}")
     *setup, last = backend.code(arguments, comments)
     after = "" if dataset is None else dataset.code_after()
     return _imports_first(
-        "\n\n".join(part.strip("\n") for part in [*(made or ()), *setup, last + after] if part.strip())
+        "\n\n".join(part.strip("\n") for part in [*(dataset_code or ()), *setup, last + after] if part.strip())
     )
 
 
 def _with_usable_decoder(dataset: DatasetKind, backend: LoaderBackend) -> tuple[DatasetKind, list[str]]:
-    """The dataset with a decoder that the loader's program can use, and a comment if another was measured."""
+    """The dataset with a decoder that the loader's program can use, and a comment if another decoder was measured."""
     decoder = getattr(dataset, "decoder", None)
     if decoder is None or backend.decodes:
         return dataset, []
@@ -70,19 +73,19 @@ def _with_usable_decoder(dataset: DatasetKind, backend: LoaderBackend) -> tuple[
 
 
 def _recipe(dataset: DatasetKind) -> dict[str, Any]:
-    """What a loader that decodes by itself does in place of the dataset."""
+    """Dataset options that a loader with built-in decoding applies in place of the dataset."""
     return {name: getattr(dataset, name) for name in ("transform", "normalize") if hasattr(dataset, name)}
 
 
-def _of_ranks(backend: LoaderBackend) -> str:
-    """What the program needs in each of several ranks."""
+def _rank_note(backend: LoaderBackend) -> str:
+    """How each of several ranks gets its part of the data, for a comment."""
     if backend.is_torchs:
         return "they share the shards" if backend.format else "give it sampler=DistributedSampler(dataset), not shuffle"
     return f"first give each its own {'shards' if backend.format else 'part of the dataset'}"
 
 
 def _imports_first(text: str) -> str:
-    """All imports at the top, each once."""
+    """Move all imports to the top, without duplicates."""
     lines = text.splitlines()
     imports = sorted({line for line in lines if line.startswith(("import ", "from "))}, key=_place_of_import)
     rest = "\n".join(line for line in lines if line not in imports)
@@ -90,17 +93,17 @@ def _imports_first(text: str) -> str:
 
 
 def _place_of_import(line: str) -> tuple[bool, bool, str]:
-    """TensorFlow is the last: importing Triton after it, which torch does, ends the process."""
+    """Sort key that puts TensorFlow last: importing Triton after TensorFlow, as torch does, ends the process."""
     return "tensorflow" in line.partition("#")[0], line.startswith("from "), line
 
 
 def yaml_change(change: Config, config: Mapping[str, Any], loader: Mapping[str, Any]) -> str:
-    """The same as lines of a suite. `config` is the configuration with the change, `loader` the fixed arguments."""
+    """The change as lines of a suite. `config` is the changed configuration, `loader` the fixed arguments."""
     own = backend_of({**loader, **config}).axes
     lines: dict[str, list[str]] = {"loader": [], "dataset": [], "args": [], "sweep": []}
     for name, value in change.items():
         section = _section(name, own)
-        if not (section == "args" and value is None and _is_of_a_loader(name)):
+        if not (section == "args" and value is None and _is_loader_argument(name)):
             lines[section].append(f"{name}: {format_scalar(value)}")
     if of_target := lines.pop("args"):
         lines["dataset"] += ["args:", *(f"  {line}" for line in of_target)]
@@ -108,7 +111,7 @@ def yaml_change(change: Config, config: Mapping[str, Any], loader: Mapping[str, 
 
 
 def _section(name: str, own: Collection[str]) -> str:
-    """The section of a suite for one value of an axis; unknown names are arguments of the target."""
+    """The suite section for an axis; unknown names are arguments of the target."""
     if name == RANKS:
         return "sweep"
     if name == AXIS or name in own:
@@ -116,6 +119,6 @@ def _section(name: str, own: Collection[str]) -> str:
     return "dataset" if name in dataset_axes() else "args"
 
 
-def _is_of_a_loader(name: str) -> bool:
-    """Whether some loader takes it; it is null in a configuration whose own does not."""
+def _is_loader_argument(name: str) -> bool:
+    """Whether any loader takes this argument. It is null in a configuration whose loader does not."""
     return any(name in backend.axes for backend in LOADER_BACKENDS.values())

@@ -1,10 +1,10 @@
 """Training decodes whole JPEGs, then keeps a random crop of each.
 
 Triggers when CPUs are saturated, an ImageNet training transform runs, and decoding is the bottleneck or at least 15% of
-the CPU time. It is measured where nvImageCodec is installed.
+the CPU time. It is measured only if nvImageCodec is installed.
 
 What it does: chooses the crop from the image's header. nvImageCodec then decodes only that region, on the CPU, in
-`DataLoader` workers. It needs no GPU. It decodes to the same pixels, and resizes tensors, which rounds differently.
+`DataLoader` workers. It needs no GPU. Decoded pixels are the same, but resizing tensors rounds differently.
 
 How to confirm: measure again; decode time per sample falls.
 """

@@ -1,4 +1,4 @@
-"""What the two fixes of too little memory share: a setting of the container or host, which no trial can change."""
+"""Shared logic of the two fixes for a memory shortage, which change a setting of the container or host."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from loaderbench.records import Recommendation, in_bytes
 from loaderbench.remedies.findings import Findings
 
 MARGIN = 2
-"""Times what is known to be too little, or needed."""
+"""Multiple of the size that is known to be too small, or to be needed."""
 
 MIB = 1 << 20
 
@@ -18,9 +18,9 @@ UNTRIED = "Not measured: a trial cannot change a setting of the container or hos
 
 @dataclass(frozen=True)
 class RoomRemedy:
-    """Triggers when trials of the sweep ran out of shared memory (`shared`) or of memory.
+    """A fix that triggers when trials of the sweep ran out of shared memory (`shared`) or of memory.
 
-    `title` is formatted with the size to set, `code` with `mib`, its number of MiB.
+    `title` is formatted with the size to set, and `code` with `mib`, the same size in MiB.
     """
 
     id: str
@@ -29,7 +29,7 @@ class RoomRemedy:
     code: str
 
     def recommend(self, findings: Findings) -> Recommendation | None:
-        """Advise twice what was needed, or had, in a power of two; no trial can measure it."""
+        """Advise twice the size that was needed or available, rounded up to a power of two."""
         found = None if findings.profile else find_shortage(findings.trials)
         compute_bound = findings.diagnosis is not None and findings.diagnosis.verdict.bound == "compute"
         if found is None or found.shared != self.shared or compute_bound:

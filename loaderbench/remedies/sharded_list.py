@@ -1,6 +1,6 @@
 """Each rank holds the whole list of samples, and loads only its part of it.
 
-Triggers when the dataset holds a long Python list, and several ranks of a training share the memory of a machine.
+Triggers when the dataset holds a long Python list, and several ranks share the memory of a machine.
 
 What it does: divides the list among the ranks once, in place of a `DistributedSampler`.
 

@@ -1,4 +1,4 @@
-"""What a fix that was tried takes from the training step, such as one that moves work to the GPU."""
+"""How a tried fix lengthens the training step, for example by moving work to the GPU."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from loaderbench.statistics.ratios import times
 
 
 def longer_step(before: Config, after: Config, trials: Iterable[Trial]) -> Iterator[str]:
-    """Yield by how much longer the training step takes, if it does, in pairs of one round.
+    """Yield by what factor the training step gets longer, if it does, in pairs of the same round.
 
-    A step is what is left of a batch's time without the data wait. Trials in time slices know no wait of their slices.
+    Step time is the time per batch minus the data wait. Trials in time slices do not record the wait of their slices.
     """
     found = list(trials)
     ratio = ratio_interval(_steps_s(after, found), _steps_s(before, found))
@@ -22,7 +22,7 @@ def longer_step(before: Config, after: Config, trials: Iterable[Trial]) -> Itera
 
 
 def _steps_s(config: Config, trials: Iterable[Trial]) -> dict[int, float]:
-    """Seconds per sample that the step itself takes, by round."""
+    """Seconds per sample spent in the training step, by round."""
     return {
         trial.round: (1 - trial.data_wait_share) / trial.samples_per_s
         for trial in trials

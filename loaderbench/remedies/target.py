@@ -1,4 +1,4 @@
-"""A measured gain and the demand of the consumer: whether it is met, and whether it capped the gain."""
+"""A measured gain and the consumer's demand: whether the demand is met, and whether it capped the gain."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from loaderbench.statistics.target_rate import AT_THE_CAP
 
 
 def with_target(advice: Recommendation, findings: Findings) -> Recommendation:
-    """The recommendation with whether its rate meets the demand; unchanged without a demand or a rate.
+    """Set whether the recommendation's rate meets the demand; unchanged without a demand or a rate.
 
-    It does if all of the rate's interval does. A consumer that caps the rate hides by how much a change exceeds its
-    demand, so the gain of one near it is a floor, whether or not that is met.
+    The demand is met if the rate's lower bound meets it. A consumer that caps the rate hides how far a change exceeds
+    the demand, so a gain near the cap is a floor, whether or not the demand is met.
     """
     after = advice.after
     demand = findings.demand_of({**(advice.against or findings.baseline), **advice.change})
@@ -26,6 +26,6 @@ def with_target(advice: Recommendation, findings: Findings) -> Recommendation:
 
 
 def _is_own_rate(advice: Recommendation, findings: Findings) -> bool:
-    """Whether no consumer took part in its trials."""
+    """Whether the recommendation's trials ran without a consumer."""
     trials = [trial for trial in (*findings.trials, *findings.remedy_trials) if trial.id in advice.trials]
     return bool(trials) and all(trial.consumer == NOTHING for trial in trials)

@@ -1,10 +1,10 @@
 """Workers send batches through shared memory; threads skip that copy.
 
-Triggers when worker-to-main IPC is the bottleneck, unless making a batch costs less than sending it. It needs a
+Triggers when worker-to-main IPC is the bottleneck, unless loading a batch costs less than sending it. It needs a
 map-style dataset.
 
-What it does: replaces the worker processes by as many threads of the training process. Code that holds the GIL runs in
-one thread at a time, so a dataset that is mostly Python gets slower.
+What it does: replaces the worker processes with the same number of threads in the training process. Code that holds the
+GIL runs in one thread at a time, so a dataset that is mostly Python gets slower.
 
 How to confirm: measure again with `-P loader=torch,threads -P threads=auto`; throughput rises, and memory (PSS) falls.
 """

@@ -1,4 +1,4 @@
-"""Results of tried fixes as recommendations: a gain with its interval, or that there is none here."""
+"""Results of tried fixes as recommendations: a gain with its interval, or the absence of a gain on this machine."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ COMBINATION = "combination"
 
 
 def with_trials(found: Sequence[Recommendation], findings: Findings) -> tuple[Recommendation, ...]:
-    """The recommendations with the results of their trials; all accepted fixes together come first."""
+    """The recommendations with the results of their trials; the combination of all accepted fixes comes first."""
     verification = findings.verification
     if verification is None:
         return tuple(found)
@@ -48,7 +48,7 @@ def with_trials(found: Sequence[Recommendation], findings: Findings) -> tuple[Re
 
 
 def _answered(advice: Recommendation, findings: Findings, verification: Verification) -> Recommendation:
-    """The result of the try that counts: a gain alone, else the accepted one, else the first."""
+    """The advice with the result of the try that counts: a gain on its own, else the accepted try, else the first."""
     tries = [tried for tried in verification.tried if tried.id == advice.id]
     if not tries:
         return advice
@@ -89,7 +89,7 @@ def _answered(advice: Recommendation, findings: Findings, verification: Verifica
 
 
 def _sweep_still_holds(advice: Recommendation, chosen: Tried, found: Judgement) -> bool:
-    """Whether advice from the sweep stands: another value was tried without a gain, or the trials were undecided."""
+    """Whether the sweep's advice still holds: another value was tried without a gain, or the trials were undecided."""
     if advice.basis != "measured" or found.answer == "gain":
         return False
     other = any(chosen.change.get(axis, value) != value for axis, value in advice.change.items())
@@ -101,9 +101,9 @@ def _is_gain(tried: Tried) -> bool:
 
 
 def _title_of_tried(advice: Recommendation, tried: Config) -> str:
-    """The title with the values that were tried, and with what was changed along to make it fit in memory.
+    """The title with the tried values, and with arguments that were also changed so the trial fits in memory.
 
-    Where the sweep had nothing to advise, its title names no value.
+    If the sweep had no advice, its title names no value, and the tried values replace the title.
     """
     if advice.status != "open":
         return f"Set {' + '.join(argument(axis, value) for axis, value in tried.items())}"
@@ -112,12 +112,12 @@ def _title_of_tried(advice: Recommendation, tried: Config) -> str:
 
 
 def _known_costs(advice: Recommendation) -> tuple[str, ...]:
-    """The costs that hold for any value of the change; the sweep measured its own for one value."""
+    """Costs that hold for any value of the change. Costs from the sweep hold only for the value that it measured."""
     return () if advice.basis == "measured" else advice.costs
 
 
 def _unless_set_again(advice: Recommendation, verification: Verification) -> Recommendation:
-    """The sweep's advice is not open if a fix tried later set another value of the same axis."""
+    """Close the sweep's advice if a fix tried later set another value of the same axis."""
     axes = {axis for tried in verification.accepted for axis in tried.change}
     again = {axis: verification.config[axis] for axis in axes & advice.change.keys()}
     of_sweep = all(tried.id != advice.id for tried in verification.tried)
@@ -127,7 +127,7 @@ def _unless_set_again(advice: Recommendation, verification: Verification) -> Rec
 
 
 def _on_top(chosen: Tried, tries: Sequence[Tried], verification: Verification) -> Iterator[str]:
-    """What the same fix gained on top of others."""
+    """Yield what the same fix gained on top of other fixes."""
     for tried in tries:
         found = tried.judgement
         if tried is not chosen and found is not None and found.ratio is not None:
@@ -136,7 +136,7 @@ def _on_top(chosen: Tried, tries: Sequence[Tried], verification: Verification) -
 
 
 def _no_gain(advice: Recommendation, found: Judgement) -> Recommendation:
-    """Tried, and why it is not recommended."""
+    """The advice with the reason why the tried fix is not recommended."""
     ratio = found.ratio
     assert ratio is not None
     if found.answer == "loss":
@@ -156,7 +156,7 @@ def _no_gain(advice: Recommendation, found: Judgement) -> Recommendation:
 def _combination(
     findings: Findings, verification: Verification, found: Sequence[Recommendation]
 ) -> Recommendation | None:
-    """From the baseline to all accepted fixes; `None` if one change alone says the same."""
+    """The change from the baseline to all accepted fixes; `None` if a single change is equivalent."""
     baseline, last = findings.baseline, verification.config
     if not verification.accepted:
         return None
@@ -192,7 +192,7 @@ def _combination(
 
 
 def _title(change: Config, accepted: Sequence[Tried], parts: Sequence[Recommendation]) -> str:
-    """Each accepted fix by its own title, all other arguments by their values; if too long, all by their values."""
+    """Name each accepted fix by its title and all other arguments by value; if too long, name everything by value."""
     known = {part.id: part for part in parts}
     last = {axis: (known[tried.id], tried) for tried in accepted if tried.id in known for axis in tried.change}
     said = [
@@ -206,7 +206,7 @@ def _own_title(part: Recommendation, tried: Tried) -> str:
 
 
 def _rates(before: Configuration, after: Configuration, change: Config) -> Iterator[str]:
-    """Both rates; the unchanged one by the whole configuration, the changed one by what was changed."""
+    """Yield both rates: the unchanged one with its full configuration, the changed one with only the change."""
     yield evidence(config_name(before.config), before)
     yield evidence(f"with {config_label(change)}", after)
 
@@ -216,7 +216,7 @@ def _pairs(found: Judgement) -> str:
 
 
 def _of_both(before: Config, after: Config, trials: Sequence[Trial]) -> list[Trial]:
-    """The trials of rounds that hold both: their rates are of the same minutes."""
+    """Trials of rounds that contain both configurations, so that both rates come from the same minutes."""
     rounds = [{trial.round for trial in trials if trial.config == config} for config in (before, after)]
     both = rounds[0] & rounds[1]
     return [trial for trial in trials if trial.round in both and trial.config in (before, after)]
@@ -228,7 +228,7 @@ def _last_failure(config: Config, trials: Sequence[Trial]) -> str:
 
 
 LARGE_SHARE = 0.1
-"""Of an epoch's time: from here on its start cancels much of the gain of workers or larger batches."""
+"""Share of an epoch's time from which startup cancels much of the gain of workers or larger batches."""
 
 _WITHOUT_START = "set persistent_workers=True or use an endless sampler"
 _STARTS = {"batch_size", "num_workers"}
@@ -236,7 +236,7 @@ _STARTS = {"batch_size", "num_workers"}
 
 
 def with_start_caveat(advice: Recommendation, findings: Findings) -> Recommendation:
-    """The recommendation with a caveat if epochs lose much time at their start that its trials exclude."""
+    """Add a caveat if epochs lose much time to startup, which the trials exclude."""
     if advice.status != "open" or advice.basis != "measured" or not _STARTS & set(advice.change):
         return advice
     start = _start(advice, findings)

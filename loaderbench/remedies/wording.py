@@ -1,4 +1,4 @@
-"""Wording of a fix: its title, its rates, its gain, its cost, and why it is not recommended."""
+"""Wording of a fix: its title, rates, gain and cost, and why it is not recommended."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from loaderbench.statistics.judging import SMALL
 from loaderbench.statistics.ratios import times
 
 TITLE_LIMIT, COMBINED_LIMIT = 60, 90
-"""Characters of a title. One fix shares a line of a terminal with its gain; a combination has one to itself."""
+"""Maximum length in characters. One fix shares a terminal line with its gain; a combination has a line to itself."""
 
 NO_GAIN = f"No gain above {(SMALL - 1) * 100:.0f}%"
 
@@ -36,7 +36,7 @@ def argument(axis: str, value: Scalar) -> str:
 def applied(changes: Sequence[str], shorter: Sequence[str] = ()) -> str:
     """`Apply num_workers=2 + normalize on the GPU`, or the shorter names, `Apply num_workers=2 + normalize=device`.
 
-    Where neither fits in `COMBINED_LIMIT`, the changes that do not fit are counted.
+    If neither fits in `COMBINED_LIMIT`, the first changes are named and the others are counted.
     """
     parts = ([*changes[:shown], f"{len(changes) - shown} more"] for shown in range(len(changes) - 1, 0, -1))
     named = (changes, shorter, *parts, [f"{len(changes)} changes"])
@@ -51,13 +51,14 @@ def phrase(title: str) -> str:
 
 
 def retitled(title: str, advised: Config, tried: Config) -> str:
-    """The title with the values that were tried: `Set num_workers=4` for one that was tried with 4.
+    """The title with the tried values: `Set num_workers=4` if four workers were tried.
 
-    Also `Decode JPEGs with simplejpeg`, where the advice of the machine that shows the run is another decoder.
+    It also replaces names such as the decoder in `Decode JPEGs with simplejpeg`. The machine that shows the run may
+    advise another decoder than the one that was tried.
     """
     for axis, value in tried.items():
-        said = argument(axis, value).replace("\\", r"\\")
-        title = re.sub(rf"\b{re.escape(axis)}=[^\s,;)]+", said, title)
+        phrases = argument(axis, value).replace("\\", r"\\")
+        title = re.sub(rf"\b{re.escape(axis)}=[^\s,;)]+", phrases, title)
         other = advised.get(axis)
         if isinstance(other, str) and isinstance(value, str) and other != value:
             title = re.sub(rf"\b{re.escape(other)}\b", value.replace("\\", r"\\"), title)
@@ -86,28 +87,28 @@ _CPU_POINTS = 5
 
 
 def costs(before: Configuration, after: Configuration) -> tuple[str, ...]:
-    """What it takes more of: worker processes, memory, CPU time."""
+    """Resources that `after` needs more of: worker processes, memory, CPU time."""
     return _differences(before, after, many="more", much="more")
 
 
 def savings(before: Configuration, after: Configuration) -> tuple[str, ...]:
-    """What it takes less of."""
+    """Resources that `after` needs less of."""
     return _differences(after, before, many="fewer", much="less")
 
 
 def _differences(less: Configuration, more: Configuration, *, many: str, much: str) -> tuple[str, ...]:
-    said = []
+    phrases = []
     workers = (worker_count(more.config, {}) or 0) - (worker_count(less.config, {}) or 0)
     if workers > 0:
         in_threads = "threads" in backend_of(more.config).loading_in(1, more.config)
         names = ("thread", "threads") if in_threads else ("worker process", "worker processes")
-        said.append(f"{workers} {many} {names[workers > 1]}")
+        phrases.append(f"{workers} {many} {names[workers > 1]}")
     for name, label in _MEMORY:
         low, high = getattr(less, name), getattr(more, name)
         if low is not None and high is not None and high - low > _MIB:
-            said.append(f"{(high - low) / _MIB:,.0f} MiB {much} {label}")
+            phrases.append(f"{(high - low) / _MIB:,.0f} MiB {much} {label}")
     if less.cpu_percent_of_allotted is not None and more.cpu_percent_of_allotted is not None:
         points = more.cpu_percent_of_allotted - less.cpu_percent_of_allotted
         if points >= _CPU_POINTS:
-            said.append(f"{points:.0f} percentage points {much} CPU use")
-    return tuple(said)
+            phrases.append(f"{points:.0f} percentage points {much} CPU use")
+    return tuple(phrases)

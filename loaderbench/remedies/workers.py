@@ -1,4 +1,4 @@
-"""What the three fixes of the worker count share: the best count of the sweep against the baseline's."""
+"""Shared logic of the three fixes for the worker count: the sweep's best count compared with the baseline's."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ _ONE_VALUE = "Not checked: one value swept; add -P {axis}={values}"
 
 @dataclass(frozen=True)
 class WorkerRemedy:
-    """Triggers when the step from the baseline's count to the best one `fits`.
+    """A fix that triggers when the change from the baseline's worker count to the best count `fits`.
 
-    `general` is the title if no count is advised. Both titles name the axis of the baseline's loader as `{axis}`.
+    `about` says whether the fix concerns the baseline's count. `general` is the title if no count is advised. Both
+    titles contain `{axis}`, the axis of the baseline's loader.
     """
 
     id: str
@@ -34,7 +35,7 @@ class WorkerRemedy:
     cheaper: bool = False
 
     def recommend(self, findings: Findings) -> Recommendation | None:
-        """Change the worker count alone, to the best configuration's."""
+        """Recommend changing only the worker count, to that of the best configuration."""
         axis = swept_count_axis(findings)
         now, general = findings.baseline.get(axis), self.general.format(axis=axis)
         if not isinstance(now, int) or not self.about(now):
@@ -55,7 +56,7 @@ class WorkerRemedy:
 
 
 def swept_count_axis(findings: Findings) -> str:
-    """The axis by which the baseline's loader takes more workers, or threads; of two, the one that was swept alone."""
+    """The axis that sets the worker or thread count of the baseline's loader; of two, the only one that was swept."""
     arguments = {**findings.loader, **findings.baseline}
     backend = backend_of(arguments)
     swept = [axis for axis in COUNT_AXES if axis in backend.axes and len(findings.values(axis)) > 1]
@@ -63,25 +64,25 @@ def swept_count_axis(findings: Findings) -> str:
 
 
 def loading_in(found: Diagnosis, workers: int) -> Config:
-    """The change that makes so many load at the same time, by the axis of the loader that was diagnosed."""
+    """The change that sets the diagnosed loader to this many workers or threads."""
     arguments = {**found.loader, **found.config}
     return backend_of(arguments).loading_in(workers, arguments)
 
 
 def costs_of_workers(found: Diagnosis, workers: int) -> tuple[str, ...]:
-    """What more of them take; threads share the memory of their process."""
+    """The costs of more workers; threads share the memory of their process."""
     return RAM_OF_PROCESSES if "num_workers" in loading_in(found, workers) else ()
 
 
 def workers_that_hide(facts: Facts) -> int:
-    """Enough to hide the waiting: four times as many, within the limits of a machine."""
+    """Enough workers to hide storage latency: four times as many, within the limits of a machine."""
     return min(MOST_WORKERS, max(4 * facts.workers, 4 * int(facts.cpus / facts.ranks)))
 
 
 def with_workers(baseline: Config, best: Config, axis: str) -> Config:
-    """The baseline with the best's worker count, by its axis.
+    """The baseline with the best configuration's worker count on this axis.
 
-    To or from none at all, the arguments that only workers take come along: the baseline's are off the grid.
+    If either count is zero, arguments that only workers take are copied too, since the baseline's are not on the grid.
     """
     changed = {**baseline, axis: best.get(axis)}
     if axis == "num_workers" and 0 in (baseline.get(axis), best.get(axis)):

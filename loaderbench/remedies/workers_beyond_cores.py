@@ -1,8 +1,8 @@
-"""Workers blocked in reads use no CPU, so more of them than CPUs can run.
+"""Workers blocked in reads use no CPU, so there can be more workers than CPUs.
 
-Triggers when storage latency is the limit and the workers have work all the time.
+Triggers when storage latency is the limit and the workers are never idle.
 
-What it does: starts four times as many workers, to wait for more reads at once.
+What it does: starts four times as many workers, so more reads are in flight at once.
 
 How to confirm: throughput rises while CPU use stays low.
 """
