@@ -1,6 +1,6 @@
-"""The things under test that samples come from. A kind of dataset is one file and its line in `DATASET_KINDS`.
+"""The datasets that samples come from. Each kind of dataset is one module and one line in `DATASET_KINDS`.
 
-torch is imported only where a sample is made.
+torch is imported only by the functions that load samples.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ DEFAULT_KIND = next(iter(DATASET_KINDS))
 
 
 def dataset_axes() -> set[str]:
-    """The names of the options of all kinds that can be axes."""
+    """Names of the options, of any kind of dataset, that can be axes."""
     return {axis for kind in DATASET_KINDS.values() for axis in kind.axes}
 
 
 def saved_dataset(options: Mapping[str, Any] | None) -> DatasetKind | None:
-    """The dataset of a run that was saved; `None` where its kind is not known here, or nothing is.
+    """The dataset of a saved run; `None` if there is none, or if this version does not know its kind.
 
-    An option that can be an axis and that the run does not tell of is `None` in it, and not the default of today.
+    Options that can be axes but are missing from the saved run are `None`, not today's default.
     """
     kind = DATASET_KINDS.get(str(options.get("kind", DEFAULT_KIND))) if options is not None else None
     if kind is None or options is None:
@@ -53,6 +53,6 @@ def saved_dataset(options: Mapping[str, Any] | None) -> DatasetKind | None:
 
 
 def options_to_try(saved: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The section `dataset` of a saved run, where its kind has options that can be axes; else `None`."""
+    """The `dataset` section of a saved run if its kind has options that can be axes; otherwise `None`."""
     dataset = saved_dataset(saved)
     return dict(saved) if dataset is not None and dataset.axes else None

@@ -1,4 +1,4 @@
-"""Images that cannot be decoded: all of a folder, before the trials, or a first count of them after one has failed."""
+"""Find images that cannot be decoded: all in a folder before the trials, or a quick count after a trial failed."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from loaderbench.datasets.decoders import DECODERS, decode_pillow
 from loaderbench.datasets.kind import Ask, Inputs, PrepareListener, Samples
 from loaderbench.errors import MissingError
 
-LOOK_S = 2.0  # after a failure
+LOOK_S = 2.0  # time limit of the count after a failed trial
 TIMEOUT_S = 3600.0
-NAMED = 20  # of the files that were left out, in run.json
+NAMED = 20  # at most this many excluded files are listed in run.json
 _AT_ONCE = 64
 
 
 def leave_out(inputs: Inputs, decoders: Sequence[str], ask: Ask, listener: PrepareListener) -> Inputs:
-    """The same inputs without the files that cannot be decoded; all trials of a run meet the same files.
+    """Exclude files that cannot be decoded, so that all trials of a run read the same files.
 
-    Raises `MissingError` where nothing is left.
+    Raises `MissingError` if no file is left.
     """
     listener.doing(f"checking which of {len(inputs.samples):,} files can be decoded")
     bad = find_bad_images(ask, inputs.samples, decoders)
@@ -39,16 +39,16 @@ def leave_out(inputs: Inputs, decoders: Sequence[str], ask: Ask, listener: Prepa
 
 
 def _in_words(bad: Mapping[str, str], paths: Iterable[str]) -> tuple[str, ...]:
-    """`class/name.jpg: Error: what`: the names below the folder, and not where that lies."""
+    """Format each file as `class/name.jpg: Error: message`, with its path relative to the common folder."""
     root = os.path.commonpath({os.path.dirname(path) for path in paths})  # noqa: PTH120 - of a million files
     rows = sorted(bad.items())[:NAMED]
     return tuple(f"{os.path.relpath(path, root)}: {why.replace(path, '...')}" for path, why in rows)
 
 
 def find_bad_images(ask: Ask, samples: Samples, decoders: Sequence[str]) -> dict[str, str]:
-    """Decode each file once by each decoder, in a process of its own: path and reason of those that cannot be.
+    """Decode each file once with each decoder in a child process; return path and error of each bad file.
 
-    Raises `MissingError` where that process ends, as one does in which a decoder crashes.
+    Raises `MissingError` if the child process dies, for example because a decoder crashes.
     """
     found = ask(_answer, [path for path, _ in samples], list(decoders), timeout_s=TIMEOUT_S)
     if not isinstance(found, dict):
@@ -63,7 +63,7 @@ def _answer(pipe: Connection, paths: list[str], decoders: list[str]) -> None:
 
 
 def count_in_words(samples: Samples, decoder: str) -> str:
-    """What Pillow says of the files after `decoder` has failed at one; empty where there are none."""
+    """Describe how many files Pillow can decode after `decoder` failed on one; empty without files."""
     if not samples:
         return ""
     bad, seen = count_bad_images(samples)
@@ -75,7 +75,7 @@ def count_in_words(samples: Samples, decoder: str) -> str:
 
 @lru_cache(maxsize=1)
 def count_bad_images(samples: Samples, look_s: float = LOOK_S) -> tuple[int, int]:
-    """How many cannot be decoded by Pillow, and how many were looked at in the time there was; each folder once."""
+    """Count the files that Pillow cannot decode and the files checked within `look_s`. Cached for the latest folder."""
     until_s, bad, seen = time.monotonic() + look_s, 0, 0
     with ThreadPoolExecutor(usable_cores()) as pool:
         for paths in _portions([path for path, _ in samples]):
@@ -94,6 +94,6 @@ def _why_bad(path: str, decoders: Sequence[Callable[[str], Any]]) -> str | None:
     for decode in decoders:
         try:
             decode(path)
-        except Exception as error:  # each library has its own, and some raise what is no OSError
+        except Exception as error:  # each library has its own exceptions, not all of them an OSError
             return f"{type(error).__name__}: {error}"
     return None

@@ -1,8 +1,8 @@
 """The decoder `dali`: NVIDIA DALI decodes a batch of files, with nvJPEG on a GPU and with libjpeg-turbo on the CPU.
 
-It does what `decoder: device` does. On a GPU the pixels may differ: DALI interpolates the colors as libjpeg-turbo
-does, and torchvision repeats them. Crops stay torchvision's: a seed draws the same ones for every decoder. DALI's
-decoders that crop would draw their own.
+It replaces torchvision in `decoder: device`. On a GPU the pixels may differ: DALI interpolates chroma as libjpeg-turbo
+does, while torchvision repeats it. Torchvision still draws the crops, so a seed gives the same crops with every
+decoder. DALI's own cropping decoders would draw different ones.
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ INSTALL = "uv pip install nvidia-dali-cuda130"
 
 
 def is_installed() -> bool:
-    """Whether DALI is there, without importing it.
+    """Whether DALI is installed, without importing it.
 
-    Its parent `nvidia` belongs to many packages, or to none. An uninstalled DALI leaves a folder without a module.
+    The parent package `nvidia` belongs to many distributions, or to none. Uninstalling DALI leaves a folder without a
+    module.
     """
     found = find_spec("nvidia") and find_spec("nvidia.dali")
     return found is not None and found.origin is not None
 
 
 class DaliJpegs:
-    """Decodes the JPEGs of a batch as RGB on one device, by a pipeline of one operator.
+    """Decode the JPEGs of a batch to RGB on one device, with a pipeline of a single operator.
 
-    The pipeline is built for the largest batch so far, and built again after an error, which leaves it invalid.
+    The pipeline is built for the largest batch so far. It is rebuilt after an error, which leaves a pipeline invalid.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -44,11 +45,12 @@ class DaliJpegs:
         self._pipeline: Any = None
 
     def __call__(self, files: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """Images of shape (3, height, width). Raises the `RuntimeError` of DALI.
+        """Return images of shape (3, height, width). Raises DALI's `RuntimeError`.
 
-        The order of streams is that of DALI's own iterator for PyTorch. `run` returns once all is decoded.
-        `feed_ndarray` queues a copy on torch's current stream into memory of torch, and makes DALI's stream wait for
-        it: no later batch overwrites what is still to be copied. DLPack does not promise that.
+        The streams are ordered as in DALI's own iterator for PyTorch. `run` returns when all images are decoded.
+        `feed_ndarray` enqueues a copy into torch's memory on torch's current stream, and DALI's stream waits for the
+        copy. Later batches therefore cannot overwrite images that are still to be copied. DLPack does not guarantee
+        that.
         """
         import torch
         from nvidia.dali.plugin.pytorch import feed_ndarray
@@ -69,7 +71,7 @@ class DaliJpegs:
 
 
 def _pipeline(batch_size: int, device: torch.device) -> Any:
-    """As Pillow decodes: not turned by EXIF, and with interpolated colors. Its queue is one batch deep: ours."""
+    """Build a pipeline that decodes as Pillow does: no EXIF rotation, interpolated chroma. It prefetches one batch."""
     from nvidia.dali import Pipeline, fn, types
 
     on_gpu = device.type == "cuda"

@@ -1,4 +1,4 @@
-"""From a file's path, or its bytes, to a decoded RGB image, by the names a suite uses."""
+"""Decoders from a file's path or bytes to an RGB image, by the names that a suite uses."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-DRAFT_SIDE = 256  # a training crop of 224 is cut from about this
+DRAFT_SIDE = 256  # a common size for training crops of 224
 
 
 Encoded = str | bytes
-"""A path, or the bytes of a file."""
+"""A path, or the contents of a file."""
 
 Decoder = Callable[[Encoded], Any]
 
 
 def decode_pillow(encoded: Encoded) -> Image.Image:
-    """Decode at full size; what torchvision's `default_loader` does. Returns a PIL image, RGB."""
+    """Decode at full size, as torchvision's `default_loader` does. Returns an RGB PIL image."""
     with Image.open(_file(encoded)) as image:
         return image.convert("RGB")
 
@@ -39,18 +39,18 @@ def decode_torchvision(encoded: Encoded) -> Any:
 
     data = read_file(encoded) if isinstance(encoded, str) else torch.frombuffer(bytearray(encoded), dtype=torch.uint8)
     image = decode_image(data, mode=ImageReadMode.RGB)
-    return image if image.dtype is torch.uint8 else (image.to(torch.int32) >> 8).to(torch.uint8)  # a PNG of 16 bits
+    return image if image.dtype is torch.uint8 else (image.to(torch.int32) >> 8).to(torch.uint8)  # a 16-bit PNG
 
 
 def open_pillow(encoded: Encoded) -> Image.Image:
-    """Open the file and read its header only; pixels are decoded on first use. Returns an image of the file's mode."""
+    """Open the file and read only its header; pixels are decoded on first use. Returns an image in the file's mode."""
     return Image.open(_file(encoded))
 
 
 def decode_simplejpeg(encoded: Encoded) -> Any:
-    """Decode a JPEG by libjpeg-turbo's own interface to a uint8 tensor of shape (3, height, width).
+    """Decode a JPEG with libjpeg-turbo's native interface to a uint8 tensor of shape (3, height, width).
 
-    Needs the package simplejpeg; what it cannot read (other formats, CMYK) goes to Pillow.
+    Requires the package simplejpeg. Files that it cannot read (other formats, CMYK) are decoded by Pillow.
     """
     import simplejpeg
     import torch
@@ -64,9 +64,9 @@ def decode_simplejpeg(encoded: Encoded) -> Any:
 
 
 def decode_nvimagecodec(encoded: Encoded) -> Any:
-    """Decode a JPEG by nvImageCodec on the CPU to a uint8 tensor of shape (3, height, width).
+    """Decode a JPEG with nvImageCodec on the CPU to a uint8 tensor of shape (3, height, width).
 
-    Needs the package nvidia-nvimgcodec-cu13; what it cannot read (other formats, CMYK) goes to Pillow.
+    Requires the package nvidia-nvimgcodec-cu13. Files that it cannot read (other formats, CMYK) are decoded by Pillow.
     """
     from loaderbench.datasets.jpeg_regions import open_jpeg
 
@@ -74,7 +74,7 @@ def decode_nvimagecodec(encoded: Encoded) -> Any:
 
 
 def _file(encoded: Encoded) -> str | io.BytesIO:
-    """What Pillow opens."""
+    """The path, or the bytes as a file object, for `Image.open`."""
     return encoded if isinstance(encoded, str) else io.BytesIO(encoded)
 
 

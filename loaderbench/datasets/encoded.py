@@ -1,7 +1,7 @@
-"""Files that workers read and the device decodes: samples of encoded bytes, batches of them, and the rest on a device.
+"""Encoded files that workers read and the device decodes: samples, batches, and the processing on the device.
 
-`decoder: device` keeps decoding, cropping and stacking out of the workers. What is left of a batch is done where the
-training step computes, as a part of the step. `decoder: dali` does the same with another decoder.
+`decoder: device` moves decoding, cropping and stacking out of the workers. These steps run on the device of the
+training step, as part of the step. `decoder: dali` does the same with DALI's decoder.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from loaderbench.formats import ReadEncoded
 from loaderbench.imagenet import MEAN, STD
 
 Decode = Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]
-"""Decodes JPEGs as RGB. Raises `RuntimeError` where it cannot decode one of them."""
+"""Decodes JPEGs to RGB. Raises `RuntimeError` if it cannot decode one of them."""
 _JPEG = (0xFF, 0xD8, 0xFF)
-"""How every JPEG begins. Other files are decoded on the CPU."""
+"""The first bytes of every JPEG. Other files are decoded on the CPU."""
 
 
 class EncodedImage(NamedTuple):
-    """The bytes of a file."""
+    """The contents of a file."""
 
     data: torch.Tensor
 
 
 class EncodedImages(NamedTuple):
-    """The files of a batch in one tensor, one after another; `sizes` are their bytes."""
+    """The files of a batch, concatenated in one tensor. `sizes` are their lengths in bytes."""
 
     sizes: torch.Tensor
     data: torch.Tensor
 
     def files(self) -> list[torch.Tensor]:
-        """The bytes of each file, without a copy."""
+        """The contents of each file, without a copy."""
         return list(torch.tensor_split(self.data, self.sizes.cumsum(0)[:-1]))
 
 
 class EncodedSamples(Dataset[tuple[EncodedImage, int]]):
-    """Reads a file on access, and leaves the rest to the device. torch's own collate function packs a batch.
+    """Read the encoded file of a sample on access. torch's default collate function packs a batch.
 
-    `reader` reads a copy in another format; `None` for the files themselves.
+    `reader` reads a copy in another format; `None` reads the files themselves.
     """
 
     def __init__(self, samples: Sequence[tuple[str, int]], reader: ReadEncoded | None = None) -> None:
@@ -72,11 +72,11 @@ default_collate_fn_map[EncodedImage] = _packed
 
 
 class DecodedOnDevice:
-    """Takes a batch of files to a device: decodes them there, transforms each, and stacks them.
+    """Move a batch of files to a device, decode and transform each image there, and stack them.
 
-    `decoder` is one of `DECODERS`, and `transform` one that takes uint8 tensors and gives uint8. Raises the decoder's
-    error where it cannot decode on this device at all. Files that it alone cannot decode (no JPEG, CMYK) are decoded on
-    the CPU, and counted.
+    `decoder` is a key of `DECODERS`, and `transform` maps uint8 tensors to uint8 tensors. Raises the decoder's error if
+    it cannot decode on this device at all. Files that only this decoder cannot decode (not a JPEG, or CMYK) are decoded
+    on the CPU and counted.
     """
 
     def __init__(self, device: str, transform: Transform, *, normalize: bool, decoder: str = "device") -> None:
@@ -90,24 +90,24 @@ class DecodedOnDevice:
 
     @property
     def note(self) -> str:
-        """How many images the device could not decode; empty where it could decode all."""
+        """How many images the device could not decode; empty if it decoded all of them."""
         if not self._on_cpu:
             return ""
         return f"{self._on_cpu:,} of {self._seen:,} images were decoded on the CPU: no JPEG, or CMYK"
 
     def __call__(self, batch: Any) -> Any:
-        """Images and labels; the labels stay where they are."""
+        """Return images on the device, and labels where they already are."""
         encoded, labels = batch
         images = torch.stack([self._transform(image) for image in self.decoded(encoded.files())])
         return [(images.float() - self._mean) / self._std if self._normalize else images, labels]
 
     def decoded(self, files: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """The images of files, uint8 of shape (3, height, width), on the device."""
+        """Decode files to images on the device: uint8, shape (3, height, width)."""
         self._seen += len(files)
         if all(map(_is_jpeg, files)):
             try:
                 return self._decode(files)
-            except RuntimeError:  # one that the device does not take spoils them all
+            except RuntimeError:  # a single file that the device cannot decode fails the batch
                 pass
         return [self._decoded(file) for file in files]
 
@@ -115,19 +115,20 @@ class DecodedOnDevice:
         if _is_jpeg(file):
             try:
                 return self._decode([file])[0]
-            except RuntimeError:  # of an error of the device, copying raises it again
+            except RuntimeError:  # if the device itself has failed, the copy below raises again
                 pass
         self._on_cpu += 1
         return _decoded_by_pillow(file).to(self._device)
 
 
 def decode_jpegs(files: Sequence[torch.Tensor], device: torch.device) -> list[torch.Tensor]:
-    """Decode JPEGs as RGB on a device. Raises the `RuntimeError` of the decoder, and `ImportError` where there is none.
+    """Decode JPEGs to RGB on a device.
 
-    By torchvision, in one call where it takes a list; by TorchCodec where torchvision decodes no more. Work that is
-    queued on the current stream may use the images: none is overwritten before that work is done.
+    torchvision decodes them, in one call if its version takes a list. TorchCodec decodes them if torchvision no longer
+    does. Raises the decoder's `RuntimeError`, or `ImportError` if neither is installed. Work queued on the current
+    stream can use the images: none is overwritten before that work is done.
     """
-    if device.type not in ("cuda", "cpu"):  # torchvision would decode on the CPU without a word
+    if device.type not in ("cuda", "cpu"):  # torchvision would silently decode on the CPU
         raise RuntimeError(f"decoder: device needs CUDA, and this device is {device.type}")
     if device.type == "cpu":
         return _by_library(files, device)
@@ -142,10 +143,11 @@ def decode_jpegs(files: Sequence[torch.Tensor], device: torch.device) -> list[to
 
 @cache
 def _decoding_stream(device: torch.device) -> torch.cuda.Stream:
-    """Where the memory of decoded images is allocated.
+    """The stream on which memory for decoded images is allocated.
 
-    torchvision writes images on a stream of its own, which does not wait for the current one. On the current stream,
-    memory freed there is given to the next image at once, while queued work may still read the last.
+    torchvision writes images on an internal stream that does not wait for the current stream. If images were allocated
+    on the current stream, freed memory would go to the next image at once, while queued work may still read the last
+    one.
     """
     return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
@@ -167,7 +169,7 @@ def _by_torch(device: torch.device) -> Decode:
 
 
 DECODERS: Mapping[str, Callable[[torch.device], Decode]] = {"device": _by_torch, "dali": DaliJpegs}
-"""What makes a decoder for a device, by the name that a suite uses."""
+"""Factories of decoders for a device, by the name that a suite uses."""
 
 
 def _by_torchcodec(files: Sequence[torch.Tensor], device: torch.device) -> list[torch.Tensor]:

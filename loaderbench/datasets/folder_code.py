@@ -1,4 +1,4 @@
-"""The part of a program that makes `dataset` from `root`: decoder, transform, copies and cache, as measured."""
+"""Code to paste that creates `dataset` from `root`, with the measured decoder, transform, copies and cache."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _CROPS = {
 
 
 def folder_code(options: Mapping[str, Any], ranks: int = 1) -> Iterator[str]:
-    """`dataset`, from `root`, in each of so many ranks."""
+    """Yield the code that creates `dataset` from `root` in each of `ranks` ranks."""
     decoder = _DECODERS.get(str(options.get("decoder")), "")
     yield "from torchvision.datasets import ImageFolder"
     if options.get("format") not in (None, "files"):
@@ -83,14 +83,14 @@ def folder_code(options: Mapping[str, Any], ranks: int = 1) -> Iterator[str]:
 
 
 def _source(file: str) -> str:
-    """A module of ours that stands on its own, or on one that precedes it."""
+    """Source of one of our modules that needs no other, or only a module that precedes it in the program."""
     text = (_DATASETS / file).read_text(encoding="utf-8").partition("from __future__ import annotations")[2]
     text = re.sub("^from loaderbench.*\n", "", text, flags=re.MULTILINE)
     return text.replace("  # type: ignore[misc]", "")
 
 
 def _regions(options: Mapping[str, Any]) -> Iterator[str]:
-    """`decode`, which only opens the file if the transform decodes the region of its crop."""
+    """Yield the code of `decode`, which only opens the file if the transform decodes the region of its crop."""
     yield _source("../per_thread.py")
     yield _source("jpeg_regions.py")
     whole = "def decode(path):\n    return open_jpeg(path)[:, :, :]"
@@ -99,7 +99,7 @@ def _regions(options: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _transform(name: str, normalize: bool, *, tensors: bool) -> Iterator[str]:
-    """`transform`, a recipe by its name or the user's own; of PIL images, or of `tensors` of uint8."""
+    """Yield the code of `transform`, a named recipe or the user's callable, for PIL images or uint8 `tensors`."""
     if ":" in name:
         module, _, made = name.partition(":")
         yield _source("own_transform.py")
@@ -168,7 +168,7 @@ _ENCODED = dedent("""
 
 
 def decoded_on_device(name: str, decoder: str) -> str:
-    """What a program does with batches of files: `decoded` makes images of them, with the recipe of this name."""
+    """The code that decodes batches of files: `decoded` turns files into images with the named recipe."""
     steps = _CROPS["imagenet_train" if name == "imagenet_train_v2" else name]
     before = dedent(f"""
 
@@ -229,7 +229,7 @@ _DECODE = {
             return [copy.permute(2, 0, 1).contiguous() for copy in copies]
         """,
 }
-"""`decode`, of a list of files, by the decoders that leave it to the device."""
+"""The code of `decode`, which takes a list of files, for the decoders that run on the device."""
 
 
 NORMALIZE_ON_DEVICE = dedent(f"""

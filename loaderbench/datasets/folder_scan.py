@@ -1,7 +1,7 @@
-"""The files of a folder that `torchvision.datasets.ImageFolder` reads, without torch and without listing it all.
+"""List the files that `torchvision.datasets.ImageFolder` would read, without torch and without a complete listing.
 
-A folder of a million images answers in the time of the sample asked for: directories are read lazily and left as soon
-as a class has given its part.
+The time depends on the requested sample, not on the size of the folder. Directories are read lazily, and each scan
+stops when its class has supplied its share.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tif
 
 @dataclass(frozen=True)
 class ImageFiles:
-    """Sampled files with their labels, sorted as `ImageFolder` sorts; `complete` when no file was left out."""
+    """Sampled files with their labels, in the order of `ImageFolder`. `complete` if no file was left out."""
 
     root: Path
     classes: tuple[str, ...]
@@ -28,14 +28,14 @@ class ImageFiles:
 
 
 def scan_image_folder(root: Path, at_most: int | None = None) -> ImageFiles:
-    """Find the images under `root`, at most so many, spread evenly over the classes.
+    """Find at most `at_most` images under `root`, spread evenly over the classes.
 
-    A root without class folders that holds images itself is read as one class. Raises `MissingError`, in one line,
-    where there is no folder or no image.
+    A root that has no class folders but contains images is read as one class. Raises `MissingError` with a one-line
+    message if the folder does not exist or has no image.
     """
     classes = _class_folders(root)
     taken, complete = _spread(root, classes, at_most) if classes else ([], True)
-    if not taken:  # not ImageFolder's layout: images beside each other in one folder
+    if not taken:  # not ImageFolder's layout: all images in one folder
         classes = ["."]
         taken, complete = _spread(root, classes, at_most)
     if not taken:
@@ -59,7 +59,7 @@ def _class_folders(root: Path) -> list[str]:
 
 
 def _spread(root: Path, classes: list[str], at_most: int | None) -> tuple[list[tuple[str, str]], bool]:
-    """Take the same number from each class, and more from the large ones while the small ones fall short."""
+    """Take the same number of files from each class, and more from large classes if small ones run out."""
     quota = None if at_most is None else -(-at_most // len(classes))
     while True:
         taken, cut_short = _take(root, classes, quota)
@@ -83,7 +83,7 @@ def _take(root: Path, classes: list[str], quota: int | None) -> tuple[list[tuple
 
 
 def _kind_of(entry: os.DirEntry[str]) -> tuple[bool, bool]:
-    """Whether it is a file, and whether it is a folder; neither for a circular or unreadable link."""
+    """Whether the entry is a file, and whether it is a folder; neither for a circular or unreadable link."""
     try:
         return entry.is_file(), entry.is_dir()
     except OSError:
@@ -91,7 +91,7 @@ def _kind_of(entry: os.DirEntry[str]) -> tuple[bool, bool]:
 
 
 def _walk(folder: str) -> Iterator[str]:
-    """Yield the images below a folder in the order the disk gives them, one directory entry at a time."""
+    """Yield the images below a folder in directory order, one entry at a time."""
     below: list[str] = []
     try:
         with os.scandir(folder) as entries:
@@ -102,6 +102,6 @@ def _walk(folder: str) -> Iterator[str]:
                 elif is_folder:
                     below.append(entry.path)
     except OSError:
-        return  # what can be read is measured; `ImageFolder` passes over such folders too
+        return  # `ImageFolder` skips unreadable folders too
     for path in sorted(below):
         yield from _walk(path)

@@ -1,4 +1,4 @@
-"""Decoded images in memory that all ranks of a machine share: one of them decodes, for the workers of all."""
+"""A cache of decoded images shared by all ranks of a machine: one rank decodes for the workers of every rank."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import torch
 
 from loaderbench.datasets.shared_images import SharedImages
 
-MEETING_S = 600.0  # for the ranks of a machine to reach the cache; decoding may take longer
+MEETING_S = 600.0  # how long ranks wait to connect to the cache; decoding can take longer
 
 
 class HostImages(SharedImages):
-    """The same under torchrun, filled by the first rank of each machine. Ranks make their caches in the same order.
+    """A `SharedImages` for torchrun, filled by the first rank of each machine. Ranks create caches in the same order.
 
-    The memory is handed over as file descriptors, so it is freed with the last process that has it. Raises
-    `ValueError` for ranks with different files, `ConnectionError` where the first rank failed, `TimeoutError` where
-    ranks do not meet.
+    The memory is passed as file descriptors, so it is freed when the last process that maps it ends. Raises
+    `ValueError` for ranks with different files, `ConnectionError` if the first rank failed, and `TimeoutError` if ranks
+    do not connect.
     """
 
     made: ClassVar[int] = 0
@@ -34,7 +34,7 @@ class HostImages(SharedImages):
         if ranks == 1 or sys.platform != "linux":
             super().__init__(samples, loader, room_bytes=room_bytes)
         elif rank > 0:
-            self._take(address)
+            self._receive(address)
         else:
             with socket.socket(socket.AF_UNIX) as place:
                 place.bind(address)
@@ -43,20 +43,20 @@ class HostImages(SharedImages):
                 said, files = b"", list[int]()
                 try:
                     super().__init__(samples, loader, room_bytes=room_bytes)
-                    said, files = self._to_hand_over()
-                finally:  # the others hear of a failure, too
+                    said, files = self._handover()
+                finally:  # the other ranks learn of a failure, too
                     for _ in range(ranks - 1):
                         with place.accept()[0] as other:
                             socket.send_fds(other, [said or b"failed"], files)
 
-    def _to_hand_over(self) -> tuple[bytes, list[int]]:
+    def _handover(self) -> tuple[bytes, list[int]]:
         rows = [(begin, *shape) for begin, shape in self._places.values()]
         self._index = torch.tensor(rows, dtype=torch.int64)
         shared = [tensor.untyped_storage()._share_fd_cpu_() for tensor in (self._block, self._index)]
         said = bytes([self._as_image]) + shared[0][1].to_bytes(8, "big") + _digest(self._paths)
         return said, [file for file, _ in shared]
 
-    def _take(self, address: str) -> None:
+    def _receive(self, address: str) -> None:
         until_s = time.monotonic() + MEETING_S
         with socket.socket(socket.AF_UNIX) as place:
             while place.connect_ex(address):
@@ -80,7 +80,7 @@ class HostImages(SharedImages):
 
 
 def _address(number: int) -> str:
-    """Where the ranks of this machine meet for their cache of this number: a name that no file has."""
+    """The abstract socket address, not a file, at which ranks of this machine meet for their n-th cache."""
     job = [os.environ.get(name, "") for name in ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")]
     return "\0decoded-images-" + _digest([*job, str(number)]).hex()
 

@@ -1,4 +1,4 @@
-"""The kind `image_folder`: JPEGs and their like under `root/class/`, decoded and transformed as a suite says."""
+"""The dataset kind `image_folder`: images under `root/class/`, decoded and transformed as the suite says."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ if TYPE_CHECKING:
     from loaderbench.datasets.decoders import Decoder
 
 ON_DEVICE = ("device", "dali")
-"""The decoders that leave decoding to the device of the training step: torchvision's, and that of NVIDIA DALI."""
+"""Decoders that run on the device of the training step: torchvision's, and NVIDIA DALI's."""
 DECODER_NAMES = ("pillow", "pillow_draft", "pillow_lazy", "torchvision", "simplejpeg", "nvimagecodec", *ON_DEVICE)
 TRANSFORM_NAMES = (
     *("imagenet_train", "imagenet_train_v2", "imagenet_train_scaled", "imagenet_train_region"),
     *("imagenet_eval", "to_tensor"),
 )
 DEVICE_TRANSFORMS = ("imagenet_train", "imagenet_train_v2", "imagenet_eval", "to_tensor")
-"""Those that take tensors as well as images of Pillow, and therefore what a GPU has decoded."""
+"""Transforms that accept tensors as well as Pillow images, and therefore images decoded on a GPU."""
 _CHECKED_BY = {"pillow_lazy": "pillow", **dict.fromkeys(ON_DEVICE, "torchvision")}
-"""Which decoder looks for bad files in place of one that decodes later, or elsewhere."""
+"""The decoder that finds bad files in place of a decoder that runs later, or elsewhere."""
 SMALLEST_SIDE, LARGEST_SIDE = 32, 8_192  # pixels
 MOST_COPIES = 2_000
-"""Of a larger folder so many images are copied, to see what smaller ones give: all would take minutes."""
+"""At most this many images of a larger folder are resized to measure smaller images; all would take minutes."""
 _FLOAT_BYTES = 4
 
 
 def recipe(value: Any) -> str | None:
-    """Accept a recipe's name, or `package.module:callable`, which is looked up when a trial runs and not before."""
+    """Accept a recipe's name, or `package.module:callable`, which is imported only when a trial runs."""
     if (what := text(value)) or ":" in value or value in TRANSFORM_NAMES:
         return what
     return not_one_of(value, [*TRANSFORM_NAMES, "package.module:callable"])
@@ -133,11 +133,11 @@ class ImageFolder(DatasetOfOptions):
         return Inputs(files.samples, DatasetSummary(description, count, classes, total, not_measured=reasons))
 
     def targets(self, sweep: Mapping[str, Any]) -> list[str]:
-        """Recipes of the user's own."""
+        """Transforms of the user."""
         return [name for name in _values(sweep, "transform", self.transform) if isinstance(name, str) and ":" in name]
 
     def without_bad(self, inputs: Inputs, sweep: Mapping[str, Any], ask: Ask, listener: PrepareListener) -> Inputs:
-        """Decode each file once by each decoder of the suite, where `skip_bad` asks for it."""
+        """Decode each file once with each decoder of the suite, if `skip_bad` is set."""
         if not self.skip_bad:
             return inputs
         from loaderbench.datasets.bad_images import leave_out
@@ -147,7 +147,7 @@ class ImageFolder(DatasetOfOptions):
         return leave_out(inputs, sorted(decoders), ask, listener)
 
     def samples_for(self, samples: Samples, listener: PrepareListener) -> Samples:
-        """Copies of the files, where smaller ones are asked for."""
+        """Return pre-resized copies of the files if `presize` is set."""
         if not isinstance(self.presize, int):
             return samples
         from loaderbench.datasets.presized import presized_copies
@@ -158,21 +158,21 @@ class ImageFolder(DatasetOfOptions):
 
     @property
     def lists_files(self) -> bool:
-        """With any transform."""
+        """True with any transform."""
         return True
 
     @property
     def lists_images(self) -> bool:
-        """With a transform that has a name."""
+        """True with a named transform."""
         return ":" not in self.transform
 
     @property
     def stored_as(self) -> str:
-        """A format; decoded images are kept after one look at the files."""
+        """The format; `files` with an image cache, which reads each file once and keeps the decoded image."""
         return FILES if self.image_cache is not None else self.format
 
     def why_not_together(self) -> str:
-        """Copies and caches are made of local files."""
+        """`storage` excludes copies and caches, which are made from local files."""
         of_files = {"format": FILES, "presize": None, "image_cache": None}
         given = [option for option, usual in of_files.items() if getattr(self, option) != usual]
         if self.storage is None or not given:
@@ -181,25 +181,25 @@ class ImageFolder(DatasetOfOptions):
 
     @property
     def store(self) -> str | None:
-        """Where `storage` says, without a slash at the end."""
+        """The value of `storage`, without a trailing slash."""
         return self.storage and self.storage.rstrip("/")
 
     def check_store(self, samples: Samples, folder: Path) -> None:
-        """The first one."""
+        """Read the first file."""
         if self.storage is not None:
             object_store.check_store(self.storage, self._names(samples[:1], folder))
 
     @property
     def is_shared(self) -> bool:
-        """With its images in shared memory."""
+        """True if images are in shared memory."""
         return self.image_cache is not None
 
     def make(self, samples: Samples, folder: Path) -> Any:
-        """Make it of the files themselves."""
+        """Create the dataset from the original files."""
         return self.make_from(DatasetOrder(samples, {}, folder))
 
     def make_from(self, order: DatasetOrder) -> Any:
-        """Make a map-style dataset of decoder and transform."""
+        """Create a map-style dataset from the decoder and the transform."""
         from loaderbench.datasets import image_samples as images
 
         samples, reader = order.samples, self._reader(order)
@@ -222,7 +222,7 @@ class ImageFolder(DatasetOfOptions):
         return images.ImageSamples(samples, *how, order.copy)
 
     def _reader(self, order: DatasetOrder) -> ReadEncoded | None:
-        """What reads objects, or a copy in this format; `None` for the files themselves, or a copy for the loader."""
+        """The reader of objects or of a copy in this format; `None` for plain files, or a copy for the loader."""
         copy = order.copy
         if self.storage is not None and copy is None:
             return self._objects(self.storage, order.samples, order.folder)
@@ -231,7 +231,7 @@ class ImageFolder(DatasetOfOptions):
         return copy.reader(FORMATS[self.format])
 
     def rest_on_device(self, arguments: Mapping[str, Any], device: str) -> Rest | None:
-        """Decoding, transform and normalization, with such a decoder. Raises the decoder's error for a device."""
+        """Decode, transform and normalize on the device, with a decoder that runs there. Raises the decoder's error."""
         own = self.with_axes(arguments)
         if own.decoder not in ON_DEVICE:
             return None
@@ -242,12 +242,12 @@ class ImageFolder(DatasetOfOptions):
         return DecodedOnDevice(device, transform, normalize=normalize, decoder=own.decoder)
 
     def why_not_on_device(self, arguments: Mapping[str, Any]) -> str:
-        """A GPU decodes files that lie in the memory of the host."""
+        """GPU decoders read files from host memory."""
         decoder = self.with_axes(arguments).decoder
         return f"decoder={decoder}: the GPU decodes files from host memory" if decoder in ON_DEVICE else ""
 
     def sample_bytes(self) -> int | None:
-        """Those of a crop; a transform of the user's own may give anything, and a file has any size."""
+        """Bytes of a crop; unknown for a custom transform, and for encoded files."""
         if self.decoder in ON_DEVICE:
             return None
         each = 1 if self.normalize == "device" else _FLOAT_BYTES
@@ -260,7 +260,7 @@ class ImageFolder(DatasetOfOptions):
         return count_in_words(samples, self.decoder)
 
     def pixel_changes(self, pairs: Sequence[tuple[DatasetOrder, DatasetOrder]], ask: Ask) -> list[PixelChange]:
-        """Compare what decoder, transform and size make of the same images."""
+        """Compare the results of decoder, transform and size on the same images."""
         from loaderbench.datasets.pixels import pixel_changes
 
         return pixel_changes(self, pairs, ask)
@@ -270,7 +270,7 @@ class ImageFolder(DatasetOfOptions):
         return [*folder_code.folder_code({name: getattr(self, name) for name in self.axes}, ranks)]
 
     def code_after(self) -> str:
-        """Decode or normalise on the device what was left to it."""
+        """Decode or normalize on the device if the workers do not."""
         if self.decoder in ON_DEVICE:
             return folder_code.decoded_on_device(self.transform, self.decoder)
         return folder_code.NORMALIZE_ON_DEVICE if self.normalize == "device" else ""
@@ -282,16 +282,16 @@ class ImageFolder(DatasetOfOptions):
         return object_store.ObjectStore(url, self._names(samples, folder))
 
     def _names(self, samples: Samples, folder: Path) -> list[str]:
-        """Those of the objects."""
+        """Names of the objects that hold the samples."""
         root = self._root(folder) or Path(samples[0][0]).parents[1]
         return object_store.names_below(root, samples)
 
     def _root(self, folder: Path) -> Path | None:
-        """The folder of images, relative to the suite's own; `None` when photos are to be generated."""
+        """The image folder, relative to the suite's folder; `None` if photos are to be generated."""
         return folder / expanded(self.root) if self.root else None
 
     def _decoder(self) -> Decoder:
-        """What makes an image of a file, or opens it for a transform that decodes a region."""
+        """The function that decodes a file, or only opens it for a transform that decodes a region."""
         if nvimagecodec.only_regions(self.decoder, self.transform, self.image_cache):
             from loaderbench.datasets.jpeg_regions import open_jpeg
 
@@ -301,7 +301,7 @@ class ImageFolder(DatasetOfOptions):
         return DECODERS[self.decoder]
 
     def _check_on_device(self) -> None:
-        """Raise `ValueError` for what a device cannot do with encoded files."""
+        """Raise `ValueError` for options that do not work with a decoder on the device."""
         if self.transform not in DEVICE_TRANSFORMS:
             known = ", ".join(DEVICE_TRANSFORMS)
             raise ValueError(f"decoder: {self.decoder} cannot apply transform: {self.transform}; use one of {known}")
@@ -309,7 +309,7 @@ class ImageFolder(DatasetOfOptions):
             raise ValueError(f"decoder: {self.decoder} cannot be combined with image_cache; drop one of them")
 
     def _check_packages(self, sweep: Mapping[str, Any]) -> None:
-        """Raise `MissingError` for a decoder whose package is not there: each of its trials would fail by it."""
+        """Raise `MissingError` for a decoder whose package is missing, since all of its trials would fail."""
         named = [self.decoder, *_values(sweep, "decoder", self.decoder)]
         if "simplejpeg" in named and find_spec("simplejpeg") is None:
             raise MissingError("decoder simplejpeg: package not installed; run `uv pip install simplejpeg`")
@@ -327,6 +327,6 @@ class ImageFolder(DatasetOfOptions):
 
 
 def _values(sweep: Mapping[str, Any], axis: str, fixed: Any) -> list[Any]:
-    """All values that an option has in a run."""
+    """All values of an option in a run."""
     given = sweep.get(axis, fixed)
     return given if isinstance(given, list) else [given]

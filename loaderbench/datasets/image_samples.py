@@ -1,7 +1,7 @@
-"""A map-style dataset over image files, and the recipes that a suite names.
+"""A map-style dataset of image files, and the named transform recipes of a suite.
 
-A recipe takes an image and gives a tensor of shape (3, 224, 224), or (3, height, width): normalised float32, or uint8
-where it is to be normalised on the device. Its numbers are those of torchvision's reference classification training.
+A recipe maps an image to a tensor of shape (3, 224, 224) or (3, height, width): normalized float32, or uint8 if the
+device normalizes. Its parameters are those of torchvision's reference training script for classification.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ from loaderbench.imagenet import CROP, MEAN, SHORT_SIDE, STD
 
 Transform = Callable[[Any], Any]
 MakeTransform = Callable[[bool], Transform]
-"""The argument says whether the transform normalises."""
+"""The argument says whether the transform normalizes."""
 
 
 class Recipe(NamedTuple):
-    """A transform by its name, for loaders that have operations of their own for it."""
+    """The name of a transform, for loaders that implement it with their own operations."""
 
     name: str
     normalizes: bool
 
 
 class ImageSamples(Dataset[tuple[Any, int]]):
-    """Decodes and transforms on access. `loader` and `transform` are its stages, by torchvision's names.
+    """Decode and transform an image on access. `loader` and `transform` are the stages, named as in torchvision.
 
-    `recipe` is the transform's own, where it has a name. `copy` is that of a loader which reads one format only.
+    `recipe` describes the transform if it has a name. `copy` is a copy of the files for a loader that reads only one
+    format.
     """
 
     def __init__(
@@ -60,36 +61,36 @@ class ImageSamples(Dataset[tuple[Any, int]]):
         try:
             return self.transform(image), label
         except OSError as error:
-            if self.recipe is None:  # a transform of the user's own
+            if self.recipe is None:  # the user's transform
                 raise
-            raise _bad(path, error) from error  # of an image that was only opened, and is decoded now
+            raise _bad(path, error) from error  # the transform decodes an image that `loader` only opened
 
     def encoded(self, index: int) -> Any:
-        """What `loader` decodes: a path, which it reads itself."""
+        """The input of `loader`: a path, which `loader` reads."""
         return self.samples[index][0]
 
 
 class StoredSamples(ImageSamples):
-    """The same from a copy in another format: `reader` gives the bytes of a sample, and is a stage, too."""
+    """An `ImageSamples` over a copy in another format. `reader`, a further stage, returns the bytes of a sample."""
 
     def __init__(self, reader: ReadEncoded, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.reader = reader
 
     def encoded(self, index: int) -> bytes:
-        """The bytes of a file."""
+        """The contents of the file."""
         return self.reader(index)
 
 
 def imagenet_train(normalize: bool = True) -> Transform:
-    """RandomResizedCrop 224, flip, to tensor, normalise: the usual recipe."""
+    """RandomResizedCrop 224, flip, to tensor, normalize: the usual recipe."""
     from torchvision import transforms as t
 
     return _compose([t.RandomResizedCrop(CROP), t.RandomHorizontalFlip()], normalize)
 
 
 def imagenet_train_scaled(normalize: bool = True) -> Transform:
-    """The same, where libjpeg decodes no more pixels than the crop needs; for images that are opened only."""
+    """`imagenet_train` on lazily opened images: libjpeg decodes no more pixels than the crop needs."""
     from torchvision import transforms as t
 
     from loaderbench.datasets.scaled_crop import ScaledResizedCrop
@@ -98,7 +99,7 @@ def imagenet_train_scaled(normalize: bool = True) -> Transform:
 
 
 def imagenet_train_region(normalize: bool = True) -> Transform:
-    """The same with the crop cut out first, of an image that may decode this region only; then as transforms v2."""
+    """`imagenet_train` that crops first, from images that can decode only this region; then as transforms v2 does."""
     from torchvision import transforms as t
 
     from loaderbench.datasets.region_crop import RegionResizedCrop
@@ -107,7 +108,7 @@ def imagenet_train_region(normalize: bool = True) -> Transform:
 
 
 def imagenet_train_v2(normalize: bool = True) -> Transform:
-    """The same by transforms v2, in uint8 until the end: a quarter of the bytes to crop and to flip."""
+    """`imagenet_train` with transforms v2, in uint8 until the end: a quarter of the bytes to crop and to flip."""
     import torch
     from torchvision.transforms import v2
 
@@ -117,19 +118,19 @@ def imagenet_train_v2(normalize: bool = True) -> Transform:
 
 
 def imagenet_eval(normalize: bool = True) -> Transform:
-    """Resize 256, centre crop 224, to tensor, normalise."""
+    """Resize 256, center crop 224, to tensor, normalize."""
     from torchvision import transforms as t
 
     return _compose([t.Resize(SHORT_SIDE), t.CenterCrop(CROP)], normalize)
 
 
 def to_tensor(normalize: bool = True) -> Transform:
-    """Do nothing but convert, for folders whose images have one size; what is not normalised stays uint8."""
+    """Only convert to a tensor, for folders of images of one size; uint8 unless normalized."""
     return ToTensor() if normalize else ToUint8()
 
 
 class ToTensor:
-    """torchvision's `ToTensor`, which also takes uint8 tensors."""
+    """torchvision's `ToTensor`, but it also accepts uint8 tensors."""
 
     def __call__(self, image: Any) -> Any:
         """Return float32 in [0, 1], channels first."""
@@ -162,7 +163,7 @@ def _bad(path: str, error: Exception) -> BadImageError:
 
 
 def _rgb(image: Any) -> Any:
-    """An image that was opened only may be grey, or have a palette."""
+    """Convert to RGB: a lazily opened image can be grayscale or have a palette."""
     return image if image.mode == "RGB" else image.convert("RGB")
 
 

@@ -1,6 +1,6 @@
 """JPEGs of which nvImageCodec decodes one region, on the CPU, to the same pixels as Pillow.
 
-libjpeg-turbo reads no rows below the region. Rows above it, and columns outside it, only take Huffman decoding.
+libjpeg-turbo does not read the rows below the region. Rows above it and columns outside it need only Huffman decoding.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _OPENED = PerThread()
 
 
 class JpegRegions:
-    """A JPEG whose header was read. An index like that of a tensor of `shape` (3, height, width) decodes a region.
+    """A JPEG whose header was read. Indexing it like a tensor of `shape` (3, height, width) decodes a region.
 
-    `image[:, 20:120, 10:200]` decodes 100 rows and 190 columns. A deep copy is the whole image, decoded.
+    `image[:, 20:120, 10:200]` decodes 100 rows and 190 columns. A deep copy decodes the complete image.
     """
 
     def __init__(self, data: bytes, stream: Any) -> None:
@@ -32,7 +32,7 @@ class JpegRegions:
     def __getitem__(self, place: tuple[slice, slice, slice]) -> torch.Tensor:
         """Decode a region to uint8, shape (3, rows, columns).
 
-        Pillow decodes what nvImageCodec cannot, and raises `OSError` for broken files.
+        Pillow decodes files that nvImageCodec cannot, and raises `OSError` for broken files.
         """
         top, bottom, _ = place[1].indices(self.shape[1])
         left, right, _ = place[2].indices(self.shape[2])
@@ -48,7 +48,7 @@ class JpegRegions:
 
 
 def open_jpeg(encoded: str | bytes) -> JpegRegions | torch.Tensor:
-    """Open a file, given by its path or bytes. What is not a JPEG in color or gray is decoded by Pillow to a tensor."""
+    """Open a file, given by its path or bytes. Pillow decodes files other than color or gray JPEGs to a tensor."""
     data = Path(encoded).read_bytes() if isinstance(encoded, str) else encoded
     if not data.startswith(b"\xff\xd8"):
         return _whole(data)
@@ -60,7 +60,7 @@ def open_jpeg(encoded: str | bytes) -> JpegRegions | torch.Tensor:
 
 
 def _opened() -> dict[Any, Any]:
-    """The decoder of this thread, and how it decodes: nvImageCodec crashes where threads share a decoder."""
+    """The decoder of this thread and its parameters. nvImageCodec crashes if threads share a decoder."""
     opened = _OPENED.opened()
     if "decoder" not in opened:
         opened["decoder"] = nvimgcodec.Decoder(

@@ -1,4 +1,4 @@
-"""What a kind of dataset is to a suite, to a run and to a trial's process."""
+"""The interface of a kind of dataset to a suite, a run and a trial's process."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ Samples = tuple[tuple[str, int], ...]
 """Files and their labels."""
 
 Rest = Callable[[Any], Any]
-"""Turns a loader's batch into the one that the training step takes."""
+"""Converts a batch of the loader into the batch that the training step takes."""
 
 Ask = Callable[..., Any]
-"""Calls `function(pipe, *arguments)` in a process with torch and returns what it sends; `None` where that ends."""
+"""Calls `function(pipe, *arguments)` in a child process with torch and returns its answer; `None` if the child dies."""
 
 
 class PrepareListener(Protocol):
-    """Hears what takes a while before anything is measured."""
+    """Receives the progress of slow preparations before the measurement."""
 
     def doing(self, what: str) -> None:
-        """Something begins."""
+        """A step begins."""
 
     def generating(self, done: int, total: int) -> None:
-        """Called as files are generated: `done` of `total`."""
+        """Called while files are generated: `done` of `total`."""
 
     def writing(self, name: str, done: int, total: int) -> None:
-        """Called as files are written: `done` of `total`, as what `name` says. May raise, which ends the writing."""
+        """Called while files are written: `done` of `total`, described by `name`. May raise, which ends the writing."""
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """The files that all trials read, empty where they are not known, and what to say of the dataset."""
+    """The files that all trials read (empty if unknown), and a summary of the dataset."""
 
     samples: Samples
     summary: DatasetSummary
@@ -45,9 +45,9 @@ class Inputs:
 
 @dataclass(frozen=True)
 class DatasetOrder:
-    """What one trial is to build: its files, and all arguments of its configuration. `folder` is the suite's own.
+    """What one trial builds: its files, and all arguments of its configuration. `folder` is the suite's folder.
 
-    `copy` holds the files in the format that the configuration reads; `None` where it reads the files themselves.
+    `copy` holds the files in the format that the configuration reads; `None` if it reads the files themselves.
     """
 
     samples: Samples
@@ -58,9 +58,10 @@ class DatasetOrder:
 
 @dataclass(frozen=True)
 class Built:
-    """What batches or samples come from, the arguments that are left for the loader, and the axes that had effect.
+    """The source of batches or samples, the remaining arguments for the loader, and the axes that took effect.
 
-    A rate needs a whole number of `cycle` batches, such as those of an epoch; `None` leaves that to the loader.
+    A rate is measured over a multiple of `cycle` batches, such as the batches of an epoch; `None` leaves the cycle to
+    the loader.
     """
 
     source: Any
@@ -73,152 +74,152 @@ Kind = TypeVar("Kind", bound="DatasetKind")
 
 
 class DatasetKind(Part):
-    """One value of `dataset.kind`. Its fields are the options under `dataset`; `kind` is a `Literal` of its name.
+    """A value of `dataset.kind`. The fields are the options under `dataset`; `kind` is a `Literal` of the kind's name.
 
-    Its base is `DatasetOfOptions`, unless its axes are known to the user's code alone.
+    Derive a kind from `DatasetOfOptions` unless only the user's code knows its axes.
     """
 
     kind: str = ""
 
     axes: ClassVar[Mapping[str, Check]] = {}
-    """Options that can be axes of `sweep` too, and what their values have to be."""
+    """Options that can also be axes of `sweep`, with the check of their values."""
 
     takes_any_axis: ClassVar[bool] = False
-    """Whether it accepts axes that no registry knows."""
+    """Whether the kind accepts axes that no registry knows."""
 
     texts: ClassVar[tuple[str, ...]] = ()
-    """Options that stay text whatever they look like: a folder may be called 2024."""
+    """Options that always stay text: a folder can be named 2024."""
 
     change_samples: ClassVar[tuple[str, ...]] = ()
-    """Those of `axes` on which `samples_for` depends."""
+    """Axes on which `samples_for` depends."""
 
     smaller_samples: ClassVar[Mapping[str, Any]] = {}
-    """Values of `axes` with which a sample takes fewer bytes and holds the same."""
+    """Values of `axes` that make a sample smaller in bytes without changing its content."""
 
     why_no_files: ClassVar[str] = "unknown which files this dataset reads, so the page cache cannot be set"
-    """Why the page cache cannot be set for it; empty where it can."""
+    """Why the page cache cannot be set for this kind; empty if it can."""
 
     decoding_axes: ClassVar[tuple[str, ...]] = ()
-    """Those of `axes` that say how files are decoded; a loader that decodes by itself takes no notice of them."""
+    """Axes that say how files are decoded; a loader that decodes by itself ignores them."""
 
     storing_axes: ClassVar[tuple[str, ...]] = ()
-    """Those of `axes` that say what files are read from; a loader of one format takes no notice of them."""
+    """Axes that say what files are read from; a loader of one format ignores them."""
 
     store_axis: ClassVar[str] = ""
-    """The axis that names an object store; empty where there is none."""
+    """The axis that names an object store; empty if there is none."""
 
     frees_stages: ClassVar[bool] = True
-    """Whether trials may make its stages free, which replaces functions of the user's while samples are made."""
+    """Whether trials can make stages of this dataset free, which replaces the user's functions during loading."""
 
     def with_axes(self: Kind, config: Mapping[str, Any]) -> Kind:
-        """The same with the options that a configuration sets."""
+        """A copy of the dataset with the options that a configuration sets."""
         return self.model_copy(update={name: config[name] for name in self.axes if name in config})
 
     @abstractmethod
     def describe(self, sweep: Mapping[str, Any], folder: Path) -> str:
-        """Say what will be read, importing nothing that the suite names.
+        """Say what will be read, without importing anything that the suite names.
 
-        Raises `MissingError` where it, or a package that `sweep` asks for, is not there.
+        Raises `MissingError` if the data, or a package that `sweep` needs, is missing.
         """
 
     def prepare(self, sweep: Mapping[str, Any], folder: Path, listener: PrepareListener) -> Inputs:
-        """Find or make what the trials read. Raises as `describe` does."""
+        """Find or create the files that the trials read. Raises as `describe` does."""
         why = "not reported by this kind of dataset"
         reasons = dict.fromkeys(("files", "classes", "total_files", "bad_files"), why)
         return Inputs((), DatasetSummary(self.describe(sweep, folder), not_measured=reasons))
 
     def targets(self, sweep: Mapping[str, Any]) -> list[str]:
-        """What has to be importable before anything is measured: names of the form `package.module:name`."""
+        """Names of the form `package.module:name` that must be importable before the measurement."""
         return []
 
     def without_bad(self, inputs: Inputs, sweep: Mapping[str, Any], ask: Ask, listener: PrepareListener) -> Inputs:
-        """Leave out samples that cannot be read, where the options ask for it. Raises `MissingError` for no rest."""
+        """Exclude samples that cannot be read, if the options ask for it. Raises `MissingError` if none is left."""
         return inputs
 
     def samples_for(self, samples: Samples, listener: PrepareListener) -> Samples:
-        """What trials with these options read in place of `samples`."""
+        """The samples that trials with these options read in place of `samples`."""
         return samples
 
     @property
     def stored_as(self) -> str:
-        """The format that it reads its files from."""
+        """The format in which the dataset reads its files."""
         return FILES
 
     @property
     def lists_files(self) -> bool:
-        """Whether each sample is a file with a label: a run may copy them into the format that a loader reads."""
+        """Whether each sample is a file with a label, so that a run can copy the files into the format of a loader."""
         return False
 
     def why_not_together(self) -> str:
-        """Why its options cannot be combined; empty where they can."""
+        """Why these options cannot be combined; empty if they can."""
         return ""
 
     @property
     def store(self) -> str | None:
-        """The address of the object store that its files are read from; `None` for local files."""
+        """The address of the object store that holds the files; `None` for local files."""
         return None
 
     def check_store(self, samples: Samples, folder: Path) -> None:
-        """Read one of these files from `store`. Raises `MissingError` where that fails: each trial would."""
+        """Read one of these files from `store`. Raises `MissingError` on failure, since every trial would fail."""
 
     @property
     def lists_images(self) -> bool:
-        """Whether its samples are files of images with a named transform: a loader may decode them by itself."""
+        """Whether samples are image files with a named transform, so that a loader can decode them by itself."""
         return False
 
     @property
     def is_shared(self) -> bool:
-        """Whether what `build` makes is large and can be shared: all ranks of a trial then get the same one."""
+        """Whether the dataset is large and can be shared, in which case all ranks of a trial get the same one."""
         return False
 
     @abstractmethod
     def build(self, order: DatasetOrder) -> Built:
-        """Build it in a trial's process, and take what it uses out of the arguments."""
+        """Build the dataset in a trial's process, and remove the arguments it uses."""
 
     def rest_on_device(self, arguments: Mapping[str, Any], device: str) -> Rest | None:
-        """What its workers leave to the device, where the training step computes; `None` where they leave nothing.
+        """The processing that workers leave to the device of the training step; `None` if there is none.
 
-        `device` is as torch names it. Called in a trial's process.
+        `device` is a torch device name. Called in a trial's process.
         """
         return None
 
     def why_not_on_device(self, arguments: Mapping[str, Any]) -> str:
-        """Why its batches cannot be on the device before the step; empty where they can."""
+        """Why batches cannot be on the device before the step; empty if they can."""
         return ""
 
     def sample_bytes(self) -> int | None:
-        """How large a sample is in memory; `None` where that is not known."""
+        """Size of a sample in memory; `None` if unknown."""
         return None
 
     def explain_unreadable(self, samples: Samples) -> str:
-        """What can be found out after a trial has met a sample that cannot be read, in a sentence."""
+        """Explain in a sentence why a sample could not be read, after a trial has failed on it."""
         return ""
 
     def pixel_changes(self, pairs: Sequence[tuple[DatasetOrder, DatasetOrder]], ask: Ask) -> list[PixelChange]:
-        """How much the samples of each pair differ."""
+        """How much the samples of each pair of configurations differ."""
         return [PixelChange(None, "this kind of dataset cannot compare samples")] * len(pairs)
 
     def code(self, ranks: int = 1) -> Sequence[str] | None:
-        """Parts of a program of so many ranks that make `dataset` from `root`; `None` where the user has `dataset`."""
+        """Code that creates `dataset` from `root` in a program of `ranks` ranks; `None` if the user has `dataset`."""
         return None
 
     def code_after(self) -> str:
-        """What a program has to do with batches, after its loader is made."""
+        """Code that processes batches, placed after the loader is created."""
         return ""
 
 
 class DatasetOfOptions(DatasetKind):
-    """A kind that its options describe: it has its fields, `axes`, `describe` and `make`."""
+    """A kind that is fully described by its options; subclasses define fields, `axes`, `describe` and `make`."""
 
     def build(self, order: DatasetOrder) -> Built:
-        """Make it from its options and those axes that are its own."""
+        """Create the dataset from its options and from the axes that belong to it."""
         rest = {name: value for name, value in order.arguments.items() if name not in self.axes}
         return Built(self.with_axes(order.arguments).make_from(order), rest)
 
     def make_from(self, order: DatasetOrder) -> Any:
-        """Make it; a kind that reads copies in other formats does it here."""
+        """Create the dataset. Kinds that read copies in other formats override this method."""
         return self.make(order.samples, order.folder)
 
     @abstractmethod
     def make(self, samples: Samples, folder: Path) -> Any:
-        """Make a `Dataset`, a loader or any iterable of batches, in a trial's process."""
+        """Create a `Dataset`, a loader or any iterable of batches, in a trial's process."""

@@ -1,4 +1,4 @@
-"""A transform of the user's own, from its name: in a trial's process, and as a part of a program to paste."""
+"""The user's transform, from its name: used in a trial's process and pasted into programs."""
 
 from __future__ import annotations
 

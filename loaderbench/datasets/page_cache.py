@@ -1,4 +1,4 @@
-"""The page cache of a trial: warm, with its files in memory, or cold."""
+"""Set the page cache for a trial: warm, with the files in memory, or cold."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-WARM_BYTES = 2 << 30  # a folder beyond this does not stay in memory for sure, and reading it takes minutes
+WARM_BYTES = 2 << 30  # larger folders may not stay in memory, and reading them takes minutes
 
 
 def warm(paths: Iterable[str]) -> None:
-    """Read each file once, until `WARM_BYTES` are read; the kernel keeps them."""
+    """Read each file once, up to `WARM_BYTES`, so the kernel caches it."""
     room = WARM_BYTES
     for path in paths:
-        with suppress(OSError):  # the trial itself will meet it, and name it
+        with suppress(OSError):  # the trial will report this file
             room -= _each(path, lambda file: len(os.read(file, os.fstat(file).st_size)))
         if room <= 0:
             return
 
 
 def evict(paths: Iterable[str]) -> None:
-    """Ask the kernel to forget each file's pages; needs no rights. Pages not yet written stay, so they are first."""
+    """Ask the kernel to drop each file's pages, after flushing dirty ones, which would stay. Needs no privileges."""
     if not hasattr(os, "posix_fadvise"):
         raise OSError("measure.cache: cold needs posix_fadvise, which this system lacks; use warm")
     for path in paths:
@@ -37,7 +37,7 @@ def _each(path: str, do: Callable[[int], int]) -> int:
     try:
         file = os.open(path, os.O_RDONLY)
     except OSError:
-        return 0  # the trial itself will meet it, and name it
+        return 0  # the trial will report this file
     try:
         return do(file)
     finally:

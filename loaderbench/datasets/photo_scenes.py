@@ -1,8 +1,8 @@
-"""Paints landscapes: a sky, ridges in the haze, sometimes a lake, and texture that is stronger here and weaker there.
+"""Paint landscapes: a sky, ridges in haze, sometimes a lake, and texture of uneven strength.
 
-Two properties of photographs are what a JPEG decoder feels, and both are here: the amplitude spectrum falls as a power
-of the spatial frequency (see `photo_fields`), and contrast is uneven, because objects hide one another and plain sky
-lies beside busy ground. Everything is painted in YCbCr, which spares a conversion at each encoding.
+Two properties of photographs determine the cost of JPEG decoding, and both are reproduced here. The amplitude spectrum
+falls as a power of the spatial frequency. Contrast is uneven, because objects occlude each other and plain sky adjoins
+busy ground. Images are painted in YCbCr, which avoids a conversion at each encoding.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy.typing as npt
 import scipy.fft
 from PIL import Image
 
-_PALETTES = (  # RGB of: zenith, haze at the horizon, far slopes, and the two grounds that alternate nearby
+_PALETTES = (  # RGB of: zenith, haze at the horizon, far slopes, and the two alternating grounds nearby
     ((70, 120, 190), (200, 215, 230), (120, 140, 150), (70, 95, 45), (150, 135, 90)),  # noon
     ((60, 60, 110), (245, 170, 110), (110, 80, 100), (50, 40, 45), (95, 65, 55)),  # dusk
     ((90, 140, 200), (225, 215, 200), (190, 140, 105), (180, 115, 70), (215, 175, 125)),  # desert
@@ -26,20 +26,20 @@ _PALETTES = (  # RGB of: zenith, haze at the horizon, far slopes, and the two gr
 )
 _RGB_TO_YCC = np.array([[0.299, 0.587, 0.114], [-0.168736, -0.331264, 0.5], [0.5, -0.418688, -0.081312]])  # JFIF
 _WHITE = np.array([240.0, 128.0, 128.0], np.float32)
-_COARSE = 2  # colours are painted at half the size and enlarged: only the texture needs every pixel
+_COARSE = 2  # colors are painted at half size and enlarged: only the texture needs every pixel
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A picture without its texture, and the texture; how strong the texture is decides how many bytes the JPEG has."""
+    """A picture without its texture, and the texture, whose strength determines the size of the JPEG."""
 
     colours: Plane
     texture: Plane
     tint: tuple[float, float]
-    """How far the texture moves Cb and Cr while it moves the luminance by 1."""
+    """How much the texture changes Cb and Cr per unit of luminance."""
 
     def render(self, gain: float, *, grey: bool = False) -> Image.Image:
-        """The picture with a texture of `gain` grey levels (standard deviation where local contrast is 1)."""
+        """Render the picture with a texture of `gain` gray levels (standard deviation at a local contrast of 1)."""
         weights = (1.0,) if grey else (1.0, *self.tint)
         planes = [
             np.clip(colour + np.float32(gain * weight) * self.texture, 0.0, 255.0).astype(np.uint8)
@@ -50,7 +50,7 @@ class Scene:
 
 
 def paint(rng: np.random.Generator, height: int, width: int, busy: float) -> Scene:
-    """A landscape of this size in pixels. The busier (0 to 1), the less sky and the finer the texture."""
+    """Paint a landscape of this size in pixels. A busier one (0 to 1) has less sky and finer texture."""
     colours, contrast = _landscape(rng, -(-height // _COARSE), -(-width // _COARSE), busy)
     enlarged = np.stack([resize(plane, height, width) for plane in (*colours, contrast)])
     texture = power_law_field(
@@ -65,12 +65,12 @@ def paint(rng: np.random.Generator, height: int, width: int, busy: float) -> Sce
     warmth, share = (
         rng.normal(0.0, 0.6),
         rng.uniform(0.2, 0.45),
-    )  # light is yellow, sometimes green or red; shade is blue
+    )  # lit areas are yellow, sometimes green or red; shade is blue
     return Scene(enlarged[:3], texture, tint=(-share * math.cos(warmth), share * math.sin(warmth)))
 
 
 def _landscape(rng: np.random.Generator, height: int, width: int, busy: float) -> tuple[Plane, Plane]:
-    """The three colour planes, and the local contrast of the texture: 1 in the foreground, a tenth of it in the sky."""
+    """Return the three color planes, and the local contrast of the texture: 1 in the foreground, a tenth in the sky."""
     zenith, haze, *ground = (colour[:, None, None] for colour in _palette(rng))
     soft = soft_field(rng, height, width, exponent=1.8, scale=8)
     spots = soft_field(rng, height, width, exponent=1.3, scale=3)
@@ -112,7 +112,7 @@ def _sky(rng: np.random.Generator, soft: Plane, horizon: float, zenith: Plane, h
 
 
 def _slope(rng: np.random.Generator, light: Plane, patches: Plane, grounds: list[Plane]) -> Plane:
-    """Two grounds in patches with more or less soft borders, in uneven light."""
+    """Two grounds in patches with soft borders, in uneven light."""
     which = smooth_step(np.float32(rng.uniform(0.4, 1.5)) * patches + np.float32(rng.uniform(0.0, 1.0)))
     slope = blend(grounds[0], grounds[1], which)
     slope[0] *= 1.0 + np.float32(0.22) * light
@@ -120,14 +120,14 @@ def _slope(rng: np.random.Generator, light: Plane, patches: Plane, grounds: list
 
 
 def _flood(colours: Plane, contrast: Plane, shore: int, water: Plane) -> None:
-    """Put a lake below row `shore`, in place: calm, and mirroring what is above it."""
+    """Add a lake below row `shore`, in place: calm, and mirroring the scene above it."""
     rows = colours.shape[1] - shore
     colours[:, shore:] = blend(colours[:, shore - rows : shore][:, ::-1], water, 0.3)
     contrast[shore:] *= 0.4
 
 
 Plane = npt.NDArray[np.float32]
-"""Height by width, or (3, height, width) for the three planes of a picture."""
+"""Shape (height, width), or (3, height, width) for the three planes of a picture."""
 
 
 def power_law_field(
@@ -137,7 +137,7 @@ def power_law_field(
 
     Natural images have an exponent near 1 (Field 1987, "Relations between the statistics of natural images and the
     response properties of cortical cells"; Torralba & Oliva 2003, "Statistics of natural image categories"). With
-    `light`, an angle in radians, the field is the slope towards it: rough ground that is lit from there.
+    `light`, an angle in radians, the field is the slope in that direction, like rough ground lit from there.
     """
     rows, columns = (int(scipy.fft.next_fast_len(n, real=True)) for n in (height, width))
     fy = np.fft.fftfreq(rows).astype(np.float32)[:, None]
@@ -155,14 +155,14 @@ def power_law_field(
 
 
 def soft_field(rng: np.random.Generator, height: int, width: int, *, exponent: float, scale: int) -> Plane:
-    """The same without detail finer than `scale` pixels."""
+    """A `power_law_field` without detail finer than `scale` pixels."""
     rows, columns = height // scale + 4, width // scale + 4
     field = power_law_field(rng, rows, columns, exponent=exponent, corner=0.5 / max(rows, columns))
     return resize(field, height, width)
 
 
 def ridge_line(rng: np.random.Generator, width: int) -> Plane:
-    """The outline of a ridge, unit variance, one height per column: half of a fractal line, lest its ends meet."""
+    """The outline of a ridge: one height per column, unit variance. Half of a fractal line, so its ends differ."""
     frequency = np.maximum(np.arange(width + 1), 2.0)
     noise = rng.standard_normal(2 * frequency.size).view(np.complex128) * frequency ** -rng.uniform(1.1, 1.7)
     noise[0] = 0.0
@@ -172,22 +172,22 @@ def ridge_line(rng: np.random.Generator, width: int) -> Plane:
 
 
 def mirrored(field: Plane, how: int) -> Plane:
-    """One of the four mirror images: a field serves several times without looking the same."""
+    """One of the four mirror images, so one field can be used several times without looking the same."""
     return field[:: -1 if how & 1 else 1, :: -1 if how & 2 else 1]
 
 
 def smooth_step(x: Plane) -> Plane:
-    """From 0 to 1 without corners while `x` goes from 0 to 1."""
+    """Rise smoothly from 0 to 1 while `x` rises from 0 to 1."""
     t = np.clip(x, 0.0, 1.0)
     return t * t * (3.0 - 2.0 * t)
 
 
 def blend(below: Plane, above: Plane, opacity: Plane | float) -> Plane:
-    """`above` laid over `below`."""
+    """Lay `above` over `below`."""
     return below + (above - below) * opacity
 
 
 def resize(plane: Plane, height: int, width: int) -> Plane:
-    """Bicubic; outside the interpreter lock, and many times faster than `scipy.ndimage.zoom`."""
+    """Resize with bicubic interpolation; releases the GIL, and is many times faster than `scipy.ndimage.zoom`."""
     image = Image.fromarray(np.ascontiguousarray(plane, np.float32))
     return np.asarray(image.resize((width, height), Image.Resampling.BICUBIC))

@@ -1,8 +1,8 @@
-"""How large, how compressed and how coloured a photograph of a collection is. Numbers only, no pixels.
+"""Statistics of a photo collection: sizes, compression and color. Numbers only, no pixels.
 
-The numbers were measured over a thousand photographs, one of each ImageNet class. Such a collection has two origins:
-most pictures come from one photo site, which scales the longer side to 500 pixels and saves at quality 96 without
-chroma subsampling; the others come from all over the web, in any size, mostly 4:2:0 at lower quality.
+The numbers were measured over a thousand photographs, one of each ImageNet class. Such a collection has two origins.
+Most pictures come from one photo site, which scales the longer side to 500 pixels and saves at quality 96 without
+chroma subsampling. The others come from all over the web, in any size, mostly 4:2:0 at lower quality.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ IMAGENET_QUANTILES: dict[str, tuple[float, ...]] = {
     "height": (200, 333, 375, 500, 572),
     "bytes_per_pixel": (0.146, 0.324, 0.575, 0.793, 1.104),
 }
-"""Quantiles at `LEVELS` of a thousand photographs, one of each ImageNet class: what the generated are held against."""
+"""Quantiles at `LEVELS` of a thousand photographs, one of each ImageNet class: the target of generated photos."""
 
 IMAGENET_MEAN_BYTES_PER_PIXEL = 0.543
-"""All bytes over all pixels of the same thousand, where large pictures count for more than small ones."""
+"""Total bytes over total pixels of the same thousand photographs, so large pictures weigh more than small ones."""
 
 GREY_SHARE = 0.023
-_GREY_BYTES = 0.75  # of a coloured picture's: the rest went to chroma
+_GREY_BYTES = 0.75  # fraction of a color picture's bytes; chroma takes the rest
 SITE_LONG_SIDE = 500
-SITE_QUALITY = 96  # luminance table of mean 4.6, the commonest of the thousand
+SITE_QUALITY = 96  # its luminance table has a mean of 4.6, the most common of the thousand
 
-# The rest was read from a part of the thousand. (probability, value) pairs are read by linear interpolation.
+# The rest was measured on a part of the thousand. (probability, value) pairs are interpolated linearly.
 _BYTES_PER_PIXEL = ((0.0, 0.09), *zip(LEVELS, IMAGENET_QUANTILES["bytes_per_pixel"], strict=True), (1.0, 1.4))
 _SITE_SHARE = ((0.06, 0.0), (0.19, 0.07), (0.31, 0.53), (0.44, 0.73), (0.56, 0.90), (0.69, 0.97), (0.94, 1.0))
-"""Share of the photo site among pictures of a given rank in bytes per pixel: the small files came from elsewhere."""
+"""Share of the photo site among pictures of a given rank in bytes per pixel: small files come from elsewhere."""
 _SITE_SHORT_SIDE = (
     (0.00, 188), (0.05, 320), (0.10, 332), (0.17, 333), (0.36, 333), (0.38, 335), (0.45, 374), (0.46, 375), (0.88, 375),
     (0.95, 413), (1.00, 500),
@@ -49,20 +49,20 @@ _WEB_ELONGATION = ((0.00, 1.00), (0.08, 1.00), (0.25, 1.25), (0.50, 1.33), (0.75
 _WEB_QUALITY = ((0.0, 60), (0.05, 67), (0.25, 75), (0.5, 84), (0.75, 90), (0.93, 95), (1.0, 96))
 _SITE_METADATA = ((0.00, 0), (0.60, 0), (0.75, 1.4e3), (0.90, 3.2e3), (0.95, 7.3e3), (1.00, 15e3))
 _WEB_METADATA = ((0.00, 0), (0.75, 200), (0.90, 12e3), (0.95, 29e3), (1.00, 45e3))
-_METADATA_LIMIT = 0.3  # of a file's bytes
+_METADATA_LIMIT = 0.3  # fraction of a file's bytes
 _WEB_444_SHARE = 0.25
 _PORTRAIT_SHARE = 0.28
 _QUALITY_FOLLOWS_BYTES = 0.6  # correlation of the normal scores, among the pictures from the web
 _PIXELS_FOLLOW_BYTES = -0.38
 
-_STEPS = np.sqrt([2.0, 11.0, 13.0, 17.0, 7.0, 19.0, 23.0, 3.0, 5.0])  # the order is the one with the evenest small sets
+_STEPS = np.sqrt([2.0, 11.0, 13.0, 17.0, 7.0, 19.0, 23.0, 3.0, 5.0])  # in the order that makes small sets most even
 
 Pairs = tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True)
 class PhotoRecipe:
-    """What one JPEG shall come to, before a pixel of it is painted."""
+    """Target properties of one JPEG, before it is painted."""
 
     width: int
     height: int
@@ -74,7 +74,7 @@ class PhotoRecipe:
 
 
 def draw_recipe(seed: int, index: int) -> PhotoRecipe:
-    """The recipe of photo `index` of the collection that `seed` names."""
+    """The recipe of photo `index` in the collection of `seed`."""
     u = _spread(seed, index)
     site_share = _read(_SITE_SHARE, u[0])
     if u[1] < site_share:
@@ -100,11 +100,11 @@ def draw_recipe(seed: int, index: int) -> PhotoRecipe:
 
 
 def _spread(seed: int, index: int) -> list[float]:
-    """Point `index` of a sequence that fills the unit cube evenly, from a start that `seed` names.
+    """Point `index` of a low-discrepancy sequence in the unit cube, whose start depends on `seed`.
 
     Its steps are square roots of primes (Richtmyer 1951; Niederreiter 1978, "Quasi-Monte Carlo methods and
-    pseudo-random numbers"). A few hundred photos then have the quantiles of the tables; independent draws would miss
-    them by several per cent.
+    pseudo-random numbers"). A few hundred photos then have the quantiles of the tables. Independent draws would be off
+    by several percent.
     """
     shift = np.random.default_rng([seed]).random(len(_STEPS))
     return [float(u) for u in (shift + index * _STEPS) % 1.0]
@@ -116,7 +116,7 @@ def _read(pairs: Pairs, u: float) -> float:
 
 
 def _follow(correlation: float, leader: float, u: float) -> float:
-    """A uniform number made of `u` whose normal score has this correlation with the leader's (a Gaussian copula)."""
+    """Map `u` to a uniform number whose normal score has this correlation with the leader's (a Gaussian copula)."""
     clipped = np.clip([leader, u], 1e-6, 1 - 1e-6)
     score = correlation * ndtri(clipped[0]) + (1 - correlation**2) ** 0.5 * ndtri(clipped[1])
     return float(ndtr(score))
@@ -131,7 +131,7 @@ def _web_distribution() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64
 
 
 def _web_rank(rank: float) -> float:
-    """The rank in bytes per pixel among the pictures from the web of one that has `rank` among all."""
+    """Convert a rank in bytes per pixel among all pictures to the rank among pictures from the web."""
     return float(np.interp(rank, *_web_distribution()))
 
 

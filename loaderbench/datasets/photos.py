@@ -1,7 +1,7 @@
-"""Writes folders of synthetic JPEGs that cost as much to store, read and decode as photographs.
+"""Write folders of synthetic JPEGs that cost as much to store, read and decode as photographs.
 
-Noise or flat colours would measure another decoder than the one that meets photographs: its time goes by the pixel and
-by the coded byte, and both are taken from a real collection here. `benchmarks/photos.py` holds the result against
+Noise or flat colors would exercise a decoder differently than photographs. Decoding time depends on the number of
+pixels and coded bytes, and both are taken from a real collection. `benchmarks/photos.py` compares the result with
 photographs.
 """
 
@@ -30,19 +30,19 @@ from loaderbench.datasets.photo_statistics import PhotoRecipe, draw_recipe
 from loaderbench.errors import UsageError
 from loaderbench.options import not_one_of
 
-FORMAT_VERSION = 1  # a step up makes every cached folder be painted anew: take it with any change of the pictures
+FORMAT_VERSION = 1  # increment when the pictures change: every cached folder is then painted again
 LIKE = ("imagenet",)
 _UNFINISHED = ".unfinished"
 _STALE_S = 3600.0
 
-_TOLERANCE = 0.02  # of the bytes
+_TOLERANCE = 0.02  # relative error of the file size
 _ENCODINGS = 4
-_GAINS = (0.5, 90.0)  # grey levels: below nothing is left to see, above most texture is clipped to black and white
-_USUAL_SLOPE = 0.5  # d log(bytes) / d log(gain), the middle of those found
+_GAINS = (0.5, 90.0)  # gray levels: less is invisible, and more clips most of the texture to black and white
+_USUAL_SLOPE = 0.5  # d log(bytes) / d log(gain), the median of measured slopes
 _COMMENT = b"Painted by loaderbench. These bytes stand where photographs keep EXIF data and colour profiles. "
 
 OnProgress = Callable[[int, int], None]
-"""Called with (photos done, photos in all), in the caller's thread."""
+"""Called with (photos done, total photos), in the caller's thread."""
 
 
 def generate_photos(
@@ -57,8 +57,8 @@ def generate_photos(
 ) -> None:
     """Write `folder/class_00/photo_00000.jpg` and so on, spread evenly over the classes.
 
-    Photo i depends on the seed and on i alone. `folder` appears complete or not at all; one that another process
-    completed meanwhile is left as it is. Raises `UsageError` when it holds something already, or an argument is wrong.
+    Photo i depends only on the seed and on i. `folder` appears complete or not at all; if another process completed it
+    in the meantime, its photos stay. Raises `UsageError` if the folder is not empty or an argument is wrong.
     """
     folder = folder.absolute()  # `.` has no name
     if _holds_something(folder):
@@ -70,7 +70,7 @@ def generate_photos(
     unfinished = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}{_UNFINISHED}")
 
     def progress(done: int, total: int) -> None:
-        os.utime(unfinished)  # still in use, for `_remove_stale`
+        os.utime(unfinished)  # tells `_remove_stale` that the folder is in use
         (on_progress or _say_nothing)(done, total)
 
     try:
@@ -88,9 +88,9 @@ def generate_photos(
 
 
 def _remove_stale(parent: Path) -> None:
-    """Remove what a call that was killed has left; one that still runs is younger than this."""
+    """Remove unfinished folders of killed calls. Folders of running calls are younger than `_STALE_S`."""
     for left in parent.glob(f".*{_UNFINISHED}"):
-        with contextlib.suppress(OSError):  # another call may remove it, too
+        with contextlib.suppress(OSError):  # another call may remove the folder, too
             if time.time() - left.stat().st_mtime > _STALE_S:
                 shutil.rmtree(left, ignore_errors=True)
 
@@ -103,7 +103,7 @@ def cached_photos(
     cache_dir: Path | None = None,
     on_progress: OnProgress | None = None,
 ) -> Path:
-    """These photos' folder in the user's cache, painted at the first call; `LOADERBENCH_CACHE` moves the cache."""
+    """The folder of these photos in the user's cache, generated on first use. `LOADERBENCH_CACHE` moves the cache."""
     root = cache_dir if cache_dir is not None else user_cache()
     folder = root / "photos" / f"{like}-{images}-seed{seed}-v{FORMAT_VERSION}"
     if not _holds_something(folder):
@@ -120,7 +120,7 @@ def _photo_paths(folder: Path, images: int, classes: int) -> list[Path]:
 
 
 def _write_all(paths: list[Path], seed: int, on_progress: OnProgress, threads: int) -> None:
-    """Threads suffice: NumPy, SciPy's transforms and Pillow's encoder work outside the interpreter lock."""
+    """Write all photos in threads: NumPy, SciPy's transforms and Pillow's encoder release the GIL."""
     pool = ThreadPoolExecutor(threads, thread_name_prefix="photos")
     try:
         waiting = [pool.submit(_write_one, path, seed, index) for index, path in enumerate(paths)]
@@ -136,11 +136,11 @@ def _write_one(path: Path, seed: int, index: int) -> None:
 
 
 def _move_into_place(unfinished: Path, folder: Path) -> None:
-    if folder.is_dir() and folder.samefile(Path.cwd()):  # a shell is in it
+    if folder.is_dir() and folder.samefile(Path.cwd()):  # the working directory of a shell
         _move_contents(unfinished, folder)
         return
     with contextlib.suppress(OSError):
-        folder.rmdir()  # an empty one: not every system renames onto it
+        folder.rmdir()  # remove an empty folder: not every system renames onto it
     try:
         unfinished.rename(folder)
     except OSError:
@@ -152,7 +152,7 @@ def _move_into_place(unfinished: Path, folder: Path) -> None:
 
 def _move_contents(unfinished: Path, folder: Path) -> None:
     for path in unfinished.iterdir():
-        shutil.move(path, folder / path.name)  # also to another file system
+        shutil.move(path, folder / path.name)  # also works across file systems
 
 
 def _say_nothing(done: int, total: int) -> None:
@@ -160,7 +160,7 @@ def _say_nothing(done: int, total: int) -> None:
 
 
 def photo_jpeg(seed: int, index: int, size: tuple[int, int] | None = None) -> bytes:
-    """The JPEG file of photo `index` of the collection that `seed` names; at another `size`, width and height."""
+    """The JPEG file of photo `index` in the collection of `seed`, optionally at another `size` (width, height)."""
     recipe = draw_recipe(seed, index)
     if size is not None:
         recipe = replace(recipe, width=size[0], height=size[1])
@@ -169,16 +169,16 @@ def photo_jpeg(seed: int, index: int, size: tuple[int, int] | None = None) -> by
 
 
 def reference_jpeg() -> bytes:
-    """A synthetic JPEG of 500x375 pixels, quality 95, 4:4:4, always the same: decoding it is a known piece of work."""
+    """A fixed synthetic JPEG of 500x375 pixels, quality 95, 4:4:4. Decoding it is a constant amount of work."""
     scene = paint(np.random.default_rng(0), height=375, width=500, busy=0.5)
     return _encode(scene.render(gain=20.0), 95, "4:4:4")
 
 
 def _encode(image: Image.Image, quality: int, subsampling: str, metadata_bytes: int = 0) -> bytes:
-    """`image` as baseline JPEG with Huffman tables made for it, as nine in ten of the measured photographs have them.
+    """Encode a baseline JPEG with optimized Huffman tables, as nine in ten of the measured photographs have.
 
-    The quantisation tables are handed over as they are, because Pillow then sets aside two bytes a pixel; with
-    `quality` below 95 it sets aside one, and fails where an optimised file outgrows it.
+    The quantization tables are passed explicitly, because Pillow then reserves two bytes per pixel. With `quality`
+    below 95 it reserves one byte, and fails if an optimized file is larger.
     """
     file = io.BytesIO()
     comment = (_COMMENT * (metadata_bytes // len(_COMMENT) + 1))[:metadata_bytes]
@@ -188,7 +188,7 @@ def _encode(image: Image.Image, quality: int, subsampling: str, metadata_bytes: 
 
 @lru_cache
 def _tables(quality: int) -> dict[int, list[int]]:
-    """The quantisation tables, luminance and chrominance, that libjpeg means by `quality`."""
+    """Return libjpeg's quantization tables, luminance and chrominance, for `quality`."""
     file = io.BytesIO()
     Image.new("YCbCr", (8, 8)).save(file, "JPEG", quality=quality)
     file.seek(0)
@@ -197,7 +197,7 @@ def _tables(quality: int) -> dict[int, list[int]]:
 
 
 def _encode_to_size(scene: Scene, recipe: PhotoRecipe) -> bytes:
-    """Secant steps in the logarithms of gain and bytes, where the curve is nearly straight."""
+    """Find the gain by secant steps on log gain and log bytes, whose relation is nearly linear."""
     wanted = math.log(recipe.bytes_per_pixel * recipe.width * recipe.height)
     log_gain, slope = _first_log_gain(scene, recipe), _USUAL_SLOPE
     before: tuple[float, float] | None = None
@@ -221,7 +221,7 @@ def _encode_to_size(scene: Scene, recipe: PhotoRecipe) -> bytes:
 
 
 def _difficulty(recipe: PhotoRecipe) -> float:
-    """How much detail it takes to fill so many bytes at this quality: about 0 is a plain picture, 1.2 a busy one."""
+    """How much detail fills this many bytes at this quality: about 0 for a plain picture, 1.2 for a busy one."""
     coarseness = math.log(np.mean(_tables(recipe.quality)[0]))
     return math.log(recipe.bytes_per_pixel) + 0.6 * coarseness + (0.4 if recipe.grey else 0.0)
 
@@ -231,8 +231,8 @@ def _busy(recipe: PhotoRecipe) -> float:
 
 
 def _first_log_gain(scene: Scene, recipe: PhotoRecipe) -> float:
-    """A linear fit to the gains that were found for 512 photos; half of its guesses are within 10% in bytes."""
-    step = np.abs(np.diff(scene.texture[::4], axis=1))  # between neighbours, on every fourth row
+    """A linear fit to the gains of 512 photos; half of its estimates are within 10% in bytes."""
+    step = np.abs(np.diff(scene.texture[::4], axis=1))  # between neighboring pixels, on every fourth row
     roughness = float(np.log(step + 1e-3).mean())
     halved_chroma = 0.4 if recipe.subsampling == "4:2:0" else 0.0
     return 2.5 * _difficulty(recipe) + halved_chroma - roughness

@@ -1,4 +1,4 @@
-"""How much a remedy changes the samples themselves: a child builds both datasets and compares what they give."""
+"""How much a fix changes the samples: a child process builds both datasets and compares their images."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from loaderbench.datasets.kind import Ask, DatasetKind, DatasetOrder
 from loaderbench.formats import FILES
 from loaderbench.records import IDENTICAL, PixelChange
 
-IMAGES = 16  # spread over the folder
+IMAGES = 16  # images to compare, spread over the folder
 TIMEOUT_S = 60.0
 CHANGES_PIXELS = ("decoder", "transform", "presize")
-"""Options on which the pixels of a sample depend."""
+"""Options that affect the pixels of a sample."""
 
 Pair = tuple[DatasetOrder, DatasetOrder]
 
 
 def pixel_changes(dataset: DatasetKind, pairs: Sequence[Pair], ask: Ask) -> list[PixelChange]:
-    """The peak signal-to-noise ratio of each pair in dB, over some images with the same random crops.
+    """Return the peak signal-to-noise ratio of each pair in dB, over a few images with the same random crops.
 
-    Identical where neither decoder, transform nor size differs. There is none where the shapes differ or a dataset
-    cannot be built. Copies of another size are compared by a resize and a center crop, because a random crop of them is
-    another one. Source: ITU-T J.340, for 8 bits.
+    The images are identical if neither decoder, transform nor size differs. There is no ratio if shapes differ or a
+    dataset cannot be built. Copies of another size are compared after a resize and a center crop, because the same seed
+    crops a different region of them. Source: ITU-T J.340, for 8 bits.
     """
     if not any(_differs(pair) for pair in pairs):
         return [IDENTICAL] * len(pairs)
@@ -48,16 +48,16 @@ def _compared(dataset: DatasetKind, one: DatasetOrder, other: DatasetOrder) -> P
     try:
         made = [_some(dataset, order, resized=resized) for order in (one, other)]
         errors = [_squared_error(made[0], made[1], index) for index in range(min(IMAGES, len(one.samples)))]
-    except Exception as error:  # a missing decoder, a broken file: the trial's failure has more
+    except Exception as error:  # a missing decoder, a broken file: the trial's failure has the details
         return PixelChange(None, (str(error) or type(error).__name__).splitlines()[0])
     mean = sum(errors) / len(errors)
     return PixelChange(10 * math.log10(255**2 / mean)) if mean else IDENTICAL
 
 
 def _some(dataset: DatasetKind, order: DatasetOrder, *, resized: bool) -> Callable[[int], Any]:
-    """What gives the image of some of the samples by its number: uint8, without a cache.
+    """Return a function from a number to the uint8 image of that sample, built without a cache.
 
-    What workers leave to the device is done there, or on the CPU where there is none.
+    Processing that workers leave to the device runs there, or on the CPU if there is no GPU.
     """
     step = max(1, len(order.samples) // IMAGES)
     config = {**order.arguments, "normalize": "device", "image_cache": None, "format": FILES, "storage": None}

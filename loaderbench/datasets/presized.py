@@ -1,4 +1,4 @@
-"""Copies of a folder's images at the size that training needs, written once and kept in the user's cache."""
+"""Copies of a folder's images at the size that training needs, written once to the user's cache."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from PIL import Image
 from loaderbench.cache_folder import usable_cores, user_cache
 from loaderbench.errors import MissingError
 
-QUALITY = 90  # of the copies, as JPEG; what most training sets were saved with, or better
+QUALITY = 90  # JPEG quality of the copies, at least that of most training sets
 
 
 def presized_copies(
@@ -24,11 +24,11 @@ def presized_copies(
     cache_dir: Path | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> tuple[tuple[str, int], ...]:
-    """The same samples, from copies whose shorter side has `side` pixels; smaller images are left as they are.
+    """Return the samples with copies whose shorter side has `side` pixels; smaller images keep their file.
 
-    A copy is made once for each state of its original, complete or not at all. What cannot be read is left as it is,
-    for the trial to meet it and name it. What `on_progress` raises ends the writing; copies that are written are kept.
-    Raises `MissingError` if the cache cannot be written to.
+    Each state of an original is copied once, complete or not at all. Unreadable files are kept, so that the trial
+    reports them. An exception from `on_progress` ends the writing and keeps finished copies. Raises `MissingError` if
+    the cache is not writable.
     """
     folder = (cache_dir or user_cache()) / "presized" / str(side)
     made: list[tuple[str, int]] = []
@@ -41,14 +41,14 @@ def presized_copies(
                 if on_progress is not None:
                     on_progress(len(made), len(samples))
     except OSError as error:
-        said = f"presize={side}: cannot write to {folder}: {error.strerror or error}"
-        raise MissingError(f"{said}; set LOADERBENCH_CACHE to another folder") from error
+        problem = f"presize={side}: cannot write to {folder}: {error.strerror or error}"
+        raise MissingError(f"{problem}; set LOADERBENCH_CACHE to another folder") from error
     return tuple(made)
 
 
 @contextmanager
 def _pool() -> Iterator[ThreadPoolExecutor]:
-    """A thread for each core. An error, or Ctrl-C, ends it after the copies that have begun."""
+    """A pool with one thread per core. On an error or Ctrl-C, it ends after the copies in progress."""
     with ThreadPoolExecutor(usable_cores()) as pool:
         try:
             yield pool
@@ -63,7 +63,7 @@ def _copy(path: str, side: int, folder: Path) -> str:
         if copy.exists():
             return str(copy)
         small = _smaller(path, side)
-    except Exception:  # Pillow's own errors have no common ground
+    except Exception:  # Pillow's exceptions have no common base class
         return path
     if small is None:
         return path
@@ -77,14 +77,14 @@ def _copy(path: str, side: int, folder: Path) -> str:
 
 
 def _name_of(path: str) -> str:
-    """The copy's, by the state of its original."""
+    """The file name of the copy, derived from the state of its original."""
     stat = Path(path).stat()
     state = f"{Path(path).absolute()}\0{stat.st_size}\0{stat.st_mtime_ns}\0{QUALITY}"
     return f"{hashlib.sha256(state.encode('utf-8', 'surrogateescape')).hexdigest()[:32]}.jpg"
 
 
 def _smaller(path: str, side: int) -> Image.Image | None:
-    """The image with its shorter side so long; `None` where it is not longer now."""
+    """Resize the image to a shorter side of `side` pixels; `None` if it is no longer than that."""
     with Image.open(path) as image:
         shorter = min(image.size)
         if shorter <= side:

@@ -1,4 +1,4 @@
-"""A random crop that is cut out before anything is resized, of images that may decode that region only."""
+"""A random crop that comes before the resize, so that an image can decode only that region."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from torchvision.transforms.v2 import functional
 
 
 class RegionResizedCrop(RandomResizedCrop):  # type: ignore[misc]
-    """torchvision's `RandomResizedCrop`, of tensors and of what `open_jpeg` gives.
+    """torchvision's `RandomResizedCrop`, for tensors and for the result of `open_jpeg`.
 
-    An image needs a `shape` of (3, height, width), and to give the uint8 tensor of a region by `image[:, rows,
-    columns]`. Resizing is that of transforms v2.
+    An image needs a `shape` of (3, height, width), and `image[:, rows, columns]` must return a region as a uint8
+    tensor. Resizing works as in transforms v2.
     """
 
     def forward(self, image: Any) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""A random crop of which libjpeg decodes no more pixels than are needed."""
+"""A random crop for which libjpeg decodes no more pixels than needed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from torchvision.transforms import RandomResizedCrop
 class ScaledResizedCrop(RandomResizedCrop):  # type: ignore[misc]
     """torchvision's `RandomResizedCrop`, drawn before the image is decoded.
 
-    The file's header is enough to choose the crop. A JPEG is then decoded at 1/2, 1/4 or 1/8 of its size if the crop
-    would be shrunk by as much. It takes an image that `PIL.Image.open` has opened; of one that is decoded already it
-    makes the same crop. Source: libjpeg's scaled inverse DCT, by `PIL.Image.Image.draft`.
+    The file's header is enough to choose the crop. If the crop would be shrunk by 2, 4 or 8, the JPEG is decoded at
+    1/2, 1/4 or 1/8 of its size. It takes an image opened by `PIL.Image.open`; an already decoded image gets the same
+    crop. Source: libjpeg's scaled inverse DCT, through `PIL.Image.Image.draft`.
     """
 
     def forward(self, image: Any) -> Any:

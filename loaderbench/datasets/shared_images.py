@@ -1,4 +1,4 @@
-"""Decoded images in memory shared by all workers: each is read and decoded once, not once per epoch."""
+"""A cache of decoded images in memory shared by all workers: each image is decoded once, not once per epoch."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import numpy as np
 import torch
 from PIL import Image
 
-MOST_OF_SHARED_MEMORY = 1 / 3  # batches on their way from the workers need some, and filling it takes as much again
+MOST_OF_SHARED_MEMORY = 1 / 3  # batches from workers need shared memory too, and filling the cache takes its size twice
 _SHM = Path("/dev/shm")
 
 
 class SharedImages:
-    """A loader of images that holds them all: called with a path, it gives what `loader` gave.
+    """An image loader that caches all images: called with a path, it returns what `loader` returned.
 
-    The pixels lie in one shared tensor, which workers map and do not copy. Filling it takes about one epoch's decoding.
-    Raises `MemoryError` where they need more than `room_bytes`.
+    The pixels are in one shared tensor, which workers map without copying. Filling the cache takes about as long as
+    decoding one epoch. Raises `MemoryError` if the pixels need more than `room_bytes`.
     """
 
     def __init__(self, samples: Sequence[tuple[str, int]], loader: Callable[[str], Any], *, room_bytes: int) -> None:
@@ -41,14 +41,14 @@ class SharedImages:
             begin += size
 
     def __call__(self, path: str) -> Any:
-        """The image of a path: PIL, or a uint8 tensor of shape (3, height, width). Raises `KeyError` for others."""
+        """The image of a path: PIL, or a uint8 tensor of shape (3, height, width). Raises `KeyError` if unknown."""
         begin, shape = self._places[path]
         pixels = self._block[begin : begin + int(np.prod(shape))].view(shape)
         return Image.fromarray(pixels.numpy()) if self._as_image else pixels.permute(2, 0, 1)
 
 
 def _pixels(image: Any) -> tuple[np.ndarray[Any, np.dtype[np.uint8]], bool]:
-    """Height, width, channels; and whether it was a PIL image."""
+    """Return the pixels (height, width, channels), and whether the image was a PIL image."""
     if isinstance(image, torch.Tensor):
         return np.ascontiguousarray(image.permute(1, 2, 0).numpy()), False
     return np.array(image.convert("RGB")), True
@@ -64,7 +64,7 @@ def _within(room_bytes: int, images: Any) -> Any:
 
 
 def room_bytes() -> int:
-    """How much shared memory such a cache may take here: a third of what is free, of memory and of its file system."""
+    """How much shared memory a cache can take: a third of the free memory, or of its file system if that has less."""
     import psutil
 
     free = psutil.virtual_memory().available

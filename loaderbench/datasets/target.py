@@ -1,4 +1,4 @@
-"""The kind `target`: what the user's own code makes."""
+"""The dataset kind `target`: a dataset or loader from the user's code."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class Target(DatasetKind):
         return f"target {self.target}"
 
     def prepare(self, sweep: Mapping[str, Any], folder: Path, listener: PrepareListener) -> Inputs:
-        """Nothing is known of it before a trial calls it."""
+        """Return no files: a target is unknown before a trial calls it."""
         reasons = dict.fromkeys(("files", "classes", "total_files", "bad_files"), "unknown for a target")
         return Inputs((), DatasetSummary(self.describe(sweep, folder), not_measured=reasons))
 
     def targets(self, sweep: Mapping[str, Any]) -> list[str]:
-        """The target."""
+        """The target's name."""
         return [self.target]
 
     def build(self, order: DatasetOrder) -> Built:
-        """Call it with its arguments and those axes it has parameters for."""
+        """Call the target with its arguments and with the axes that it has parameters for."""
         source, taken = call_target(find_target(self.target, order.folder), self.args, order.arguments)
         return Built(source, dict(order.arguments), frozenset(taken))
