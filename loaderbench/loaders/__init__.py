@@ -1,4 +1,4 @@
-"""The things under test that batches come from. A backend is one file and its line in `LOADER_BACKENDS`."""
+"""The loader backends that batches come from. Each backend is one module and one line in `LOADER_BACKENDS`."""
 
 from __future__ import annotations
 
@@ -52,30 +52,30 @@ LOADER_BACKENDS: dict[str, LoaderBackend] = {
 }
 
 AXIS, DEFAULT_BACKEND = "loader", next(iter(LOADER_BACKENDS))
-"""The argument, and the axis, that names the backend, and what it is where it is left out."""
+"""The argument and axis that names the backend, and its default."""
 
 
 AUTO = "auto"
-"""In place of a list of values: for the axis `loader`, all backends whose libraries are installed."""
+"""In place of a list of values of the axis `loader`: all backends whose libraries are installed."""
 
 
 def backend_of(arguments: Mapping[str, Any]) -> LoaderBackend:
-    """The backend that these arguments name; the default one for a name that is not known here."""
+    """The backend that these arguments name; the default backend for an unknown name."""
     return LOADER_BACKENDS.get(str(arguments.get(AXIS, DEFAULT_BACKEND)), LOADER_BACKENDS[DEFAULT_BACKEND])
 
 
 COUNT_AXES = ("num_workers", "threads")
-"""Axes that say how many load at the same time."""
+"""Axes that set how many workers or threads load in parallel."""
 
 
 def worker_count(config: Mapping[str, Any], loader: Mapping[str, Any]) -> int | None:
-    """How many workers a configuration has, by the suite's fixed `loader` arguments too; `None` where none says."""
+    """The worker count of a configuration with the suite's fixed `loader` arguments; `None` if neither sets it."""
     arguments = {**loader, **config}
     return backend_of(arguments).prefetch(arguments).workers
 
 
 def backends_of(loader: Mapping[str, Any], sweep: Mapping[str, Any]) -> dict[str, LoaderBackend]:
-    """The backends of a suite by name, in the order of its axis; names that are not known are left out."""
+    """The backends of a suite by name, in the order of its axis, without unknown names."""
     named = sweep.get(AXIS, loader.get(AXIS, DEFAULT_BACKEND))
     if named == AUTO:
         return {name: backend for name, backend in LOADER_BACKENDS.items() if _can_run(backend)}
@@ -84,14 +84,14 @@ def backends_of(loader: Mapping[str, Any], sweep: Mapping[str, Any]) -> dict[str
 
 
 def _can_run(backend: LoaderBackend) -> bool:
-    """Whether its library is there, and that of the only format that it reads."""
+    """Whether the backend's library is installed, and that of its format if it reads only one."""
     return backend.is_installed() and (not backend.format or FORMATS[backend.format].is_installed())
 
 
 def check_installed(backends: Mapping[str, LoaderBackend]) -> None:
-    """Raise `MissingError` for the first backend whose library is not there: each of its trials would fail by it.
+    """Raise `MissingError` for the first backend without its library, since all of its trials would fail.
 
-    The library of the only format that it reads counts as well.
+    The library of a backend's only format is checked as well.
     """
     for name, backend in backends.items():
         if not backend.is_installed():
@@ -100,7 +100,10 @@ def check_installed(backends: Mapping[str, LoaderBackend]) -> None:
 
 
 def loader_axes(backends: Iterable[LoaderBackend]) -> dict[str, Check]:
-    """What `loader` and `sweep` may hold for these backends; one of several takes what another does not know."""
+    """The arguments that `loader` and `sweep` accept for these backends.
+
+    An argument of one backend is accepted even if another backend of the suite does not know it.
+    """
     checks: dict[str, list[Check]] = {}
     for backend in backends:
         for name, check in backend.axes.items():
@@ -110,17 +113,17 @@ def loader_axes(backends: Iterable[LoaderBackend]) -> dict[str, Check]:
 
 
 def _any_of(checks: list[Check]) -> Check:
-    """Accept what any accepts; say what the first says."""
+    """Accept a value that any check accepts; otherwise report the first check's message."""
 
     def check(value: Any) -> str | None:
-        said = [each(value) for each in checks]
-        return None if None in said else said[0]
+        messages = [each(value) for each in checks]
+        return None if None in messages else messages[0]
 
     return check
 
 
 def own_arguments(arguments: Mapping[str, Any], backends: Iterable[LoaderBackend]) -> dict[str, Any]:
-    """The arguments that belong to the named backend: without its name and those of the suite's other backends."""
+    """The arguments of the named backend, without its name and without arguments of the suite's other backends."""
     own = backend_of(arguments)
     foreign = {name for backend in backends for name in backend.axes} - own.axes.keys()
     return {name: value for name, value in arguments.items() if name != AXIS and name not in foreign}

@@ -1,4 +1,4 @@
-"""What makes batches: as a suite knows it (`LoaderBackend`), and made, in a trial's process (`Batches`)."""
+"""A loader as a suite describes it (`LoaderBackend`), and as it is built in a trial's process (`Batches`)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from loaderbench.options import Check
 from loaderbench.records import Config, Scalar
 
 TracedIn = Literal["data_loader", "threads", "caller", "nowhere"]
-"""Torch's `DataLoader` and its workers; threads that run the dataset's own code; the consumer's own thread; unseen."""
+"""Where samples are loaded: in torch's `DataLoader`, in threads, in the consumer's thread, or out of sight."""
 
 
 @dataclass(frozen=True)
 class Batches:
-    """What a trial iterates over.
+    """The batches that a trial iterates over.
 
-    `ahead` batches are ready or in flight before the first is asked for. Workers deliver in turn: a rate
-    needs at least `cycle` batches. `configured` are the arguments that took effect. `batch_size` and
-    `samples_per_epoch` are `None` where they are unknown.
+    `ahead` batches are ready or in flight before the first is requested. Workers deliver in turn, so a rate needs at
+    least `cycle` batches. `configured` are the arguments that took effect. `batch_size` and `samples_per_epoch` are
+    `None` if unknown.
     """
 
     iterable: Iterable[Any]
@@ -34,40 +34,40 @@ class Batches:
 
     @property
     def traced_in(self) -> TracedIn:
-        """Where the code that makes samples runs, as far as its stages can be timed."""
+        """Where sample code runs, as far as its stages can be timed."""
         return "caller"
 
     @property
     def is_divided(self) -> bool:
-        """Whether each rank of a process group is known to load a part of its own."""
+        """Whether each rank of a process group is known to load its own part of the samples."""
         return False
 
     @property
     def can_be_stopped(self) -> bool:
-        """Whether everything that loads can safely be stopped in the middle of a batch and continued later."""
+        """Whether all workers can safely be stopped in the middle of a batch and continued later."""
         return False
 
     def worker_pids(self) -> list[int]:
-        """The processes that load, by their numbers; none where threads of this process do."""
+        """Process IDs of the workers; none if threads of this process load."""
         return [child.pid for child in active_children() if child.pid]
 
     def loading_threads(self) -> list[int]:
-        """The threads of this process that load, by the kernel's numbers; none where processes do."""
+        """Kernel thread IDs of the loading threads in this process; none if processes load."""
         return []
 
     def close(self, iterator: Iterator[Any] | None = None) -> None:
-        """End what makes the batches, at their end or before it; `iterator` is the last one over them, if known."""
+        """Stop the workers, at the end of the batches or before; `iterator` is the last one over them, if known."""
         if isinstance(iterator, Generator):
             iterator.close()
 
 
 @dataclass(frozen=True)
 class Prefetch:
-    """How a loader reads ahead, as far as its arguments say: what they leave open is `None`.
+    """How a loader prefetches, as far as its arguments say; unknown values are `None`.
 
-    A worker is whatever loads at the same time as others; 0 where the consumer's own thread does. `queued` are the
-    batches of all workers together, where the loader counts them so. `shares_memory`: batches come from other processes
-    through shared memory.
+    A worker is any process or thread that loads in parallel; there are 0 if the consumer's thread loads. `queued` is
+    the number of batches of all workers together, for loaders that limit it. `shares_memory`: batches come from other
+    processes through shared memory.
     """
 
     workers: int | None = None
@@ -78,7 +78,7 @@ class Prefetch:
 
     @property
     def batches(self) -> int | None:
-        """How many are ready or in flight before they are asked for."""
+        """Number of batches that are ready or in flight before they are requested."""
         if self.queued is not None:
             return self.queued
         if self.workers is None or self.batches_per_worker is None:
@@ -88,10 +88,10 @@ class Prefetch:
 
 @dataclass(frozen=True)
 class WorkerOption:
-    """What each process that loads sets up for itself, of any dataset.
+    """An option that each loading process applies to itself, with any dataset.
 
-    `set_up` is called with its value in a process that loads, unless that is one of `nothing`. `code` are the lines
-    that do the same in a program to paste, and `code_above` what they need at the top.
+    `set_up` is called with the option's value in each loading process, unless the value is one of `nothing`. `code`
+    returns lines of a pasted program that do the same, and `code_above` returns the lines they need at the top.
     """
 
     check: Check
@@ -101,89 +101,89 @@ class WorkerOption:
     nothing: tuple[Any, ...] = (None, False)
 
     def is_nothing(self, value: Any) -> bool:
-        """Whether this value asks for nothing; 0 may ask for something where `False` does not."""
+        """Whether this value requests nothing. 0 can request something where `False` does not."""
         return any(type(value) is type(nothing) and value == nothing for nothing in self.nothing)
 
 
 class LoaderBackend(ABC):
-    """One value of the axis `loader`.
+    """A value of the axis `loader`.
 
-    A simple one has its `arguments` and `build`.
+    A simple backend defines only `arguments` and `build`.
     """
 
     called: ClassVar[str] = ""
-    """What its users call it, if not by the axis."""
+    """The name that users know, if it differs from the axis value."""
 
     needs: ClassVar[str] = ""
-    """The module of the library that it is made of; empty for torch's own."""
+    """The module of the required library; empty for torch's loader."""
 
     install: ClassVar[str] = ""
-    """The command that installs that library."""
+    """The command that installs the library."""
 
     decodes: ClassVar[bool] = False
-    """Whether it reads and decodes files and runs a named transform by itself, in place of the dataset."""
+    """Whether the backend reads and decodes files and runs a named transform by itself, in place of the dataset."""
 
     format: ClassVar[str] = ""
-    """The one format that it reads, by its name; empty where it reads what the dataset gives."""
+    """The only format that the backend reads; empty if it reads samples of the dataset."""
 
     is_torchs: ClassVar[bool] = False
-    """Whether it is a `DataLoader` of torch, with a sampler and a `collate_fn`."""
+    """Whether the backend is a `DataLoader` of torch, with a sampler and a `collate_fn`."""
 
     reads_stores: ClassVar[bool] = False
-    """Whether it reads that format from an object store, too."""
+    """Whether the backend also reads that format from an object store."""
 
     arguments: ClassVar[Mapping[str, Check]] = {}
-    """Its own arguments, and what their values have to be."""
+    """Arguments of the backend, with the check of their values."""
 
     worker_options: ClassVar[Mapping[str, Check]] = {}
-    """The names of its `WorkerOption`s, and what their values have to be."""
+    """Names of the backend's `WorkerOption`s, with the check of their values."""
 
     auto: ClassVar[Mapping[str, Callable[[float], list[Scalar]]]] = {}
     """Axes that can be `auto`, and a function from the available CPUs to their values."""
 
     today: ClassVar[Config] = {}
-    """What its users have who set nothing, where it is among the values of an axis: for the baseline."""
+    """Defaults of the library for users who set nothing; the baseline takes them if they are among an axis's values."""
 
     idle_without_accelerator: ClassVar[Mapping[str, tuple[Scalar, str]]] = {}
-    """Axes of one value on a machine without an accelerator: that value, and why."""
+    """Axes that have a single value on a machine without an accelerator: that value, and the reason."""
 
     collapsing: ClassVar[Mapping[str, str]] = {}
-    """Axes whose values are one configuration under others' values, and why; see `normalised`."""
+    """Axes whose values make no difference together with certain other values, and the reason; see `normalised`."""
 
     worker_axes: ClassVar[frozenset[str]] = frozenset()
-    """Axes that say how many workers load, and how they do it."""
+    """Axes that set how many workers load, and how they load."""
 
     def is_installed(self) -> bool:
-        """Whether its library is there, without importing it."""
+        """Whether the library is installed, without importing it."""
         return not self.needs or find_spec(self.needs) is not None
 
     @property
     def axes(self) -> Mapping[str, Check]:
-        """All that it can be given."""
+        """All arguments that the backend accepts."""
         return {**self.arguments, **self.worker_options}
 
     def normalised(self, config: Config, fixed: Mapping[str, Any]) -> Config:
-        """The configuration with one value for what makes no difference; `fixed` are the suite's own arguments."""
+        """The configuration with one fixed value on axes without effect; `fixed` are the suite's fixed arguments."""
         return config
 
     def uses_accelerator(self, arguments: Mapping[str, Any]) -> bool:
-        """Whether these arguments make it use an accelerator by itself, such as memory that is pinned for one."""
+        """Whether the loader itself uses an accelerator with these arguments, for example to pin memory."""
         idle = {axis: value for axis, (value, _) in self.idle_without_accelerator.items()}
         return any(arguments.get(axis, value) != value for axis, value in idle.items())
 
     def prefetch(self, arguments: Mapping[str, Any]) -> Prefetch:
-        """How it reads ahead with these arguments, which may come from a saved run and hold anything."""
+        """How the loader prefetches with these arguments, which can come from a saved run and hold anything."""
         return Prefetch(batch_size=arguments.get("batch_size"))
 
     def loading_in(self, workers: int, arguments: Mapping[str, Any]) -> Config:
-        """The one argument, with its value, that makes so many load at the same time."""
+        """The argument, with its value, that makes this many workers or threads load in parallel."""
         return {"num_workers": workers}
 
     @abstractmethod
     def build(self, source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
-        """Make batches of what a dataset gave, in a trial's process. Raises `TypeError` for what it cannot take."""
+        """Build batches from the result of a dataset, in a trial's process. Raises `TypeError` if unsupported."""
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
-        """Parts of a program that make `loader` from `dataset`; `comments` precede the last."""
+        """Code that creates `loader` from `dataset`, in parts; `comments` precede the last part."""
         shown = "".join(f", {name}={value!r}" for name, value in arguments.items() if name in self.axes)
         return ["\n".join([*comments, f"loader = ...  # {type(self).__name__}(dataset{shown})"])]

@@ -1,4 +1,4 @@
-"""Shared by loaders whose workers stream a copy: finding it, taking the next sample, decoding its image."""
+"""Shared code of loaders whose workers stream a copy: find the copy, take the next sample, decode its image."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from loaderbench.loaders.image_files import copy_in
 from loaderbench.loaders.seeded import SeededSamples
 
 Stored = tuple[bytes, int, int]
-"""The bytes of a file, its label, and the number of the sample."""
+"""The contents of a file, its label, and the number of the sample."""
 
 
 class NextOfStream:
-    """Takes the next sample of a stream; in an attribute named `reader`, it is the stage read."""
+    """Take the next sample of a stream. Stored in an attribute named `reader`, it is timed as the stage read."""
 
     def __init__(self, copy: StoredCopy) -> None:
         self._copy = copy.store or str(copy.folder)
@@ -25,13 +25,13 @@ class NextOfStream:
         self._advice = f"upload {folder} again" if copy.store else f"delete {folder} to write the copy again"
 
     def __call__(self, stream: Iterator[Stored]) -> Stored:
-        """The next sample. Raises `OSError`, with `place_of` the error, if it cannot be read.
+        """Return the next sample. Raises `OSError`, with `place_of` the error, if it cannot be read.
 
-        Uploading a copy again does not help where its store could not be read.
+        The message does not advise another upload if the store itself could not be read.
         """
         try:
             return next(stream)
-        except Exception as error:  # each library has its own, and WebDataset adds the file to its arguments
+        except Exception as error:  # each library has its own exceptions; WebDataset adds the file to the arguments
             said, where = self.said_by(error), self.place_of(error)
             if isinstance(error, ConnectionError):
                 raise OSError(said) from error
@@ -39,7 +39,7 @@ class NextOfStream:
             raise OSError(f"{named}; {self._advice}") from error
 
     def said_by(self, error: Exception) -> str:
-        """Why it could not be read."""
+        """Why the sample could not be read."""
         return str(getattr(error, "strerror", None) or next(iter(error.args), "") or type(error).__name__)
 
     def place_of(self, error: Exception) -> str:
@@ -48,14 +48,14 @@ class NextOfStream:
 
 
 class ChunkSamples(IterableDataset[tuple[Any, int]]):
-    """Decodes and transforms what a library streams. `loader`, `transform` and `reader` are its stages."""
+    """Decode and transform the samples that a library streams. `loader`, `transform` and `reader` are the stages."""
 
     def __init__(self, copy: StoredCopy, source: Any) -> None:
         self.loader, self.transform, self.reader = source.loader, source.transform, NextOfStream(copy)
-        self._files = source.samples  # a list named `samples` would be looked into by the running number of a sample
+        self._files = source.samples  # under the name `samples`, the list would be indexed by a sample's running number
 
     def image_of(self, found: Stored) -> tuple[Any, int]:
-        """Image and label. Raises `BadImageError`, with the file, where it cannot be decoded."""
+        """Return image and label. Raises `BadImageError`, with the file, if the image cannot be decoded."""
         encoded, label, number = found
         try:
             image = self.loader(encoded)
@@ -65,14 +65,14 @@ class ChunkSamples(IterableDataset[tuple[Any, int]]):
 
 
 def copy_of(source: Any, loader: str, name: str) -> StoredCopy:
-    """The copy that a dataset has. Raises `TypeError` where it has none, or in another format than the named one."""
+    """The copy of a dataset. Raises `TypeError` if it has none, or one in another format."""
     if isinstance(source, SeededSamples):
         raise TypeError(f"measure.deterministic: loader: {loader} does not seed each sample; leave it out")
     return copy_in(source, loader, name)
 
 
 def of_worker(stream: Iterable[Stored], batch_size: int, worker: int, workers: int) -> Iterator[Stored]:
-    """From all samples in order, select those in batches that a `DataLoader` takes from this worker."""
+    """Select, from all samples in order, those in the batches that a `DataLoader` takes from this worker."""
     for place, found in enumerate(stream):
         if place // batch_size % workers == worker:
             yield found

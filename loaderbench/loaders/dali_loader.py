@@ -1,6 +1,6 @@
-"""The backend `dali`: NVIDIA DALI reads, decodes and transforms images in threads of its own.
+"""The backend `dali`: NVIDIA DALI reads, decodes and transforms images in its own threads.
 
-Where torch can use an NVIDIA GPU, DALI decodes and transforms there, and batches lie in the memory of the GPU.
+If torch can use an NVIDIA GPU, DALI decodes and transforms there, and batches are in GPU memory.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from loaderbench.loaders.torch_loader import endless_sampler
 from loaderbench.ranks import has_ranks, local_rank
 
 QUEUED = 2
-"""Batches that are ready or in flight: DALI's own default."""
+"""Number of batches ready or in flight: DALI's default."""
 
 _POOL = "[DALI][TP"
-"""How the names of threads begin that decode and transform. The others only wait for these, or read ahead."""
+"""Name prefix of the threads that decode and transform. Other DALI threads only wait for these, or read ahead."""
 
 _NAMES_A_FILE = re.compile(r"(?:Failed to decode sample #\d+ : |File mapping failed: )(.+)")
 _SAID = re.compile(r"encountered:\s*(.+)")
@@ -59,7 +59,7 @@ _RANDOM_CROP = """\
 _WHOLE = "    image = fn.decoders.image(encoded, **decoder)"
 _SHORT_SIDE = f"{_WHOLE}\n    image = fn.resize(image, resize_shorter=256, antialias=True)"
 _STEPS = {"imagenet_eval": (_SHORT_SIDE, "crop=[224, 224], "), "to_tensor": (_WHOLE, "")}
-"""The lines that make an image, and how it is cropped then; other transforms crop at random."""
+"""The lines that decode an image, and its crop arguments; other transforms crop at random."""
 
 _IMAGENET = "mean=[255 * 0.485, 255 * 0.456, 255 * 0.406], std=[255 * 0.229, 255 * 0.224, 255 * 0.225]"
 _LOADER = """\
@@ -67,13 +67,13 @@ loader = Batches(pipeline(), reader_name="files", last_batch_policy=LastBatchPol
 
 
 class Shard(NamedTuple):
-    """The part of a rank, and how many ranks there are."""
+    """The part of a rank, and the number of ranks."""
 
     rank: int = 0
     ranks: int = 1
 
     def size(self, samples: int) -> int:
-        """How many of so many samples DALI gives to it in an epoch."""
+        """How many of these samples DALI gives to the rank in an epoch."""
         return (self.rank + 1) * samples // self.ranks - self.rank * samples // self.ranks
 
 
@@ -88,9 +88,9 @@ class Asked(NamedTuple):
 
 
 class Order(NamedTuple):
-    """Which files DALI reads, and in which order.
+    """The files that DALI reads, and their order.
 
-    DALI shuffles its list after each epoch, in the same way with any seed: all ranks agree without a word.
+    DALI shuffles its list after each epoch in the same way with any seed, so all ranks agree without communication.
     """
 
     samples: Sequence[tuple[str, int]]
@@ -98,7 +98,7 @@ class Order(NamedTuple):
     shuffle: bool = False
 
     def read(self) -> tuple[Any, Any]:
-        """Encoded files and labels, in a pipeline that is being defined."""
+        """Return encoded files and labels, while a pipeline is being defined."""
         from nvidia.dali import fn
 
         encoded, labels = fn.readers.file(
@@ -113,7 +113,7 @@ class Order(NamedTuple):
 
 
 class Dali(ThreadLoader):
-    """NVIDIA DALI: a pipeline of C++ threads, which need no GIL. Of a random crop, they decode nothing but the crop."""
+    """NVIDIA DALI: a pipeline of C++ threads that need no GIL. For a random crop, they decode only the crop."""
 
     called: ClassVar[str] = "DALI"
     needs: ClassVar[str] = "nvidia.dali"
@@ -121,21 +121,22 @@ class Dali(ThreadLoader):
     decodes: ClassVar[bool] = True
 
     def is_installed(self) -> bool:
-        """Whether DALI is there, without importing it.
+        """Whether DALI is installed, without importing it.
 
-        Its parent `nvidia` belongs to many packages, or to none. An uninstalled DALI leaves a folder without a module.
+        The parent package `nvidia` belongs to many distributions, or to none. Uninstalling DALI leaves a folder without
+        a module.
         """
         found = find_spec("nvidia") and find_spec("nvidia.dali")
         return found is not None and found.origin is not None
 
     def queued(self, arguments: Mapping[str, Any]) -> int:
-        """Those of all threads, which make one batch after the other together."""
+        """Batches of all threads, which work together on one batch at a time."""
         return super().queued({**arguments, "queued": arguments.get("queued") or QUEUED})
 
     def build(self, source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
         """Read a folder of images. Raises `TypeError` for any other source, `ValueError` for fewer files than ranks."""
         files = image_files(source, "dali", OPERATIONS)
-        endless_sampler(source, arguments, seed)  # refuses what it refuses for torch
+        endless_sampler(source, arguments, seed)  # raises the same errors as for torch
         found, shuffle = self.prefetch(arguments), bool(arguments.get("shuffle"))
         asked = Asked(found.batch_size or 1, found.workers or 1, self.queued(arguments), seed, shuffle)
         order = _order(files.samples, asked)
@@ -143,7 +144,7 @@ class Dali(ThreadLoader):
         return self.batches(made, arguments, order.shard.size(len(files.samples)))
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
-        """A pipeline over the files of `dataset`, and its batches for one epoch after the other."""
+        """Code of a pipeline over the files of `dataset`, and of its batches, epoch by epoch."""
         found, shuffle = self.prefetch(arguments), bool(arguments.get("shuffle"))
         numbers = {"size": found.batch_size, "threads": found.workers, "queued": self.queued(arguments)}
         last = "DROP" if arguments.get("drop_last") else "PARTIAL"
@@ -152,7 +153,7 @@ class Dali(ThreadLoader):
 
 
 def _recipe(arguments: Mapping[str, Any]) -> dict[str, str]:
-    """What the named transform does, in the lines of a program."""
+    """The named transform, as lines of a program."""
     name, normalizes = str(arguments.get("transform", "imagenet_train")), arguments.get("normalize") != "device"
     image, how = _STEPS.get(name, (_RANDOM_CROP, "mirror=flip, "))
     scale = _IMAGENET if name != "to_tensor" else "mean=[0.0], std=[255.0]"
@@ -166,7 +167,7 @@ def _recipe(arguments: Mapping[str, Any]) -> dict[str, str]:
 
 
 class DaliBatches:
-    """Batches without end, each `[images, labels]`."""
+    """Endless batches, each `[images, labels]`."""
 
     def __init__(self, files: ImageFiles, order: Order, asked: Asked) -> None:
         self._order, self._batch_size, self._given = order, asked.batch_size, 0
@@ -185,15 +186,15 @@ class DaliBatches:
         else:
             self._given += 1
             return [_stacked(images), _stacked(labels).flatten().long()]
-        self.end()  # no pipeline can be used after an error, and frames of the old exception would keep it alive
-        raise _named(said, self._order, self._batch_size, self._given)
+        self.end()  # a pipeline is unusable after an error; frames of the old exception would keep it alive
+        raise _as_exception(said, self._order, self._batch_size, self._given)
 
     def threads(self) -> list[int]:
-        """Those that decode and transform, by the kernel's numbers."""
+        """Kernel IDs of the threads that decode and transform."""
         return [thread for thread in self._threads if _name_of(thread).startswith(_POOL)]
 
     def end(self) -> None:
-        """End the threads: a pipeline has no other end than its destructor."""
+        """End the threads: only the destructor of a pipeline does that."""
         self._pipeline = None
         self._threads = []
 
@@ -206,9 +207,9 @@ def _name_of(thread: int) -> str:
 
 
 def _stacked(batch: Any) -> Any:
-    """One tensor in the memory of DALI, which its default executor uses again only once torch has freed the tensor.
+    """Return one tensor in DALI's memory, which DALI's default executor reuses only after torch has freed the tensor.
 
-    Raises the `RuntimeError` of torch for samples that differ in shape.
+    Raises torch's `RuntimeError` for samples that differ in shape.
     """
     import torch
     from torch.utils.dlpack import from_dlpack
@@ -219,7 +220,7 @@ def _stacked(batch: Any) -> Any:
 
 
 def _order(samples: Sequence[tuple[str, int]], asked: Asked) -> Order:
-    """That of this rank. Each seed begins with another order of the list, for DALI takes no seed to shuffle."""
+    """The order of this rank. Each seed starts with a different order of the list, as DALI's shuffle takes no seed."""
     from torch import distributed
 
     shard = Shard(distributed.get_rank(), distributed.get_world_size()) if has_ranks() else Shard()
@@ -228,7 +229,7 @@ def _order(samples: Sequence[tuple[str, int]], asked: Asked) -> Order:
 
 
 def _device() -> int | None:
-    """The number of the NVIDIA GPU to decode on, if there is one."""
+    """The index of the NVIDIA GPU to decode on, if there is one."""
     import torch
 
     if torch.version.cuda is None or not torch.cuda.is_available():
@@ -237,7 +238,7 @@ def _device() -> int | None:
 
 
 def _pipeline(files: ImageFiles, order: Order, asked: Asked) -> Any:
-    """All operations, with their threads. Each rank draws other crops."""
+    """Build all operations, with their threads. Each rank draws different crops."""
     from nvidia.dali import Pipeline
 
     device = _device()
@@ -258,7 +259,7 @@ def _pipeline(files: ImageFiles, order: Order, asked: Asked) -> Any:
 
 
 def _train(encoded: Any, device: str, normalize: bool) -> Any:
-    """Random crop, resize, flip. The crop is drawn first, and nothing else of the image is decoded."""
+    """Random crop, resize, flip. The crop is drawn first, and only the crop is decoded."""
     from nvidia.dali import fn
 
     crops = fn.decoders.image_random_crop(
@@ -274,7 +275,7 @@ def _train(encoded: Any, device: str, normalize: bool) -> Any:
 
 
 def _eval(encoded: Any, device: str, normalize: bool) -> Any:
-    """Resize the short side, crop the center, by torchvision's rules for rounding. Only the crop is resized."""
+    """Resize the short side and crop the center, with torchvision's rounding. Only the crop is resized."""
     from nvidia.dali import fn, math, types
 
     images = _decoded(encoded, device)
@@ -285,7 +286,7 @@ def _eval(encoded: Any, device: str, normalize: bool) -> Any:
 
 
 def _central(side: Any, resized: Any) -> tuple[Any, Any]:
-    """Where a crop in the center begins and ends, in pixels before resizing. Halves are rounded to even numbers."""
+    """Start and end of a center crop, in pixels before resizing. Halves are rounded to even numbers."""
     over = resized - CROP
     begin = over // 2
     begin += (over - 2 * begin) * (begin - begin // 2 * 2)
@@ -293,12 +294,12 @@ def _central(side: Any, resized: Any) -> tuple[Any, Any]:
 
 
 def _to_tensor(encoded: Any, device: str, normalize: bool) -> Any:
-    """Decode only; values from 0 to 1 where they are normalized."""
+    """Only decode; values from 0 to 1 if normalized."""
     return _planes(_decoded(encoded, device), normalize, mean=[0.0], std=[255.0])
 
 
 def _decoded(encoded: Any, device: str) -> Any:
-    """As Pillow decodes: not turned by EXIF, and with interpolated colors."""
+    """Decode as Pillow does: no EXIF rotation, interpolated chroma."""
     from nvidia.dali import fn
 
     return fn.decoders.image(encoded, device=device, adjust_orientation=False, jpeg_fancy_upsampling=True)
@@ -324,21 +325,21 @@ OPERATIONS: Mapping[str, Callable[[Any, str, bool], Any]] = {
     "imagenet_eval": _eval,
     "to_tensor": _to_tensor,
 }
-"""By the name of a transform: from encoded files, the decoder's device, and whether to normalize."""
+"""Functions by transform name; each takes encoded files, the decoder's device, and whether to normalize."""
 
 
-def _named(said: str, order: Order, batch_size: int, given: int) -> Exception:
-    """What DALI said of the batch after so many, with the path of the file that it refuses, if there is one."""
+def _as_exception(said: str, order: Order, batch_size: int, given: int) -> Exception:
+    """The error for the batch after `given` batches, with the path of the file that DALI rejects, if there is one."""
     named = _NAMES_A_FILE.search(said)
-    path = named[1] if named else _refused(_files_of(order, batch_size, given))
+    path = named[1] if named else _first_rejected(_files_of(order, batch_size, given))
     if path is None:
         return RuntimeError(said)
     what = _SAID.search(said)
-    return BadImageError(f"{path}: {_why(path) or 'DALI cannot decode it: ' + (what[1] if what else said)}")
+    return BadImageError(f"{path}: {_pillow_error(path) or 'DALI cannot decode it: ' + (what[1] if what else said)}")
 
 
 def _files_of(order: Order, batch_size: int, number: int) -> list[str]:
-    """The files of a batch by its number from 0: DALI reads them again in the same order, without decoding."""
+    """The files of batch `number`, counted from 0. DALI reads them again in the same order, without decoding."""
     from nvidia.dali import Pipeline, fn
 
     reading = Pipeline(batch_size=batch_size, num_threads=1, device_id=None, prefetch_queue_depth=1)
@@ -351,7 +352,7 @@ def _files_of(order: Order, batch_size: int, number: int) -> list[str]:
     return [bytes(paths.at(index)).decode() for index in range(batch_size)]
 
 
-def _refused(paths: Sequence[str]) -> str | None:
+def _first_rejected(paths: Sequence[str]) -> str | None:
     """The first of these files that DALI cannot decode."""
     from nvidia.dali import Pipeline
 
@@ -366,8 +367,8 @@ def _refused(paths: Sequence[str]) -> str | None:
     return None
 
 
-def _why(path: str) -> str:
-    """What Pillow says of a file; empty where it can decode it."""
+def _pillow_error(path: str) -> str:
+    """Pillow's error for a file; empty if Pillow can decode it."""
     from PIL import Image
 
     try:

@@ -1,4 +1,4 @@
-"""The backend `grain`: Google's Grain draws samples by number and makes batches in threads, or in processes."""
+"""The backend `grain`: Google's Grain reads samples by index and makes batches in threads, or in processes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ from loaderbench.ranks import MOST_RANKS, has_ranks
 from loaderbench.records import Config, Scalar
 
 BUFFERED = 1
-"""Batches in the queue of each process, and again in the thread that empties it: Grain's own default."""
+"""Batches in the queue of each process, and in the thread that empties the queue: Grain's default."""
 
 IN_PROCESS = 2 * BUFFERED + 2
-"""Batches in flight for each process in addition to those of its threads: both of its queues are full, and what fills
-them waits with one more."""
+"""Batches in flight per process beyond those of its threads.
+
+Both queues of the process are full, and the two threads that fill them hold one more batch each.
+"""
 
 _CODE = """\
 from itertools import islice
@@ -63,7 +65,7 @@ class Loader:
 
 
 class Grain(ThreadLoader):
-    """Grain's own order, threads and processes; samples come from the dataset's own code."""
+    """Grain with its own order, threads and processes; samples come from the dataset's code."""
 
     called: ClassVar[str] = "Grain"
     needs: ClassVar[str] = "grain"
@@ -77,12 +79,12 @@ class Grain(ThreadLoader):
     worker_axes: ClassVar[frozenset[str]] = ThreadLoader.worker_axes | {"num_workers"}
 
     def loading_in(self, workers: int, arguments: Mapping[str, Any]) -> Config:
-        """Threads, or as many processes as have so many threads together."""
+        """The thread count, or the number of processes that have this many threads together."""
         threads = super().prefetch(arguments).workers or 1
         return {"num_workers": max(1, workers // threads)} if _processes(arguments) else {"threads": workers}
 
     def prefetch(self, arguments: Mapping[str, Any]) -> Prefetch:
-        """As many batches as are asked for; with processes, so many for each of them, and those in its queues."""
+        """Prefetch as many batches as requested; with processes, as many for each, plus those in its queues."""
         found, processes = super().prefetch(arguments), _processes(arguments)
         if not processes:
             return found
@@ -101,7 +103,7 @@ class Grain(ThreadLoader):
         return _OfProcesses(**vars(batches)) if processes else batches
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
-        """A pipeline without end, of which each epoch takes its part."""
+        """Code of an endless pipeline; each epoch takes its part."""
         found, processes = super().prefetch(arguments), _processes(arguments)
         made = _CODE.format(
             shuffle=".shuffle(seed=0)" if arguments.get("shuffle") else "",
@@ -120,27 +122,27 @@ class Grain(ThreadLoader):
 
 
 def _processes(arguments: Mapping[str, Any]) -> int:
-    """A saved run may hold anything."""
+    """The number of processes; a saved run can hold any value."""
     given = arguments.get("num_workers")
     return given if isinstance(given, int) and given > 0 else 0
 
 
 @dataclass(frozen=True)
 class _OfProcesses(ThreadBatches):
-    """Batches that processes make, with threads of their own."""
+    """Batches made in processes, each with its own threads."""
 
     def worker_pids(self) -> list[int]:
-        """Those of Grain's processes."""
+        """Process IDs of Grain's processes."""
         return [child.pid for child in active_children() if child.pid]
 
     def loading_threads(self) -> list[int]:
-        """None of this process."""
+        """No thread: processes load."""
         return []
 
 
 @dataclass(frozen=True)
 class Order:
-    """The order of the samples of one rank: Grain's own shuffle, another one in each epoch. `seed` has 32 bits."""
+    """The order of the samples of one rank: Grain's shuffle, different in each epoch. `seed` has 32 bits."""
 
     length: int
     seed: int | None
@@ -149,7 +151,7 @@ class Order:
 
     @classmethod
     def of_this_rank(cls, length: int, shuffle: bool, seed: int) -> Order:
-        """Raises `ValueError` for an empty dataset, and where there are fewer samples than ranks."""
+        """Create the order of this rank. Raises `ValueError` for an empty dataset, or fewer samples than ranks."""
         from torch import distributed
 
         from loaderbench.loaders.seeded import mixed
@@ -160,23 +162,23 @@ class Order:
         if length < ranks:
             samples = "1 sample" if length == 1 else f"{length} samples"
             raise ValueError(f"{samples} for {ranks} ranks; use a larger dataset, or fewer ranks")
-        own = mixed(seed, 0) & 0xFFFFFFFF  # the next epoch has the next seed, and the next round must not
+        own = mixed(seed, 0) & 0xFFFFFFFF  # Grain uses seed + 1 in the next epoch, so rounds need seeds further apart
         return cls(length, own if shuffle else None, rank, ranks)
 
     @property
     def per_epoch(self) -> int:
-        """The samples of this rank in an epoch."""
+        """The number of samples of this rank in an epoch."""
         return len(range(self.rank, self.length, self.ranks))
 
     def of(self, samples: Any) -> Any:
-        """A dataset of Grain's in this order, without end."""
+        """An endless Grain dataset in this order."""
         shuffled = samples if self.seed is None else samples.shuffle(seed=self.seed)
         return shuffled.slice(slice(self.rank, None, self.ranks)).repeat()
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """How batches are made. Each of the `processes` has so many threads; without processes, this one has."""
+    """How batches are made. Each of the `processes` has `threads` threads; without processes, this process has them."""
 
     order: Order
     batch_size: int
@@ -185,7 +187,7 @@ class Pipeline:
     processes: int
 
     def of(self, source: Any) -> Any:
-        """Batches of what a source has by number."""
+        """Batches of a source that is indexed by number."""
         import grain
         from torch.utils.data import default_collate
 
@@ -202,13 +204,13 @@ class Pipeline:
 
 @dataclass(frozen=True)
 class SetUp:
-    """What each process does first: all start with the same seed of torch, and would draw the same crops."""
+    """The setup of each process: all start with the same torch seed, and would draw the same crops."""
 
     seed: int
     rank: int
 
     def __call__(self, worker: int, workers: int) -> None:
-        """Draw other numbers than the other processes, and compute in one thread, as workers of torch do."""
+        """Seed this process differently from the others, and compute in one thread, as torch's workers do."""
         import torch
 
         from loaderbench.loaders.seeded import mixed, seed_all
@@ -218,9 +220,10 @@ class SetUp:
 
 
 def collated_arrays(samples: Sequence[Any]) -> Any:
-    """A batch as torch makes it, of NumPy's arrays: those are what Grain puts into shared memory.
+    """A batch collated as in torch, but of NumPy arrays, which Grain passes through shared memory.
 
-    Tensors of torch would have to be fetched from their process, and Grain empties its queues after that has ended.
+    Torch tensors would have to be fetched from the process that made them, and Grain empties its queues after that
+    process has ended.
     """
     from torch import Tensor
     from torch.utils.data import default_collate
@@ -229,9 +232,9 @@ def collated_arrays(samples: Sequence[Any]) -> Any:
 
 
 def tensors_of(batch: Any) -> Any:
-    """The batch as tensors in the same shared memory, unlinked early: a trial's process ends without destructors.
+    """Wrap the arrays as tensors in the same shared memory, unlinked early: a trial's process ends without destructors.
 
-    Grain would remove the name when the array is deleted.
+    Otherwise Grain unlinks the memory when the array is deleted.
     """
     import numpy as np
     from torch import from_numpy
@@ -255,15 +258,15 @@ def _each_leaf(batch: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _delete_at_once() -> None:
-    """Let Grain free shared memory at once, and not later in a thread that may not get to run."""
-    with suppress(ImportError, AttributeError):  # of another version
+    """Make Grain free shared memory immediately, not later in a thread that may never run."""
+    with suppress(ImportError, AttributeError):  # a different version of Grain
         from grain._src.python.ipc.shared_memory_array import SharedMemoryArray
 
         SharedMemoryArray._disable_async_del()
 
 
 class GrainBatches:
-    """Batches without end. An exception of a sample is raised in the consumer."""
+    """Endless batches. An exception in a sample is raised in the consumer."""
 
     def __init__(self, source: Any, pipeline: Pipeline) -> None:
         self._source, self._pipeline = source, pipeline
@@ -279,7 +282,7 @@ class GrainBatches:
         iterator = self._iterator = iter(self._pipeline.of(watched or self._source))
         own = torch.get_num_threads()
         batch = next(iterator)
-        torch.set_num_threads(own)  # threads that start later take over what a loading thread has set
+        torch.set_num_threads(own)  # threads that start later inherit the setting of a loading thread
         while True:
             yield tensors_of(batch) if self._pipeline.processes else batch
             if self._iterator is not iterator:
@@ -287,11 +290,11 @@ class GrainBatches:
             batch = next(iterator)
 
     def threads(self) -> list[int]:
-        """Those of this process that load, by the kernel's numbers."""
+        """Kernel IDs of the loading threads of this process."""
         return self._watched.numbers() if self._watched is not None else []
 
     def end(self) -> None:
-        """End processes, or threads after the batches that they make now."""
+        """End the processes, or the threads after their current batches."""
         iterator, self._iterator = self._iterator, None
         if iterator is not None:
             _delete_at_once()
@@ -302,9 +305,9 @@ class GrainBatches:
 
 
 class ThreadsWatched:
-    """A dataset that notes which of Grain's threads load from it, and lets each of them compute alone.
+    """A dataset wrapper that records which Grain threads load from it, and limits each thread to one core.
 
-    Grain starts all of them for its first batches: none begins with one before all are there.
+    Grain starts all threads for its first batches. None starts its batch before all threads have started.
     """
 
     def __init__(self, dataset: Any, threads: int) -> None:
@@ -325,16 +328,16 @@ class ThreadsWatched:
         import torch
 
         torch.set_num_threads(1)
-        torch.get_num_threads()  # keeps it
+        torch.get_num_threads()  # makes the setting stick to this thread
         self._known.begun = True
         self._threads.append(threading.current_thread())
         self._all_begun.wait()
 
     def numbers(self) -> list[int]:
-        """Those that live, by the kernel's numbers."""
+        """Kernel IDs of the running threads."""
         return sorted(thread.native_id for thread in self._threads if thread.is_alive() and thread.native_id)
 
     def join(self) -> None:
-        """Wait until all have ended."""
+        """Wait until all threads have ended."""
         for thread in self._threads:
             thread.join()

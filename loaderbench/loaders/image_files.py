@@ -11,7 +11,7 @@ from loaderbench.formats import StoredCopy
 def copy_in(source: Any, loader: str, name: str) -> StoredCopy:
     """The copy of a dataset's files in the format of a loader.
 
-    Raises `TypeError` where the dataset has none, or one in another format.
+    Raises `TypeError` if the dataset has no copy, or one in another format.
     """
     copy = getattr(source, "copy", None)
     if isinstance(copy, StoredCopy) and copy.about.format == name:
@@ -21,7 +21,7 @@ def copy_in(source: Any, loader: str, name: str) -> StoredCopy:
 
 
 class ImageFiles(NamedTuple):
-    """Files with their labels, and a named transform: torchvision's of that name says what it does."""
+    """Files with their labels, and a transform named and defined as in torchvision."""
 
     samples: Sequence[tuple[str, int]]
     transform: str
@@ -29,7 +29,7 @@ class ImageFiles(NamedTuple):
 
 
 def image_files(source: Any, loader: str, transforms: Collection[str]) -> ImageFiles:
-    """What a dataset of images is made of. `transforms` are those that the loader has operations for.
+    """The files and transform of an image dataset. `transforms` are those that the loader implements.
 
     Raises `TypeError` for any other transform, and for a dataset that lists no files.
     """

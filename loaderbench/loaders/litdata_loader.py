@@ -36,7 +36,7 @@ samples = StreamingDataset("chunks", shuffle={shuffle}, transform=decoded)
 
 
 class LitdataLoader(TorchLoader):
-    """LitData reads chunks; decoder and transform are the dataset's own."""
+    """Lightning's LitData reads chunks; decoder and transform come from the dataset."""
 
     called: ClassVar[str] = "LitData"
     needs: ClassVar[str] = "litdata"
@@ -59,7 +59,7 @@ class LitdataLoader(TorchLoader):
         return chunk_batches(samples, arguments, samples.per_epoch, seed=seed)
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
-        """Chunks of the dataset's files, and LitData's own loader over them."""
+        """Code that writes chunks of the dataset's files, and LitData's loader over them."""
         setup, loader = self.code_over("samples", of_data_loader(arguments), comments)
         loader = loader.replace("from torch.utils.data import DataLoader\n\n", "")
         loader = loader.replace("loader = DataLoader(", "loader = StreamingDataLoader(")

@@ -1,4 +1,4 @@
-"""Samples of the `litdata` copy of an image folder, streamed by Lightning's LitData without end."""
+"""Endless samples of the `litdata` copy of an image folder, streamed by Lightning's LitData."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from loaderbench.ranks import has_ranks
 
 
 class LitdataSamples(ChunkSamples):
-    """Image and label, without end.
+    """Endless pairs of image and label.
 
-    With `shuffle`, each worker of each rank reads samples of its own, in a new order in each epoch. Without it, samples
-    come in the order of the files: each worker reads all of them, and decodes the batches that are its turn.
+    With `shuffle`, each worker of each rank reads its own samples, in a new order in each epoch. Otherwise samples come
+    in the order of the files: each worker reads all samples, and decodes only its own batches.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class LitdataSamples(ChunkSamples):
         divided = workers if shuffle else 1
         self._stored.set_num_workers(divided)
         self.per_epoch = self._stored.get_len(divided, batch_size) if has_ranks() else copy.about.samples
-        self._stored.cache = self._stored.shuffler = None  # each worker opens its own
+        self._stored.cache = self._stored.shuffler = None  # each worker opens its own cache
         if self.per_epoch < max(divided, 1):
             raise ValueError(f"only {self.per_epoch} samples per rank for {workers} workers; use fewer workers")
 
@@ -42,16 +42,16 @@ class LitdataSamples(ChunkSamples):
             yield self.image_of(self.reader(stream))
 
     def release(self) -> None:
-        """Close what this process has mapped."""
+        """Close the files that this process has mapped."""
         self._stored.cache = self._stored.shuffler = None
 
     def _in_order(self, worker: int, workers: int) -> Iterator[Stored]:
-        """The samples of this rank that belong to batches of this worker."""
+        """The samples of this rank in the batches of this worker."""
         self._stored._forced_worker_env = _WorkerEnv(1, 0)
         return of_worker(self._epochs(), self._batch_size, worker, workers)
 
     def _epochs(self) -> Iterator[Stored]:
-        """One epoch after the other. Raises `ValueError` where this worker has no samples."""
+        """Yield epoch after epoch. Raises `ValueError` if this worker has no samples."""
         while True:
             count = 0
             for found in self._stored:
@@ -62,12 +62,12 @@ class LitdataSamples(ChunkSamples):
 
 
 class NumberedItems(StreamingDataset):  # type: ignore[misc]
-    """Gives image, label, and the number of the sample."""
+    """A streaming dataset that yields image, label and the number of the sample."""
 
     number = 0
 
     def __iter__(self) -> Iterator[Stored]:
-        """A separate iterator: the library returns the dataset itself."""
+        """Return a separate iterator: the library returns the dataset itself."""
         super().__iter__()
         while True:
             try:
@@ -77,6 +77,6 @@ class NumberedItems(StreamingDataset):  # type: ignore[misc]
             yield image, label, self.number
 
     def __getitem__(self, index: Any) -> Any:
-        """An item, by the library's index; its number is kept."""
+        """Return the item at the library's index, and remember its number."""
         self.number = int(getattr(index, "index", index))
         return super().__getitem__(index)

@@ -1,4 +1,4 @@
-"""Samples that a seed alone draws: each draw has its own seed, so it does not matter which worker makes it."""
+"""Samples that depend only on a seed: each draw has its own seed, so any worker can load it."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ _MASK = (1 << 64) - 1
 
 
 class Draw(int):
-    """An index that a sampler drew, with the number of the draw."""
+    """An index drawn by a sampler, with the number of the draw."""
 
     number: int
 
     def __new__(cls, index: int, number: int) -> Draw:
-        """Make an index that knows the number of its draw."""
+        """Create an index that knows the number of its draw."""
         found = super().__new__(cls, index)
         found.number = number
         return found
 
     def __reduce__(self) -> tuple[type[Draw], tuple[int, int]]:
-        """Keep the number on the way to a worker."""
+        """Keep the number when pickled for a worker."""
         return Draw, (int(self), self.number)
 
 
 class NumberedDraws:
-    """A sampler that numbers what another draws, over all epochs; no number is drawn in two ranks."""
+    """A sampler that numbers the draws of another sampler over all epochs; no two ranks draw the same number."""
 
     def __init__(self, sampler: Iterable[int]) -> None:
         self.sampler = sampler
@@ -47,11 +47,12 @@ class NumberedDraws:
 
 
 class SeededSamples(Dataset[Any]):
-    """A map-style dataset whose random transforms depend on `seed` and the draw: by `random`, NumPy and torch.
+    """A map-style dataset whose random transforms depend only on `seed` and the draw: by `random`, NumPy and torch.
 
-    Each draw seeds the global generators of its process, and gives them their states back: without workers, the
-    training step draws from them, too. Generators stored in the dataset are not seeded. Where the dataset makes a batch
-    in one call, the first draw seeds all of it. Everything else is the dataset's own, such as the list of its files.
+    Each draw seeds the global generators of its process and restores their states afterwards, because without workers
+    the training step draws from them, too. Generators stored in the dataset are not seeded. If the dataset makes a
+    batch in one call, the first draw seeds the complete batch. Other attributes, such as the list of files, come from
+    the dataset.
     """
 
     def __init__(self, dataset: Any, seed: int) -> None:
@@ -63,7 +64,7 @@ class SeededSamples(Dataset[Any]):
         return len(self._samples)
 
     def numbered(self, sampler: Iterable[int]) -> NumberedDraws:
-        """The sampler that such a dataset needs."""
+        """The sampler that this dataset needs."""
         return NumberedDraws(sampler)
 
     def __getitem__(self, draw: int) -> Any:
@@ -76,7 +77,7 @@ class SeededSamples(Dataset[Any]):
 
     @contextmanager
     def _seeded_by(self, draw: int) -> Iterator[None]:
-        """An index without a number, as for a look at one sample, counts as the first draw."""
+        """Seed the generators by a draw. An index without a number, for example to inspect one sample, is draw 0."""
         before = _states()
         seed_all(mixed(self._seed, getattr(draw, "number", 0)))
         try:
@@ -85,7 +86,7 @@ class SeededSamples(Dataset[Any]):
             _restore(*before)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "_samples":  # asked for by pickle, before there is a dataset
+        if name.startswith("__") or name == "_samples":  # pickle asks for these before the dataset is set
             raise AttributeError(name)
         return getattr(self._samples, name)
 
@@ -103,7 +104,7 @@ def _restore(of_random: Any, of_torch: Any, of_numpy: Any) -> None:
 
 
 def seed_all(seed: int) -> None:
-    """Seed what random transforms draw from in this process."""
+    """Seed the global generators of random transforms in this process."""
     random.seed(seed)
     torch.default_generator.manual_seed(seed)
     numpy = sys.modules.get("numpy")
@@ -112,7 +113,7 @@ def seed_all(seed: int) -> None:
 
 
 def mixed(seed: int, number: int) -> int:
-    """64 bits that differ in about half for any two pairs. Source: Steele et al. 2014, SplitMix64's finalizer."""
+    """Hash to 64 bits, about half of which differ between any two pairs. Source: SplitMix64, Steele et al. 2014."""
     found = (seed * 0x9E3779B97F4A7C15 + number + 1) & _MASK
     found = ((found ^ (found >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     found = ((found ^ (found >> 27)) * 0x94D049BB133111EB) & _MASK

@@ -1,4 +1,4 @@
-"""The backend `spdl`: a pipeline of SPDL makes batches of a dataset in threads, in the order of the sampler."""
+"""The backend `spdl`: an SPDL pipeline makes batches of a dataset in threads, in the order of the sampler."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from loaderbench.loaders.backend import Prefetch
 from loaderbench.loaders.threads import ThreadPoolBatches, Threads
 
 IN_PIPELINE = 5
-"""Batches in flight in addition to one for each thread: SPDL's queue between stage and sink holds two, and each of
-three coroutines one that it is about to put into the next queue."""
+"""Batches in flight beyond one per thread.
+
+The queue between stage and sink holds two, and each of three coroutines holds one that it is about to enqueue.
+"""
 
 _SETUP = """\
 from concurrent.futures import ThreadPoolExecutor
@@ -35,13 +37,13 @@ loader = (
 
 @dataclass(frozen=True)
 class _Failed:
-    """In place of a batch: SPDL would log the exception and go on without the batch."""
+    """A failure in place of a batch: SPDL would log the exception and skip the batch."""
 
     error: BaseException
 
 
 class SpdlBatches(ThreadPoolBatches):
-    """A pipeline with one stage. Its sink holds `queued` batches that are ready."""
+    """A pipeline with one stage. Its sink holds up to `queued` finished batches."""
 
     def __init__(self, dataset: Any, sampler: Iterable[int], batch_size: int, threads: int, queued: int) -> None:
         super().__init__(dataset, sampler, batch_size, threads, queued)
@@ -54,7 +56,7 @@ class SpdlBatches(ThreadPoolBatches):
         self.loading.start()
         stage = {"concurrency": self._concurrency, "executor": self.loading.pool, "output_order": "input"}
         builder = PipelineBuilder().add_source(self._numbers()).pipe(self._make, **stage).add_sink(self._queued)
-        self._pipeline = builder.build(num_threads=1)  # a thread that never starts: the stage has its own
+        self._pipeline = builder.build(num_threads=1)  # this thread never starts: the stage has its own executor
         with self._pipeline.auto_stop():
             for made in self._pipeline:
                 if isinstance(made, _Failed):
@@ -68,14 +70,14 @@ class SpdlBatches(ThreadPoolBatches):
             return _Failed(error)
 
     def end(self) -> None:
-        """End SPDL's threads, and then those that load."""
+        """End SPDL's threads, then the loading threads."""
         if self._pipeline is not None:
             self._pipeline.stop()
         super().end()
 
 
 class Spdl(Threads):
-    """SPDL schedules; samples come from the dataset's own code, and not from the decoders of SPDL."""
+    """SPDL schedules the work; samples come from the dataset's code, not from SPDL's decoders."""
 
     called: ClassVar[str] = "SPDL"
     needs: ClassVar[str] = "spdl"
@@ -84,11 +86,11 @@ class Spdl(Threads):
     makes: ClassVar[type[ThreadPoolBatches]] = SpdlBatches
 
     def prefetch(self, arguments: Mapping[str, Any]) -> Prefetch:
-        """More than `queued`, which is the size of the sink alone."""
+        """Prefetch more than `queued`, which is the size of the sink alone."""
         found = super().prefetch(arguments)
         return replace(found, queued=self.queued(arguments) + (found.workers or 1) + IN_PIPELINE)
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
-        """A pipeline, for one epoch after the other."""
+        """Code of a pipeline that yields epoch after epoch."""
         made = _PIPELINE.format(threads=self.prefetch(arguments).workers, queued=self.queued(arguments))
         return [_SETUP, "\n".join([*self.sampler_code(arguments), *comments, made])]

@@ -36,23 +36,23 @@ samples = Images(local="shards", shuffle={shuffle}, batch_size={batch_size})
 
 @dataclass(frozen=True)
 class ChunkBatches(TorchBatches):
-    """Those of a `DataLoader` over `samples`, which the library divides among ranks."""
+    """Batches of a `DataLoader` over `samples`, which the library divides among ranks."""
 
     samples: Any = None
 
     @property
     def is_divided(self) -> bool:
-        """Each rank reads samples of its own."""
+        """True in a process group: each rank reads its own samples."""
         return has_ranks()
 
     def close(self, iterator: Iterator[Any] | None = None) -> None:
-        """Shut down the workers, then end what the samples hold in this process."""
+        """Shut down the workers, then release the resources of the samples in this process."""
         super().close(iterator)
         self.samples.release()
 
 
 class Streaming(TorchLoader):
-    """MosaicML's Streaming reads MDS shards; decoder and transform are the dataset's own."""
+    """MosaicML's Streaming reads MDS shards; decoder and transform come from the dataset."""
 
     called: ClassVar[str] = "MosaicML Streaming"
     needs: ClassVar[str] = "streaming"
@@ -72,14 +72,14 @@ class Streaming(TorchLoader):
         return chunk_batches(samples, arguments, samples.per_epoch, seed=seed)
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
-        """Shards of the dataset's files, and a `DataLoader` over them."""
+        """Code that writes shards of the dataset's files, and a `DataLoader` over them."""
         setup, loader = self.code_over("samples", of_data_loader(arguments), comments)
         shown = {"shuffle": bool(arguments.get("shuffle")), "batch_size": arguments.get("batch_size", 1)}
         return [_CODE.format(**shown), setup, loader]
 
 
 def chunk_batches(samples: Any, arguments: Mapping[str, Any], per_epoch: int, *, seed: int) -> ChunkBatches:
-    """A `DataLoader` over endless samples, which are released if it cannot be made."""
+    """Build a `DataLoader` over endless samples, and release the samples if that fails."""
     try:
         found = build_loader(samples, of_data_loader(arguments), seed=seed)
     except BaseException:

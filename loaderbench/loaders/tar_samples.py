@@ -1,4 +1,4 @@
-"""Samples of the tar copy of an image folder, streamed by WebDataset; torch's `DataLoader` makes batches of them."""
+"""Samples of the tar copy of an image folder, streamed by WebDataset and batched by torch's `DataLoader`."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ _LABEL = LABEL.removeprefix(".")
 
 
 class NextOfShards(NextOfStream):
-    """Names the shard that could not be read."""
+    """Take the next sample, and name the shard if it cannot be read."""
 
     def said_by(self, error: Exception) -> str:
-        """Without the stream, which WebDataset adds after the message."""
+        """The message without the stream, which WebDataset appends."""
         return super().said_by(error).partition(" @ ")[0]
 
     def place_of(self, error: Exception) -> str:
-        """WebDataset adds the file, and its name in the shard, to the arguments of an error."""
+        """The shard that could not be read, which WebDataset adds to the error's arguments with the file's name."""
         known = [*error.args, getattr(error, "filename", None)]
         shard = next((part for part in known[::-1] if isinstance(part, str) and part.endswith(SHARD)), None)
         return shard or super().place_of(error)
 
 
 class Parts:
-    """The shards of a copy, each by its path or its address in a store."""
+    """The shards of a copy, each by its path or by its address in a store."""
 
     def __init__(self, copy: StoredCopy) -> None:
         self.addresses = [str(part / SHARD) for part in copy.parts]
@@ -46,7 +46,7 @@ class Parts:
             self.addresses = [self._store.address(number) for number in range(len(names))]
 
     def opened(self, shards: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """Open one shard after the other. WebDataset's own function leaves closing them to the garbage collector."""
+        """Open the shards sequentially. WebDataset's own function leaves closing them to the garbage collector."""
         for shard in shards:
             with self._open(shard["url"]) as stream:
                 yield {**shard, "stream": stream}
@@ -58,11 +58,11 @@ class Parts:
 
 
 class TarSamples(ChunkSamples):
-    """Image and label, without end.
+    """Endless pairs of image and label.
 
-    With a `buffer`, each worker of each rank reads whole shards of its own, in a new order in each epoch, and draws
-    from so many files. Without one, samples come in the order of the files: each worker reads all shards, and decodes
-    the batches that are its turn.
+    With a `buffer`, each worker of each rank reads its own shards, in a new order in each epoch, and draws from a
+    buffer of that many files. Otherwise samples come in the order of the files: each worker reads all shards, and
+    decodes only its own batches.
     """
 
     def __init__(self, copy: StoredCopy, source: Any, *, buffer: int | None, batch_size: int, seed: int) -> None:
@@ -75,13 +75,13 @@ class TarSamples(ChunkSamples):
 
     @property
     def per_epoch(self) -> int:
-        """The samples of this rank in an epoch."""
+        """The number of samples of this rank in an epoch."""
         if self._buffer is None:
             return len(range(self._rank, sum(self._sizes), self._ranks))
         return sum(self._sizes[self._rank :: self._ranks])
 
     def check_workers(self, count: int) -> None:
-        """Raise `ValueError` where a worker of any rank would have nothing to read."""
+        """Raise `ValueError` if a worker of any rank would have nothing to read."""
         unit, there = ("sample", sum(self._sizes)) if self._buffer is None else ("shard", len(self._shards))
         said = f"{there} {unit}{'' if there == 1 else 's'}"
         if there < self._ranks:
@@ -99,32 +99,32 @@ class TarSamples(ChunkSamples):
             yield self.image_of(self.reader(stream))
 
     def _shuffled(self, worker: int, workers: int) -> Iterator[Stored]:
-        """The shards of a worker. WebDataset's own division knows no ranks in a spawned process."""
+        """Samples from this worker's shards. WebDataset's own division ignores ranks in a spawned process."""
         own = slice(self._rank, None, self._ranks), slice(worker, None, workers)
         shards, sizes = self._shards[own[0]][own[1]], self._sizes[own[0]][own[1]]
         seed = mixed(self._seed, worker * MOST_RANKS + self._rank)
         return self._epochs(shards, sum(sizes), seed)
 
     def _in_order(self, worker: int, workers: int) -> Iterator[Stored]:
-        """The samples of this rank that belong to batches of this worker."""
+        """The samples of this rank in the batches of this worker."""
         every = self._epochs(self._shards, sum(self._sizes))
         own = (found for found in every if found[2] % self._ranks == self._rank)
         return of_worker(own, self._batch_size, worker, workers)
 
     def _epochs(self, shards: list[str], expected: int, seed: int | None = None) -> Iterator[Stored]:
-        """One epoch after the other. Raises `OSError` where one has fewer samples than it should."""
+        """Yield epoch after epoch. Raises `OSError` if an epoch has fewer samples than expected."""
         import webdataset as wds
         from webdataset.tariterators import group_by_keys, tar_file_expander
 
         stages = [wds.SimpleShardList(shards), self._parts.opened, tar_file_expander, group_by_keys]
-        if seed is not None:  # each pass draws new numbers
+        if seed is not None:  # each epoch is shuffled differently
             stages.insert(1, wds.detshuffle(len(shards), len(shards), seed))
             stages.append(wds.detshuffle(self._buffer, seed=seed))
         pipeline = wds.DataPipeline(*stages)
         while True:
             count = 0
             for found in pipeline:
-                if _LABEL in found:  # a shard may end between the files of a sample
+                if _LABEL in found:  # a shard can end between the files of a sample
                     encoded = next(data for name, data in found.items() if name != _LABEL and not name.startswith("__"))
                     yield encoded, int(found[_LABEL]), int(found["__key__"])
                     count += 1

@@ -32,7 +32,7 @@ pipeline = pipeline.prefetch({queued}).with_options(options)
 
 
 class TfData(ThreadLoader):
-    """TensorFlow's tf.data: threads hold no GIL. Of a JPEG, only the random crop is decoded."""
+    """TensorFlow's tf.data: its threads do not hold the GIL. For a random crop of a JPEG, only the crop is decoded."""
 
     called: ClassVar[str] = "tf.data"
     needs: ClassVar[str] = "tensorflow"
@@ -40,7 +40,7 @@ class TfData(ThreadLoader):
     decodes: ClassVar[bool] = True
 
     def prefetch(self, arguments: Mapping[str, Any]) -> Prefetch:
-        """More than `queued`, which are ready: about two more are made, or as many as threads can begin at once."""
+        """Prefetch more than the `queued` finished batches: about two more, or as many as threads can start at once."""
         found = super().prefetch(arguments)
         begun = -(-(found.workers or 1) // (found.batch_size or 1))
         return replace(found, queued=self.queued(arguments) + begun + 1)
@@ -48,14 +48,14 @@ class TfData(ThreadLoader):
     def build(self, source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
         """Read a folder of images. Raises `TypeError` for any other source."""
         files = image_files(source, "tf_data", OPERATIONS)
-        endless_sampler(source, arguments, seed)  # refuses what it refuses for torch
+        endless_sampler(source, arguments, seed)  # raises the same errors as for torch
         found, shuffle = self.prefetch(arguments), bool(arguments.get("shuffle"))
         size, threads = found.batch_size or 1, found.workers or 1
         made = TfDataBatches(files, size, threads, self.queued(arguments), shuffle=shuffle, seed=seed)
         return self.batches(made, arguments, len(made.of_this_rank))
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
-        """A pipeline, for one epoch after the other."""
+        """Code of a pipeline that yields epoch after epoch."""
         found = super().prefetch(arguments)
         pipeline = _PIPELINE.format(
             threads=found.workers,
@@ -68,7 +68,7 @@ class TfData(ThreadLoader):
 
 
 class TfDataBatches:
-    """Batches without end, as `[images, labels]`, each epoch in an order of its own with `shuffle`.
+    """Endless batches, as `[images, labels]`; with `shuffle`, each epoch has a different order.
 
     Order and crops depend on the seed, and not on the number of threads.
     """
@@ -81,7 +81,7 @@ class TfDataBatches:
         self._tf = tensorflow()
         self._iterator: Any = None
         self._threads: list[int] = []
-        self._taken = 0  # batches
+        self._taken = 0  # batches taken
 
     def __iter__(self) -> Iterator[list[Any]]:
         self.end()
@@ -90,7 +90,7 @@ class TfDataBatches:
             yield self._next()
 
     def _begin(self) -> None:
-        """Start the pipeline: the threads of its own pool are the first that its iterator starts."""
+        """Start the pipeline. The threads of its private pool are the first that its iterator starts."""
         dataset = self._dataset()
         with threads_started() as started:
             self._iterator = iter(dataset)
@@ -108,13 +108,13 @@ class TfDataBatches:
         raise found
 
     def _of_torch(self, part: Any) -> Any:
-        """A tensor of torch in the same memory, which TensorFlow frees when torch frees the tensor."""
+        """A torch tensor in the same memory, which TensorFlow frees when torch frees the tensor."""
         from torch.utils.dlpack import from_dlpack
 
         return from_dlpack(self._tf.experimental.dlpack.to_dlpack(part))
 
     def _next_paths(self) -> list[str]:
-        """The files of the batch that comes next."""
+        """The files of the next batch."""
         numbers = self._numbers().skip(self._taken * self._batch_size).take(self._batch_size)
         return [self._files.samples[int(number)][0] for number in numbers]
 
@@ -132,7 +132,7 @@ class TfDataBatches:
 
     @property
     def of_this_rank(self) -> range:
-        """The places of an epoch's order whose samples this rank loads: all, without a process group."""
+        """Positions in the order of an epoch that this rank loads: all, without a process group."""
         count = len(self._files.samples)
         if not has_ranks():
             return range(count)
@@ -141,14 +141,14 @@ class TfDataBatches:
         return range(distributed.get_rank(), count, distributed.get_world_size())
 
     def _numbers(self) -> Any:
-        """The samples of one epoch after the other. TensorFlow draws them: numbers from Python cost page faults."""
+        """Sample numbers, epoch after epoch. TensorFlow draws them, because numbers from Python cost page faults."""
         found = self._tf.data.Dataset.range(len(self._files.samples))
         if self._shuffle:
             found = found.shuffle(len(self._files.samples), self._seed)
         return found.shard(self.of_this_rank.step, self.of_this_rank.start).repeat()
 
     def _options(self) -> Any:
-        """As many threads as are asked for, and no more."""
+        """Options that limit the pipeline to the requested number of threads."""
         options = self._tf.data.Options()
         options.threading.private_threadpool_size = self._count
         options.threading.max_intra_op_parallelism = 1
@@ -156,9 +156,9 @@ class TfDataBatches:
         return options
 
     def threads(self) -> list[int]:
-        """Those of the pipeline's own pool, by the kernel's numbers."""
+        """Kernel IDs of the threads in the pipeline's private pool."""
         return self._threads
 
     def end(self) -> None:
-        """End the threads: an iterator has no other end than its destructor."""
+        """End the threads: only the destructor of the iterator does that."""
         self._iterator, self._threads = None, []

@@ -1,6 +1,6 @@
-"""What torchvision's transforms do, as operations of TensorFlow: for `tf_data` and `tf_queue`.
+"""torchvision's transforms as TensorFlow operations, for `tf_data` and `tf_queue`.
 
-Each operation takes the bytes of a file and a vector of `DRAWS` uniform random numbers in [0, 1).
+Each operation takes the contents of a file and a vector of `DRAWS` uniform random numbers in [0, 1).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from loaderbench.loaders.image_files import ImageFiles
 INSTALL = "uv pip install tensorflow"
 
 TRIES = 10
-"""Boxes that are drawn until one fits into the image, as torchvision does; then one in the center is taken."""
+"""Boxes to draw until one fits into the image, as torchvision does. If none fits, a center crop is taken."""
 
 DRAWS = 2 * TRIES + 3
-"""Area and aspect ratio of each box, the place of the one that fits, and whether it is flipped."""
+"""Area and aspect ratio of each box, the position of the one that fits, and whether to flip it."""
 
-_ACCURATE = "INTEGER_ACCURATE"  # the inverse DCT of Pillow; TensorFlow's own default is a faster one
+_ACCURATE = "INTEGER_ACCURATE"  # Pillow's inverse DCT; TensorFlow's default is faster
 _PLACE_OF_ERROR = re.compile(r"\{\{.*?\}\}\s*|\s*\[\[.*?\]\]|\s*\[Op:.*", re.DOTALL)
 
 
@@ -61,14 +61,14 @@ _CENTER = """\
 
 
 def setup_code(arguments: Mapping[str, Any], *, lists_files: bool = True) -> str:
-    """The head of a program: TensorFlow, the files of `dataset`, and what `load_code` needs."""
+    """The head of a program: TensorFlow, the files of `dataset`, and the definitions that `load_code` needs."""
     scale = "mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)\n" if _normalizes(arguments) else ""
     files = "paths, labels = zip(*dataset.samples)\n" if lists_files else ""
     return _SETUP + scale + files + ("" if arguments.get("transform") == _EVAL else _BOX)
 
 
 def load_code(arguments: Mapping[str, Any], parameters: str, file: str, label: str) -> str:
-    """`load`, which does what the named transform does to a JPEG. `file` are the lines that read its bytes."""
+    """The code of `load`, which applies the named transform to a JPEG. `file` are the lines that read its contents."""
     name = arguments.get("transform", "imagenet_train")
     pixels = "(image / 255 - mean) / std" if _normalizes(arguments) else "tf.saturate_cast(tf.round(image), tf.uint8)"
     head = f"def load({parameters}):  # what `transform: {name}` does to a JPEG\n"
@@ -77,7 +77,7 @@ def load_code(arguments: Mapping[str, Any], parameters: str, file: str, label: s
 
 
 def code_of_files(arguments: Mapping[str, Any]) -> str:
-    """Lines that load one image of a `dataset` of torchvision."""
+    """Code that loads one image of a torchvision `dataset`."""
     load = load_code(arguments, "path, label", "    file = tf.io.read_file(path)\n", "label")
     return f"{setup_code(arguments)}\n{load}"
 
@@ -87,12 +87,12 @@ def _normalizes(arguments: Mapping[str, Any]) -> bool:
 
 
 def tensorflow() -> Any:
-    """TensorFlow, which leaves GPUs to torch. An operation computes in the thread that calls it.
+    """Import TensorFlow without GPUs, which torch uses. An operation computes in the thread that calls it.
 
-    Triton is imported first: importing it after TensorFlow ends the process, because both bring LLVM along.
+    Triton is imported first: importing Triton after TensorFlow ends the process, because both bundle LLVM.
     """
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # errors of decoders, too: they are raised
-    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")  # of its notice no log level gets rid
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # also hides decoder errors, which are raised anyway
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")  # no log level hides its notice
     with suppress(ImportError):
         import_module("triton")
     tf = import_module("tensorflow")
@@ -103,7 +103,7 @@ def tensorflow() -> Any:
 
 @contextmanager
 def without_warnings(tf: Any) -> Iterator[None]:
-    """Keep warnings of TensorFlow, such as those about deprecated functions, from the user."""
+    """Hide TensorFlow's warnings, such as those about deprecated functions."""
     logger = tf.get_logger()
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -114,12 +114,12 @@ def without_warnings(tf: Any) -> Iterator[None]:
 
 
 def image_of(tf: Any, files: ImageFiles, path: Any, draws: Any) -> Any:
-    """Read a file and make its image."""
+    """Read a file and return its image."""
     return image_of_bytes(tf, files, tf.io.read_file(path), draws)
 
 
 def image_of_bytes(tf: Any, files: ImageFiles, contents: Any, draws: Any) -> Any:
-    """Make an image of shape (3, 224, 224) of a file's bytes: normalized float32, or uint8."""
+    """Convert a file's contents to an image of shape (3, 224, 224): normalized float32, or uint8."""
     planes = tf.transpose(OPERATIONS[files.transform](tf, contents, draws), [2, 0, 1])
     planes.set_shape([3, CROP, CROP])
     if not files.normalizes:
@@ -130,7 +130,7 @@ def image_of_bytes(tf: Any, files: ImageFiles, contents: Any, draws: Any) -> Any
 
 
 def _train(tf: Any, contents: Any, draws: Any) -> Any:
-    """Random crop, resize, flip. Of a JPEG no other part is decoded."""
+    """Random crop, resize, flip. Only the crop of a JPEG is decoded."""
 
     def of_jpeg() -> Any:
         box = random_box(tf, tf.io.extract_jpeg_shape(contents)[:2], draws)
@@ -148,7 +148,7 @@ def _train(tf: Any, contents: Any, draws: Any) -> Any:
 
 
 def _eval(tf: Any, contents: Any, _draws: Any) -> Any:
-    """Resize the short side, crop the center, by torchvision's rules for rounding."""
+    """Resize the short side and crop the center, with torchvision's rounding."""
     image = tf.cond(
         tf.io.is_jpeg(contents),
         lambda: tf.io.decode_jpeg(contents, channels=3, dct_method=_ACCURATE),
@@ -167,11 +167,11 @@ OPERATIONS: Mapping[str, Callable[[Any, Any, Any], Any]] = {
     "imagenet_train_region": _train,
     "imagenet_eval": _eval,
 }
-"""By the name of a transform: from a file's bytes to an image of 224 by 224 pixels, float32 from 0 to 255."""
+"""Functions by transform name; each returns an image of 224x224 pixels, float32 from 0 to 255."""
 
 
 def random_box(tf: Any, sides: Any, draws: Any) -> Any:
-    """Top, left, height and width of a random crop of an image with these sides: height, width."""
+    """Return top, left, height and width of a random crop of an image with these sides (height, width)."""
     sizes = tf.cast(sides, tf.float32)
     area = tf.reduce_prod(sizes) * _between(draws[:TRIES], AREA)
     aspect = tf.exp(_between(draws[TRIES : 2 * TRIES], (math.log(ASPECT_RATIO[0]), math.log(ASPECT_RATIO[1]))))
@@ -191,13 +191,13 @@ def _between(draws: Any, ends: tuple[float, float]) -> Any:
 
 
 def _central(tf: Any, sizes: Any) -> Any:
-    """Height and width of the largest box in the center whose aspect ratio is allowed."""
+    """Height and width of the largest center box with an allowed aspect ratio."""
     narrowest, widest = ASPECT_RATIO
     return tf.minimum(sizes, tf.round(tf.stack([sizes[1] / narrowest, sizes[0] * widest])))
 
 
 def _resized(tf: Any, image: Any, scale: Any, translation: Any) -> Any:
-    """Scale, move, and cut off 224 by 224 pixels, with the antialiased bilinear filter of Pillow."""
+    """Scale, translate and crop to 224x224 pixels, with Pillow's antialiased bilinear filter."""
     return tf.raw_ops.ScaleAndTranslate(
         images=image[None],
         size=[CROP, CROP],
@@ -209,16 +209,16 @@ def _resized(tf: Any, image: Any, scale: Any, translation: Any) -> Any:
 
 
 def _decoded(tf: Any, contents: Any) -> Any:
-    """The first frame of any format that TensorFlow knows, as RGB."""
+    """Decode the first frame of any format that TensorFlow supports, as RGB."""
     image = tf.io.decode_image(contents, channels=3, expand_animations=False)
     image.set_shape([None, None, 3])
     return image
 
 
 def named(tf: Any, error: Any, paths: Iterable[str]) -> Exception:
-    """The first of these files that TensorFlow cannot read or decode as an error, or the same error where all can be.
+    """The error for the first of these files that TensorFlow cannot read or decode; the same error if there is none.
 
-    It is new in both cases: frames of the old one would keep what loads alive.
+    The exception is new in both cases, because frames of the old one would keep the loader alive.
     """
     for path in paths:
         try:

@@ -1,4 +1,4 @@
-"""The backend `tf_queue`: the input pipeline of TensorFlow 1, where threads of Python fill a queue of samples."""
+"""The backend `tf_queue`: the input pipeline of TensorFlow 1, in which Python threads fill a queue of samples."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from loaderbench.loaders.torch_loader import endless_sampler
 from loaderbench.ranks import has_ranks
 
 GRACE_S = 60.0
-"""For the file that a thread reads when all are asked to stop."""
+"""Time limit for the file that a thread is reading when all threads are asked to stop."""
 
 NUMBERS = 1_024
-"""Samples whose numbers wait for a thread: one that finds none would have its image made by another thread."""
+"""Number of sample indices that wait for a thread. A thread that finds none would leave its image to another thread."""
 
 _READERS = "batches"
-"""The name of the operation whose threads read, decode and transform."""
+"""Name of the operation whose threads read, decode and transform."""
 
 _QUEUE = """\
 v1 = tf.compat.v1
@@ -61,7 +61,7 @@ class Batches:
 
 
 class TfQueue(ThreadLoader):
-    """Queue runners of TensorFlow 1. TensorFlow calls them deprecated: new pipelines use tf.data."""
+    """Queue runners of TensorFlow 1, which TensorFlow calls deprecated: new pipelines use tf.data."""
 
     called: ClassVar[str] = "TensorFlow 1 queues"
     needs: ClassVar[str] = "tensorflow"
@@ -69,7 +69,7 @@ class TfQueue(ThreadLoader):
     decodes: ClassVar[bool] = True
 
     def prefetch(self, arguments: Mapping[str, Any]) -> Prefetch:
-        """More than `queued`, which the queue holds: each thread has a sample that does not fit into it."""
+        """Prefetch more than the size of the queue: each thread holds a sample that does not fit into the queue."""
         found = super().prefetch(arguments)
         begun = -(-(found.workers or 1) // (found.batch_size or 1))
         return replace(found, queued=self.queued(arguments) + begun)
@@ -77,7 +77,7 @@ class TfQueue(ThreadLoader):
     def build(self, source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
         """Read a folder of images. Raises `TypeError` for any other source, `ValueError` for fewer files than ranks."""
         files = image_files(source, "tf_queue", OPERATIONS)
-        endless_sampler(source, arguments, seed)  # refuses what it refuses for torch
+        endless_sampler(source, arguments, seed)  # raises the same errors as for torch
         files = _of_this_rank(files)
         found, shuffle = self.prefetch(arguments), bool(arguments.get("shuffle"))
         size, threads = found.batch_size or 1, found.workers or 1
@@ -85,7 +85,7 @@ class TfQueue(ThreadLoader):
         return self.batches(made, arguments, len(files.samples))
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
-        """Queues, for one epoch after the other."""
+        """Code of queues that yield epoch after epoch."""
         found = super().prefetch(arguments)
         queue = _QUEUE.format(
             threads=found.workers,
@@ -98,7 +98,7 @@ class TfQueue(ThreadLoader):
 
 
 def _of_this_rank(files: ImageFiles) -> ImageFiles:
-    """In a process group, the part of this rank: the same samples in all epochs."""
+    """The part of this rank in a process group: the same samples in all epochs."""
     if not has_ranks():
         return files
     from torch import distributed
@@ -107,7 +107,7 @@ def _of_this_rank(files: ImageFiles) -> ImageFiles:
 
 
 class _Pipeline(NamedTuple):
-    """Operations of a graph: images, labels and numbers of a batch, and the paths of images that are being made."""
+    """Operations of a graph: images, labels and numbers of a batch, and paths of the images in progress."""
 
     graph: Any
     batch: list[Any]
@@ -116,9 +116,9 @@ class _Pipeline(NamedTuple):
 
 
 class TfQueueBatches:
-    """Batches as `[images, labels]`, without end or for a number of epochs, the last one then short.
+    """Batches as `[images, labels]`, endless or for a number of epochs, of which the last batch can be smaller.
 
-    A shuffled epoch has an order of its own. Each exception of a thread ends all of them, and is raised here.
+    With `shuffle`, each epoch has a different order. An exception in any thread ends all threads, and is raised here.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class TfQueueBatches:
             batches = in_order(batches, chain.from_iterable(epochs), self._batch_size)
         for images, labels, _ in batches:
             yield [torch.from_numpy(images), torch.from_numpy(labels)]
-            if self._session is not session:  # ended meanwhile
+            if self._session is not session:  # `end` was called
                 return
 
     def _pipeline(self) -> _Pipeline:
@@ -181,7 +181,7 @@ class TfQueueBatches:
             return _Pipeline(graph, batch, under_way, v1.local_variables_initializer())
 
     def _image(self, path: Any) -> tuple[Any, Any]:
-        """An image, and the paths of all that are being made: an error does not tell which one it was."""
+        """Return an image, and the paths of all images in progress: an error does not say which image caused it."""
         tf = self._tf
         under_way = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, default_value=0)
         with tf.control_dependencies([under_way.insert(path[None], tf.constant([1], tf.int64))]):
@@ -192,7 +192,7 @@ class TfQueueBatches:
         return image, under_way.export()[0]
 
     def _start(self, pipeline: _Pipeline) -> None:
-        """Start the threads. Each runs its operations by itself, in place of TensorFlow's pool."""
+        """Start the threads. Each runs its operations itself, in place of TensorFlow's pool."""
         v1 = self._tf.compat.v1
         config = v1.ConfigProto(
             inter_op_parallelism_threads=-1, intra_op_parallelism_threads=1, device_count={"GPU": 0}
@@ -204,19 +204,19 @@ class TfQueueBatches:
             self._runners = v1.train.start_queue_runners(self._session, self._coordinator)
 
     def _fetched(self, pipeline: _Pipeline) -> Iterator[list[Any]]:
-        """Batches as the queue has them."""
+        """Yield batches in the order of the queue."""
         errors = self._tf.errors
         fetch = self._session.make_callable(pipeline.batch)
         while True:
             try:
                 fetched = fetch()
-            except (errors.OutOfRangeError, errors.CancelledError):  # at the end of data, and after an error
+            except (errors.OutOfRangeError, errors.CancelledError):  # end of data, or after an error
                 self._stop(pipeline)
                 return
             yield fetched
 
     def _stop(self, pipeline: _Pipeline) -> None:
-        """End the threads. Raises what one of them raised."""
+        """End the threads, and raise the exception of a thread, if any."""
         session = self._session
         try:
             self._join()
@@ -233,12 +233,12 @@ class TfQueueBatches:
         self._coordinator.join(runners, stop_grace_period_secs=GRACE_S)
 
     def threads(self) -> list[int]:
-        """Those that make images, by the kernel's numbers."""
+        """Kernel IDs of the threads that load images."""
         named = [thread for thread in self._runners if f"-{_READERS}/" in thread.name and thread.is_alive()]
         return [thread.native_id for thread in named if not thread.name.endswith("close_on_stop")]
 
     def end(self) -> None:
-        """Ask all threads to stop, and wait for them. What they raised no longer matters."""
+        """Ask all threads to stop, and wait for them. Their exceptions no longer matter."""
         session, self._session = self._session, None
         if session is None:
             return
@@ -248,9 +248,9 @@ class TfQueueBatches:
 
 
 def in_order(batches: Iterable[list[Any]], numbers: Iterable[int], batch_size: int) -> Iterator[list[Any]]:
-    """The same samples in the order of these numbers: reader threads overtake each other.
+    """Sort samples into the order of these numbers, since reader threads overtake each other.
 
-    The last part of a batch has its numbers. Parts are arrays of NumPy, which copies in this thread alone.
+    The last part of a batch holds the numbers. Parts are NumPy arrays, which are copied in this thread only.
     """
     waiting: defaultdict[int, deque[tuple[Any, ...]]] = defaultdict(deque)
     left, batch = iter(numbers), list[tuple[Any, ...]]()

@@ -1,4 +1,4 @@
-"""The backend `tf_records`: tf.data reads TFRecord shards from start to end, and decodes images in C++ threads."""
+"""The backend `tf_records`: tf.data reads TFRecord shards sequentially, and decodes images in C++ threads."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from loaderbench.ranks import has_ranks
 from loaderbench.records import Config
 
 MIXED_SHARDS = 16
-"""How many shards are read in turn, where samples are shuffled."""
+"""Number of shards whose reads are interleaved when samples are shuffled."""
 
-_NEXT_SEED = 1  # of the buffer: it draws other numbers than the order of the shards
+_NEXT_SEED = 1  # offset for the buffer's seed, so it draws other numbers than the order of the shards
 
 _SHARDS = f"""\
 import shutil
@@ -68,7 +68,7 @@ pipeline = pipeline.prefetch({queued}).with_options(options)
 
 
 class Shards(NamedTuple):
-    """Those that a rank reads: the path of each, the number of its first sample, and the samples of all together."""
+    """Shards of one rank: the path of each, the number of its first sample, and the total number of samples."""
 
     paths: list[str]
     begins: list[int]
@@ -76,7 +76,7 @@ class Shards(NamedTuple):
 
 
 class TfRecords(TfData):
-    """tf.data over TFRecord shards: few large files, read from start to end."""
+    """tf.data over TFRecord shards: few large files, read sequentially."""
 
     called: ClassVar[str] = "tf.data with TFRecords"
     format: ClassVar[str] = "tfrecord"
@@ -87,7 +87,7 @@ class TfRecords(TfData):
     collapsing: ClassVar[Mapping[str, str]] = COLLAPSING
 
     def normalised(self, config: Config, fixed: Mapping[str, Any]) -> Config:
-        """Nothing is drawn from a buffer without `shuffle`."""
+        """Remove the buffer size without `shuffle`, as nothing is drawn from a buffer then."""
         return without_idle_buffer(config, fixed)
 
     def build(self, source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
@@ -103,7 +103,7 @@ class TfRecords(TfData):
         return self.batches(made, arguments, shards.samples)
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
-        """Shards of the dataset's files, and a pipeline over them, for one epoch after the other."""
+        """Code that writes shards of the dataset's files, and a pipeline over them that yields epoch after epoch."""
         found, buffer = ThreadLoader.prefetch(self, arguments), buffer_of(arguments)
         pipeline = _PIPELINE.format(
             threads=found.workers,
@@ -120,9 +120,9 @@ class TfRecords(TfData):
 
 
 class TfRecordsBatches(TfDataBatches):
-    """Batches without end, as `[images, labels]`, in the order of the files without a buffer.
+    """Endless batches, as `[images, labels]`; without a buffer, in the order of the files.
 
-    Order and crops depend on the seed, and on nothing else.
+    Order and crops depend only on the seed.
     """
 
     def __init__(
@@ -140,14 +140,14 @@ class TfRecordsBatches(TfDataBatches):
         self._shards, self._buffer = shards, buffer
 
     def _next(self) -> list[Any]:
-        """The next batch. Raises `OSError`, with the path of its shard, for a record that cannot be read."""
+        """Return the next batch. Raises `OSError`, with the path of the shard, for a record that cannot be read."""
         try:
             return super()._next()
         except self._tf.errors.OpError as error:
             raise self._of_shard(error) from None
 
     def _of_shard(self, error: Any) -> Exception:
-        """The first shard that cannot be read to its end as an error, or the same error where all can be."""
+        """The error for the first shard that cannot be read to its end; the same error if there is none."""
         tf = self._tf
         for path in self._shards.paths:
             try:
@@ -160,7 +160,7 @@ class TfRecordsBatches(TfDataBatches):
         return same
 
     def _next_paths(self) -> list[str]:
-        """The files of the batch that comes next; none where a record cannot be read."""
+        """The files of the next batch; empty if a record cannot be read."""
         begin = self._taken * self._batch_size
         records = self._records().skip(begin).take(self._batch_size)
         try:
@@ -182,7 +182,7 @@ class TfRecordsBatches(TfDataBatches):
         return samples.batch(self._batch_size).prefetch(self._queued).with_options(self._options())
 
     def _records(self) -> Any:
-        """The number of each sample, and its record. With a buffer, several shards are read in turn."""
+        """The number and the record of each sample. With a buffer, the reads of several shards are interleaved."""
         tf, (paths, begins, _), mixes = self._tf, self._shards, self._buffer is not None
 
         def records(path: Any, begin: Any) -> Any:
@@ -200,7 +200,7 @@ class TfRecordsBatches(TfDataBatches):
 
 
 def shards_of_this_rank(copy: StoredCopy) -> Shards:
-    """All shards, or in a process group, those of this rank. Raises `ValueError` where it has none."""
+    """All shards, or those of this rank in a process group. Raises `ValueError` if it has none."""
     from torch import distributed
 
     rank, ranks = (distributed.get_rank(), distributed.get_world_size()) if has_ranks() else (0, 1)

@@ -1,4 +1,4 @@
-"""What loaders whose workers are threads of the training process have in common."""
+"""Shared code of loaders whose workers are threads of the training process."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ MAX_BATCH_SIZE, MAX_THREADS, MAX_QUEUED = 1_000_000, 1_024, 1_024
 
 
 def thread_ladder(cpus_allotted: float) -> list[Scalar]:
-    """Numbers of threads worth trying on so many CPUs: one, half, all, and twice as many."""
+    """Thread counts worth trying on this many CPUs: one, half, all, and twice as many."""
     cpus = max(1, math.ceil(cpus_allotted))
     return [*sorted({1, max(1, cpus // 2), cpus, 2 * cpus})]
 
 
 @dataclass(frozen=True)
 class ThreadBatches(Batches):
-    """Batches that threads of this process make. `threads` says which they are now, by the kernel's numbers.
+    """Batches made by threads of this process. `threads` returns the kernel IDs of the running threads.
 
-    `end` ends them, and may be called twice. `loading` are the threads if they run the dataset's own code.
+    `end` ends the threads, and can be called twice. `loading` is the thread pool if it runs the dataset's code.
     """
 
     threads: Callable[[], list[int]] = list
@@ -38,20 +38,20 @@ class ThreadBatches(Batches):
 
     @property
     def traced_in(self) -> TracedIn:
-        """What a library does in its own threads cannot be seen."""
+        """Nowhere if a library loads in its own threads, which cannot be traced."""
         return "nowhere" if self.loading is None else "threads"
 
     @property
     def is_divided(self) -> bool:
-        """Loaders with threads divide their samples wherever there is a process group."""
+        """True in a process group: loaders with threads always divide their samples among ranks."""
         return has_ranks()
 
     def worker_pids(self) -> list[int]:
-        """None: threads load."""
+        """No process: threads load."""
         return []
 
     def loading_threads(self) -> list[int]:
-        """Those that live."""
+        """Kernel IDs of the running threads."""
         return self.threads()
 
     def close(self, iterator: Iterator[Any] | None = None) -> None:
@@ -66,15 +66,15 @@ class MadeByThreads(Protocol):
     def __iter__(self) -> Iterator[Any]: ...
 
     def threads(self) -> list[int]:
-        """Those that make batches now, by the kernel's numbers."""
+        """Kernel IDs of the threads that currently make batches."""
         ...
 
     def end(self) -> None:
-        """End them; a second call does nothing."""
+        """End the threads; a second call does nothing."""
 
 
 class ThreadLoader(LoaderBackend):
-    """A loader with the axes `threads` and `queued`: batches that are ready or in flight before they are asked for."""
+    """A loader with the axes `threads` and `queued`, the number of batches ready or in flight."""
 
     arguments: ClassVar[Mapping[str, Check]] = {
         "batch_size": integer(1, MAX_BATCH_SIZE),
@@ -90,11 +90,11 @@ class ThreadLoader(LoaderBackend):
     worker_axes: ClassVar[frozenset[str]] = frozenset(("threads", "queued"))
 
     def loading_in(self, workers: int, arguments: Mapping[str, Any]) -> Config:
-        """As many threads, at least one."""
+        """The thread count, at least one."""
         return {"threads": max(1, workers)}
 
     def prefetch(self, arguments: Mapping[str, Any]) -> Prefetch:
-        """As many batches as are asked for, by so many threads; nothing is copied between processes."""
+        """Prefetch the requested batches with the requested threads; nothing is copied between processes."""
         threads, size = _count(arguments, "threads", 1), _count(arguments, "batch_size", 1)
         return Prefetch(threads, None, size, queued=self.queued(arguments), shares_memory=False)
 
@@ -106,7 +106,7 @@ class ThreadLoader(LoaderBackend):
         cycle: int = 1,
         loading: LoadingThreads | None = None,
     ) -> ThreadBatches:
-        """What a trial iterates over."""
+        """The batches that a trial iterates over."""
         found = self.prefetch(arguments)
         return ThreadBatches(
             made,
@@ -121,14 +121,14 @@ class ThreadLoader(LoaderBackend):
         )
 
     def queued(self, arguments: Mapping[str, Any]) -> int:
-        """Batches that are ready or in flight: one for each thread, and one more."""
+        """Number of batches ready or in flight, by default one per thread plus one."""
         return _count(arguments, "queued", _count(arguments, "threads", 1) + 1)
 
 
 class LoadingThreads:
-    """A pool of threads that make batches; each computes in one thread, as torch's workers do.
+    """A pool of threads that make batches; each computes with one thread, as torch's workers do.
 
-    `collate_fn` makes a batch of samples. Each thread calls `thread_init_fn`, if there is one, with its number.
+    `collate_fn` turns samples into a batch. Each thread calls `thread_init_fn`, if set, with its number.
     """
 
     def __init__(self, count: int, dataset: Any) -> None:
@@ -140,10 +140,10 @@ class LoadingThreads:
         self.thread_init_fn: Callable[[int], None] | None = None
 
     def start(self) -> None:
-        """Start all of them.
+        """Start all threads.
 
-        torch keeps a number of threads for each thread that has computed or asked for it. Any other thread takes over
-        the last one that was set anywhere, so this thread's own is set again.
+        torch stores a thread count per thread, once that thread has computed or asked for it. Any other thread inherits
+        the count that was set last in the process, so the count of the calling thread is set again.
         """
         import torch
 
@@ -153,34 +153,34 @@ class LoadingThreads:
         torch.set_num_threads(own)
 
     def _set_up(self, number: int, all_begun: threading.Barrier) -> None:
-        """Wait for the others: none of them is set up twice."""
+        """Set up a thread, and wait for the others, so no thread runs two setups."""
         import torch
 
         torch.set_num_threads(1)
-        torch.get_num_threads()  # keeps it
+        torch.get_num_threads()  # makes the setting stick to this thread
         self._numbers.add(threading.get_native_id())
         all_begun.wait()
         if self.thread_init_fn is not None:
             self.thread_init_fn(number)
 
     def make(self, indices: Sequence[int]) -> Any:
-        """A batch, as a `DataLoader` makes it: in one call, where the dataset has `__getitems__`."""
+        """Load a batch as a `DataLoader` does: in one call if the dataset has `__getitems__`."""
         get_all = getattr(self.dataset, "__getitems__", None)
         return self.collate_fn(get_all(indices) if get_all else [self.dataset[index] for index in indices])
 
     def numbers(self) -> list[int]:
-        """Those that live, by the kernel's numbers."""
+        """Kernel IDs of the running threads."""
         return sorted(self._numbers)
 
     def end(self) -> None:
-        """Drop what no thread has begun, and wait for the rest."""
+        """Drop batches that no thread has started, and wait for the rest."""
         self.pool.shutdown(cancel_futures=True)
         self._numbers.clear()
 
 
 @contextmanager
 def threads_started() -> Iterator[list[int]]:
-    """Fill a list with the threads that this process starts meanwhile; empty where the system has no `/proc`."""
+    """Fill a list with the threads that this process starts inside the context; empty without `/proc`."""
     before, found = set(_threads()), list[int]()
     yield found
     found += [thread for thread in _threads() if thread not in before]
@@ -194,6 +194,6 @@ def _threads() -> list[int]:
 
 
 def _count(arguments: Mapping[str, Any], name: str, default: int) -> int:
-    """A saved run may hold anything."""
+    """A positive count from the arguments, or the default; a saved run can hold any value."""
     given = arguments.get(name)
     return given if isinstance(given, int) and given > 0 else default

@@ -1,4 +1,4 @@
-"""The backend `threads`: a pool of threads makes batches of a dataset, a bounded number ahead of the consumer."""
+"""The backend `threads`: a thread pool makes batches of a dataset, a bounded number ahead of the consumer."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ThreadLoader:
 
 
 class ThreadPoolBatches:
-    """Batches without end, in the order of the sampler. An exception in a thread is raised in the consumer's."""
+    """Endless batches in the order of the sampler. An exception in a thread is raised in the consumer's thread."""
 
     def __init__(self, dataset: Any, sampler: Iterable[int], batch_size: int, threads: int, queued: int) -> None:
         self._sampler, self._batch_size, self._queued = sampler, batch_size, queued
@@ -55,27 +55,27 @@ class ThreadPoolBatches:
             yield under_way.popleft().result()
 
     def _numbers(self) -> Iterator[list[int]]:
-        """The samples of each batch."""
+        """Yield the sample numbers of each batch."""
         numbers = iter(self._sampler)
         while True:
             yield [*islice(numbers, self._batch_size)]
 
     @property
     def dataset(self) -> Any:
-        """What the samples come from."""
+        """The dataset that the samples come from."""
         return self.loading.dataset
 
     def threads(self) -> list[int]:
-        """Those that live, by the kernel's numbers."""
+        """Kernel IDs of the running threads."""
         return self.loading.numbers()
 
     def end(self) -> None:
-        """End the threads, after the batches that they make now."""
+        """End the threads after their current batches."""
         self.loading.end()
 
 
 class Threads(ThreadLoader):
-    """Threads of the training process: nothing is copied between processes, and all share the GIL."""
+    """Threads of the training process: nothing is copied between processes, and all threads share the GIL."""
 
     name: ClassVar[str] = "threads"
     makes: ClassVar[type[ThreadPoolBatches]] = ThreadPoolBatches
@@ -90,13 +90,13 @@ class Threads(ThreadLoader):
         return self.batches(made, arguments, per_epoch, cycle=threads, loading=made.loading)
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
-        """A class that does the same, for one epoch after the other."""
+        """Code of a class that does the same, epoch after epoch."""
         threads, queued = self.prefetch(arguments).workers, self.queued(arguments)
         loader = f"loader = ThreadLoader(dataset, sampler, threads={threads}, queued={queued})"
         return [_CODE, "\n".join([*self.sampler_code(arguments), *comments, loader])]
 
     def sampler_code(self, arguments: Mapping[str, Any]) -> list[str]:
-        """Lines that make `sampler`, which gives the numbers of the samples of each batch."""
+        """Code that creates `sampler`, which yields the sample numbers of each batch."""
         order = "RandomSampler" if arguments.get("shuffle") else "SequentialSampler"
         size, drops = self.prefetch(arguments).batch_size, bool(arguments.get("drop_last"))
         made = f"sampler = BatchSampler({order}(dataset), batch_size={size}, drop_last={drops})"

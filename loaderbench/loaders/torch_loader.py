@@ -1,4 +1,4 @@
-"""The backend `torch`: a `DataLoader` as the configuration asks for it. torch is imported where one is made."""
+"""The backend `torch`: a `DataLoader` built from the configuration. torch is imported only when one is built."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from torch.utils.data import DataLoader
 
 MAX_BATCH_SIZE = 1_000_000
-MAX_WORKERS = MAX_PREFETCH = 1_024  # far above any host's use, far below what brings one down
+MAX_WORKERS = MAX_PREFETCH = 1_024  # far above what any host uses, far below what crashes one
 
 PREFETCH = 2
-"""Batches that each worker has ready or in flight, where nothing else is asked for: torch's own default."""
+"""Batches that each worker has ready or in flight by default: torch's default."""
 
 NEEDS_WORKERS: Config = {
     "prefetch_factor": None,
@@ -31,23 +31,23 @@ NEEDS_WORKERS: Config = {
     "multiprocessing_context": None,
     "timeout": 0,
 }
-"""Arguments torch refuses (or ignores) with `num_workers=0`, and the value that stands for leaving them out."""
+"""Arguments that torch rejects (or ignores) with `num_workers=0`, with the value that means "not given"."""
 
 SETTABLE = ("num_workers", "prefetch_factor", "pin_memory", "timeout", "in_order", "multiprocessing_context")
-"""What may still be set on a `DataLoader` that is made already; torch refuses the rest."""
+"""Arguments that can still be set on an existing `DataLoader`; torch rejects the others."""
 
 _NO_ACCELERATOR = "no effect without a GPU; only false is measured"
 _NO_WORKERS = "no effect with num_workers=0: measured once"
 
 
 def worker_ladder(cpus_allotted: float) -> list[Scalar]:
-    """Worker counts worth trying on so many CPUs: none, one, a quarter, half, all, and half as many again."""
+    """Worker counts worth trying on this many CPUs: none, one, a quarter, half, all, and 1.5 times as many."""
     cpus = max(1, math.ceil(cpus_allotted))
     return [*sorted({0, 1, cpus // 4, cpus // 2, cpus, cpus + math.ceil(cpus / 2)})]
 
 
 class TorchLoader(LoaderBackend):
-    """`torch.utils.data.DataLoader`, over a sampler that never ends."""
+    """`torch.utils.data.DataLoader` with an endless sampler."""
 
     called: ClassVar[str] = "DataLoader"
     is_torchs: ClassVar[bool] = True
@@ -73,7 +73,7 @@ class TorchLoader(LoaderBackend):
     worker_axes: ClassVar[frozenset[str]] = frozenset(("num_workers", *NEEDS_WORKERS))
 
     def normalised(self, config: Config, fixed: Mapping[str, Any]) -> Config:
-        """Give what needs workers its one value where there are none."""
+        """Replace the values of worker-only arguments if there are no workers."""
         if config.get("num_workers", fixed.get("num_workers", 0)) != 0:
             return config
         return {axis: NEEDS_WORKERS.get(axis, value) for axis, value in config.items()}
@@ -90,13 +90,13 @@ class TorchLoader(LoaderBackend):
         return build_loader(source, arguments, seed=seed)
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
-        """A `DataLoader`, and what each of its workers does first."""
+        """Code of a `DataLoader`, and of the setup of its workers."""
         return self.code_over("dataset", arguments, comments)
 
     def code_over(self, source: str, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
-        """The same over a variable of the program."""
+        """Code of a `DataLoader` over a variable of the program."""
         setup = setup_code(arguments)
-        dropped = () if arguments.get("num_workers") else NEEDS_WORKERS  # torch raises an error for them
+        dropped = () if arguments.get("num_workers") else NEEDS_WORKERS  # torch rejects these arguments
         stated = {name: value for name, value in arguments.items() if name not in dropped and self._stated(name, value)}
         lines = [f"    {name}={value!r}," for name, value in stated.items()]
         head = ["from torch.utils.data import DataLoader", "", *comments]
@@ -107,16 +107,16 @@ class TorchLoader(LoaderBackend):
         return [setup, "\n".join([*head, "loader = DataLoader(", f"    {source},", *lines, ")"])]
 
     def _stated(self, name: str, value: Any) -> bool:
-        """Leave out what stands for "not given" without workers."""
+        """Whether to state an argument; a value that means "not given" is left out."""
         return name in self.arguments and (name not in NEEDS_WORKERS or value != NEEDS_WORKERS[name])
 
 
 class EndlessSampler:
-    """One permutation after the other: neither the end of an epoch nor a draining queue is measured."""
+    """An endless sequence of permutations, so trials measure neither the end of an epoch nor a draining queue."""
 
     def __init__(self, length: int, shuffle: bool, seed: int) -> None:
         self._length, self._shuffle, self._seed = length, shuffle, seed
-        self.among: Sequence[int] | None = None  # these alone are drawn
+        self.among: Sequence[int] | None = None  # if set, only these indices are drawn
 
     def __len__(self) -> int:
         return self._length
@@ -132,9 +132,9 @@ class EndlessSampler:
 
 
 def narrow_sampler(loader: Any, indices: Sequence[int]) -> bool:
-    """Let a loader that was built here draw these samples alone; whether it does: a user's own sampler stays."""
+    """Restrict a loader built here to these samples; return `False` for a user's own sampler, which stays unchanged."""
     found: Any = getattr(loader.batch_sampler, "sampler", loader.sampler)
-    found = getattr(found, "sampler", found)  # of one that numbers its draws
+    found = getattr(found, "sampler", found)  # the sampler inside one that numbers its draws
     if not isinstance(found, EndlessSampler):
         return False
     found.among = indices
@@ -142,9 +142,9 @@ def narrow_sampler(loader: Any, indices: Sequence[int]) -> bool:
 
 
 class EndlessShard:
-    """The part of a rank of one permutation after the other, as torch's `DistributedSampler` divides a dataset.
+    """A rank's part of an endless sequence of permutations, divided as torch's `DistributedSampler` does.
 
-    Raises `ValueError` where there are fewer samples than ranks: some would train on what others train on, too.
+    Raises `ValueError` for fewer samples than ranks, because ranks would then train on the same samples.
     """
 
     def __init__(self, length: int, shuffle: bool, seed: int) -> None:
@@ -167,16 +167,16 @@ class EndlessShard:
 
 
 class TorchBatches(Batches):
-    """Those of a `DataLoader`."""
+    """Batches of a `DataLoader`."""
 
     @property
     def traced_in(self) -> TracedIn:
-        """In the `DataLoader` and its workers."""
+        """The `DataLoader` and its workers."""
         return "data_loader"
 
     @property
     def is_divided(self) -> bool:
-        """By its sampler."""
+        """Whether the loader's sampler divides the samples."""
         from torch.utils.data import DistributedSampler
 
         sampler = getattr(self.iterable, "sampler", None)
@@ -184,26 +184,26 @@ class TorchBatches(Batches):
 
     @property
     def can_be_stopped(self) -> bool:
-        """With a time limit for its batches a loader would take that for a hang."""
+        """Whether the loader has no timeout: one would take a stopped worker for a hang."""
         return not getattr(self.iterable, "timeout", 0)
 
     def close(self, iterator: Iterator[Any] | None = None) -> None:
-        """Shut down the workers the way torch does, persistent ones included: their loader keeps them alive."""
+        """Shut down the workers as torch does, including persistent workers, which the loader keeps alive."""
         persistent = getattr(self.iterable, "_iterator", None)
         if iterator is None:  # "or" would ask an endless iterator for its length
             iterator = persistent
         if iterator is None:
             return
-        with suppress(AttributeError):  # of an iterator without workers
+        with suppress(AttributeError):  # an iterator without workers
             iterator._shutdown_workers()  # type: ignore[attr-defined]
         if persistent is iterator:
             self.iterable._iterator = None  # type: ignore[attr-defined]
 
 
 def check_workers_every(seconds: float) -> None:
-    """Notice within so many seconds that a worker has exited, in this process; torch checks every five.
+    """Detect within `seconds` that a worker of this process has exited; torch checks every five seconds.
 
-    Only an exit with code 0, as by `sys.exit()`, has to wait for that check: of other deaths a signal tells at once.
+    Only an exit with code 0, as by `sys.exit()`, waits for that check. Other deaths raise a signal immediately.
     """
     from torch.utils.data import dataloader
 
@@ -213,11 +213,11 @@ def check_workers_every(seconds: float) -> None:
 
 
 def build_loader(source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
-    """Wrap what a target or a dataset gave. In a process group, a map-style dataset is divided among its ranks.
+    """Wrap the result of a target or dataset. In a process group, a map-style dataset is divided among the ranks.
 
-    A `Dataset` gets a `DataLoader` with `arguments` (those that torch refuses without workers are left out); on a
-    `DataLoader` those are set that may be; any other iterable stays as it is. Raises `TypeError` for anything else, and
-    what torch raises.
+    A `Dataset` gets a `DataLoader` with `arguments`, without those that torch rejects without workers. On a
+    `DataLoader`, the arguments are set that can still be changed. Any other iterable is returned unchanged. Raises
+    `TypeError` for anything else, and torch's exceptions.
     """
     from torch.utils.data import DataLoader, Dataset, IterableDataset
 
@@ -236,14 +236,14 @@ def build_loader(source: Any, arguments: Mapping[str, Any], *, seed: int) -> Bat
 
 
 def _no_larger_than_an_epoch(found: Batches) -> Batches:
-    """The same with the size of its only batch, where an epoch of a user's own loader is smaller than a batch."""
+    """Reduce the batch size to the size of an epoch if an epoch of the user's loader is smaller than a batch."""
     if not found.batch_size or not found.samples_per_epoch:
         return found
     return replace(found, batch_size=min(found.batch_size, found.samples_per_epoch))
 
 
 def _refuse_several(source: Iterable[Any]) -> None:
-    """Raise `TypeError` for loaders or datasets in a tuple or the like, as for training and validation."""
+    """Raise `TypeError` for several loaders or datasets in a container, for example for training and validation."""
     from torch.utils.data import DataLoader, Dataset
 
     parts = source.values() if isinstance(source, dict) else source if isinstance(source, list | tuple) else ()
@@ -253,7 +253,7 @@ def _refuse_several(source: Iterable[Any]) -> None:
 
 
 def endless_sampler(source: Any, arguments: Mapping[str, Any], seed: int) -> tuple[Any, int]:
-    """A sampler of a map-style dataset without end, in a process group that of its rank, and its samples per epoch.
+    """Return an endless sampler of a map-style dataset, for this rank in a process group, and its samples per epoch.
 
     Raises `ValueError` for an empty dataset.
     """
@@ -265,13 +265,13 @@ def endless_sampler(source: Any, arguments: Mapping[str, Any], seed: int) -> tup
     shard = EndlessShard if has_ranks() else EndlessSampler
     sampler: Any = shard(length, bool(arguments.get("shuffle", False)), seed)
     per_epoch = len(sampler)
-    if isinstance(source, SeededSamples):  # its samples depend on the number of the draw
+    if isinstance(source, SeededSamples):  # samples depend on the number of the draw
         sampler = source.numbered(sampler)
     return sampler, per_epoch
 
 
 def check_samples_by_number(source: Any, loader: str) -> None:
-    """Raise `TypeError` for what threads of a loader cannot read: no samples by number, or seeds that threads share."""
+    """Raise `TypeError` for sources that loading threads cannot read: not indexed, or seeded per process."""
     from torch.utils.data import IterableDataset
 
     from loaderbench.loaders.seeded import SeededSamples
@@ -283,7 +283,7 @@ def check_samples_by_number(source: Any, loader: str) -> None:
 
 
 def _is_map_style(source: Any) -> bool:
-    """Datasets of other libraries are no `Dataset` of torch's; a plain list is taken as batches that are ready."""
+    """Whether a source is map-style. Other libraries' datasets count; a plain list counts as finished batches."""
     is_other = isinstance(source, list | tuple | dict | str | bytes)
     return hasattr(source, "__getitem__") and hasattr(source, "__len__") and not is_other
 
@@ -304,7 +304,7 @@ def _of(loader: DataLoader[Any], configured: Iterable[str]) -> Batches:
 
 
 def _set_on(loader: DataLoader[Any], arguments: Mapping[str, Any]) -> list[str]:
-    """Change a loader that the user made, before it is iterated over; return what could be changed."""
+    """Change a loader of the user before it is iterated; return the names that could be changed."""
     changed = {name: value for name, value in arguments.items() if name in SETTABLE}
     loader.num_workers = changed.get("num_workers", loader.num_workers)  # the others depend on it
     if not loader.num_workers:
@@ -314,13 +314,13 @@ def _set_on(loader: DataLoader[Any], arguments: Mapping[str, Any]) -> list[str]:
     for name in changed.keys() & SETTABLE:
         setattr(loader, name, changed[name])
     if loader.num_workers and loader.prefetch_factor is None:
-        loader.prefetch_factor = PREFETCH  # which torch sets where workers were asked for at once
+        loader.prefetch_factor = PREFETCH  # torch sets this default if workers are given to the constructor
     _set_up(loader, arguments)
     return [*changed, *(name for name in WORKER_OPTIONS if name in arguments)]
 
 
 def _set_up(loader: DataLoader[Any], arguments: Mapping[str, Any]) -> None:
-    """Let the workers set themselves up; without workers this process does."""
+    """Apply the worker options in the workers; without workers, in this process."""
     setup = worker_setup(arguments, loader.worker_init_fn)
     if setup is not None and loader.num_workers:
         loader.worker_init_fn = setup
@@ -329,7 +329,7 @@ def _set_up(loader: DataLoader[Any], arguments: Mapping[str, Any]) -> None:
 
 
 def _usable(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out what torch refuses without workers, and `shuffle`, which the sampler does."""
+    """Drop arguments that torch rejects without workers, and `shuffle`, which the sampler replaces."""
     import torch
 
     dropped = ("shuffle", *WORKER_OPTIONS, *(() if arguments.get("num_workers") else NEEDS_WORKERS))

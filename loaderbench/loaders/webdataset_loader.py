@@ -1,4 +1,4 @@
-"""The backend `webdataset`: a `DataLoader` whose workers read tar shards from start to end, with WebDataset."""
+"""The backend `webdataset`: a `DataLoader` whose workers read tar shards sequentially, with WebDataset."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ samples = samples.decode("pil").to_tuple("jpg;jpeg;png;webp", "cls").map_tuple(d
 
 
 class WebDatasetBatches(TorchBatches):
-    """Those of a `DataLoader` over shards, which are divided where they are listed."""
+    """Batches of a `DataLoader` over shards, which are divided when they are listed."""
 
     @property
     def is_divided(self) -> bool:
-        """Each rank reads shards of its own."""
+        """True in a process group: each rank reads its own shards."""
         return has_ranks()
 
 
 class WebDataset(TorchLoader):
-    """WebDataset reads whole tar shards; decoder and transform are the dataset's own."""
+    """WebDataset reads complete tar shards; decoder and transform come from the dataset."""
 
     called: ClassVar[str] = "WebDataset"
     needs: ClassVar[str] = "webdataset"
@@ -79,11 +79,11 @@ class WebDataset(TorchLoader):
         )
 
     def normalised(self, config: Config, fixed: Mapping[str, Any]) -> Config:
-        """As torch's; nothing is drawn from a buffer without `shuffle`."""
+        """Normalize as for torch, and remove the buffer size without `shuffle`."""
         return without_idle_buffer(super().normalised(config, fixed), fixed)
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
-        """Shards of the dataset's files, and a `DataLoader` over them."""
+        """Code that writes shards of the dataset's files, and a `DataLoader` over them."""
         buffer = buffer_of(arguments)
         drawn = "shardshuffle=False" if buffer is None else "shardshuffle=len(shards), detshuffle=True"
         mixed = "" if buffer is None else f"\nsamples = samples.shuffle({buffer})"

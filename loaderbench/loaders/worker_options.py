@@ -1,4 +1,4 @@
-"""What each process that loads sets up for itself before its first sample; `WORKER_OPTIONS` has a line for each."""
+"""Options that each loading process applies before its first sample; each is an entry of `WORKER_OPTIONS`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any
 from loaderbench.loaders.backend import WorkerOption
 from loaderbench.options import boolean, integer, one_of
 
-MAX_THREADS = 1_024  # far above any host's use
-PILLOW_BLOCKS = 64  # of 16 MiB each, which Pillow keeps for the next image
+MAX_THREADS = 1_024  # far above what any host uses
+PILLOW_BLOCKS = 64  # blocks of 16 MiB that Pillow keeps for the next image
 KEPT_BYTES = 1 << 30
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # from glibc's malloc.h
 
 
 def limit_threads(count: int) -> None:
-    """Of each library of numbers: BLAS and OpenMP by threadpoolctl, torch and OpenCV by their own calls."""
+    """Limit the threads of numerical libraries: BLAS and OpenMP with threadpoolctl, torch and OpenCV directly."""
     import torch
     from threadpoolctl import threadpool_limits
 
@@ -30,13 +30,13 @@ def limit_threads(count: int) -> None:
 
 
 def use_all_cpus(_: Any) -> None:
-    """Use every CPU the system allows, even if a library has narrowed the affinity."""
+    """Use every CPU that the system allows, even if a library has narrowed the affinity."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, range(os.cpu_count() or 1))
 
 
 def keep_memory(_: Any) -> None:
-    """Keep freed memory for the next image: Pillow's own store of blocks, and glibc's thresholds where it is glibc."""
+    """Keep freed memory for the next image: in Pillow's block cache, and in glibc's malloc if present."""
     from PIL import Image
 
     Image.core.set_blocks_max(PILLOW_BLOCKS)  # type: ignore[attr-defined]
@@ -50,7 +50,7 @@ SHARING = "worker_sharing"
 
 
 def share_by(strategy: str) -> None:
-    """Share batches through files of `/dev/shm`, or through descriptors, of which each batch in flight holds some."""
+    """Share batches through files in `/dev/shm`, or through file descriptors, several for each batch in flight."""
     import torch
 
     torch.multiprocessing.set_sharing_strategy(strategy)  # type: ignore[no-untyped-call]
@@ -93,13 +93,13 @@ WORKER_OPTIONS: dict[str, WorkerOption] = {
 
 @dataclass(frozen=True)
 class WorkerSetup:
-    """A `worker_init_fn`: the options that ask for something. `before` is the loader's own, which is called first."""
+    """A `worker_init_fn` that applies the requested options, after calling `before`, the loader's own function."""
 
     asked: dict[str, Any] = field(default_factory=dict)
     before: Callable[[int], None] | None = None
 
     def __call__(self, worker_id: int) -> None:
-        """Set this process up."""
+        """Set up this process."""
         if self.before is not None:
             self.before(worker_id)
         for name, value in self.asked.items():
@@ -107,14 +107,14 @@ class WorkerSetup:
 
 
 def worker_setup(arguments: Mapping[str, Any], before: Callable[[int], None] | None = None) -> WorkerSetup | None:
-    """What the options among `arguments` ask for; `None` where they ask for nothing."""
-    asked = _asked(arguments)
+    """The setup that the options among `arguments` request; `None` if they request nothing."""
+    asked = _requested(arguments)
     return WorkerSetup(asked, before) if asked else None
 
 
 def setup_code(arguments: Mapping[str, Any]) -> str:
-    """`set_up`, what each worker does first, for a program to paste; empty where it does nothing."""
-    asked = [(WORKER_OPTIONS[name], value) for name, value in _asked(arguments).items()]
+    """Code of `set_up`, which each worker calls first; empty if it does nothing."""
+    asked = [(WORKER_OPTIONS[name], value) for name, value in _requested(arguments).items()]
     if not asked:
         return ""
     above = "import ctypes\nimport os\n\nimport torch\nfrom PIL import Image\n"
@@ -123,7 +123,7 @@ def setup_code(arguments: Mapping[str, Any]) -> str:
     return f"{above}\n\ndef set_up(worker_id):\n{body}"
 
 
-def _asked(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _requested(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: arguments[name]
         for name, option in WORKER_OPTIONS.items()
