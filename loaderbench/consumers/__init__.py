@@ -1,4 +1,4 @@
-"""What consumes the batches. A kind of consumer is one file and its line in `CONSUMER_KINDS`."""
+"""Consumers of batches. Each kind of consumer is one module and one line in `CONSUMER_KINDS`."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ AUTO, NOTHING, LOOP = "auto", "none", "loop"
 
 
 def consumer_kind(name: str) -> type[ConsumerKind]:
-    """The kind that a run names; of one that is not known here, what holds of any."""
+    """The consumer kind that a run names; for an unknown name, the base class with its defaults."""
     if name == LOOP:
         return Loop
     return CONSUMER_KINDS.get(name, ConsumerKind)
 
 
 def consumer_of(options: BaseModel, name: str) -> ConsumerKind:
-    """The consumer of a resolved kind, with its own of the options in a suite's section."""
+    """The consumer of a resolved kind, with the options of a suite's section that belong to it."""
     kind = CONSUMER_KINDS[name]
     return kind.model_construct(**{option: getattr(options, option) for option in kind.model_fields})
 
@@ -86,7 +86,7 @@ def consumer_of(options: BaseModel, name: str) -> ConsumerKind:
 def make_consumer(
     options: BaseModel, name: str, config: Mapping[str, Any], folder: Path, clock: Clock, *, capped: bool = True
 ) -> Consumer:
-    """Make the consumer of a resolved kind in a trial's process; of one that `auto` selected, for any batches.
+    """Create the consumer of a resolved kind in a trial's process. A kind chosen by `auto` accepts any batches.
 
     `capped`: whether batches that cannot be trained on are limited to the target rate.
     """
@@ -101,8 +101,8 @@ def make_consumer(
 def resolve_consumer(options: BaseModel, *, accelerator: bool, why_none: str | None = None) -> str:
     """The kind that a suite's section selects on a machine with or without a GPU.
 
-    `auto` emulates a GPU named in the suite, and trains on the CPU with `device: cpu`.
-    Raises `MissingError` where a GPU is needed and there is none, for the reason `why_none` if it is known.
+    `auto` emulates a GPU named in the suite, and trains on the CPU with `device: cpu`. Raises `MissingError` if a GPU
+    is needed and missing, with the reason `why_none` if known.
     """
     name: str = getattr(options, "kind", AUTO)
     if name == AUTO:
@@ -121,7 +121,7 @@ def needs_accelerator(options: BaseModel) -> bool:
 
 
 def _asked_for(options: BaseModel) -> list[str]:
-    """The kinds that its options ask for, whatever the machine."""
+    """The kinds that the options request, on any machine."""
     return [name for name in CONSUMER_KINDS if consumer_of(options, name).asked_for]
 
 
@@ -130,7 +130,7 @@ def _automatic(where: str) -> str:
 
 
 def option_problems(options: BaseModel) -> Iterator[OptionProblem]:
-    """Yield what is wrong with a suite's section, by the rules of every kind: an option of another has no effect."""
+    """Yield problems of a suite's section by the rules of every kind; an option of another kind has no effect."""
     chosen: str = getattr(options, "kind", AUTO)
     asked_for = _asked_for(options)
     if chosen == AUTO and len(asked_for) > 1:
@@ -144,7 +144,7 @@ def option_problems(options: BaseModel) -> Iterator[OptionProblem]:
 
 
 def ignored_options(options: BaseModel) -> Iterator[OptionProblem]:
-    """Yield the options that were set and that the chosen kind does not have; under `auto`, the machine decides."""
+    """Yield options that were set but belong to other kinds; none under `auto`, where the machine decides."""
     chosen: str = getattr(options, "kind", AUTO)
     if chosen == AUTO:
         return
@@ -158,15 +158,16 @@ def ignored_options(options: BaseModel) -> Iterator[OptionProblem]:
 
 
 def who_takes(run: Measured) -> str:
-    """What takes the batches of a run, as a noun. A step that trains on the CPU is not called a GPU."""
+    """A noun for the consumer of a run's batches. A step that trains on the CPU is not called a GPU."""
     on_cpu = run.section("consumer").get("device") == CPU
     return STEP if run.consumer == "model" and on_cpu else consumer_kind(run.consumer).who
 
 
 def demand_of(run: Measured) -> AssumedDemand | None:
-    """The rate that the emulated GPU of a run took samples at; `None` where none was emulated.
+    """The rate at which the emulated GPU of a run took samples; `None` if none was emulated.
 
-    Runs of earlier versions kept the number alone, in their suite. The default is then taken to be the default.
+    Runs of earlier versions stored only the number, in their suite. A number equal to the default counts as the
+    default.
     """
     if run.assumed_demand is not None or not consumer_kind(run.consumer).capped:
         return run.assumed_demand
@@ -177,6 +178,6 @@ def demand_of(run: Measured) -> AssumedDemand | None:
 
 
 def demand_rate(run: Measured) -> float | None:
-    """The same in samples/s, without its source."""
+    """The demand of a run in samples/s, without its source."""
     found = demand_of(run)
     return found.samples_per_s if found else None

@@ -1,8 +1,8 @@
-"""Accelerators other than CUDA devices, such as XPU and MPS: which there are, and how to wait for one.
+"""Accelerators other than CUDA devices, such as XPU and MPS: how to find one, and how to wait for it.
 
-torch calls ROCm devices `cuda`, so `cuda.py` covers them. A build of torch supports one other kind at most. With it,
-the host waits for the device after each step, because not all kinds have timed events.
-Source: PyTorch, `torch.accelerator` (since 2.6); before, `torch.xpu` and `torch.backends.mps`.
+torch calls ROCm devices `cuda`, so `cuda.py` covers them. A build of torch supports at most one other kind. With such a
+device, the host waits for the device after each step, because not all kinds have timed events. Source: PyTorch,
+`torch.accelerator` (since 2.6); before, `torch.xpu` and `torch.backends.mps`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CUDA = "cuda"
 
 
 def platform() -> str:
-    """What torch was built for, with its version: `CUDA 13.0`, `ROCm 6.4`, `XPU`, `MPS`; empty of a CPU build."""
+    """The platform that torch was built for: `CUDA 13.0`, `ROCm 6.4`, `XPU`, `MPS`; empty for a CPU build."""
     if torch.version.hip:
         return f"ROCm {torch.version.hip}"
     if torch.version.cuda:
@@ -28,7 +28,7 @@ def platform() -> str:
 
 
 def other_kind() -> str | None:
-    """The kind of accelerator that torch can use where it cannot use CUDA, by torch's name; `None` without any."""
+    """The accelerator that torch can use if it cannot use CUDA, by torch's name; `None` without any."""
     if torch.cuda.is_available():
         return None
     found: Any = getattr(torch, "accelerator", None)
@@ -40,18 +40,18 @@ def other_kind() -> str | None:
 
 
 def device_here(name: str) -> str:
-    """The device that a suite asks for. Plain `cuda` is the accelerator of this machine: CUDA, ROCm, XPU or MPS."""
+    """The device that a suite requests. Plain `cuda` means this machine's accelerator: CUDA, ROCm, XPU or MPS."""
     return (other_kind() or name) if name == CUDA else name
 
 
 def other_gpus(kind: str) -> tuple[Gpu, ...]:
-    """The devices of this kind."""
+    """All devices of this kind."""
     module = getattr(torch, kind)
     return tuple(_described(kind, module, index) for index in range(module.device_count()))
 
 
 def _described(kind: str, module: Any, index: int) -> Gpu:
-    """MPS reports neither name nor memory in older versions; it shares the memory of the host."""
+    """Describe a device. Older versions of MPS report neither name nor memory; MPS shares the host's memory."""
     if hasattr(module, "get_device_properties"):
         found = module.get_device_properties(index)
         return Gpu(index, "", found.name, int(found.total_memory), platform=kind.upper())
@@ -61,6 +61,6 @@ def _described(kind: str, module: Any, index: int) -> Gpu:
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait until a device has done all that is queued."""
+    """Wait until a device has finished all queued work."""
     module = getattr(torch, device.type)
     module.synchronize() if device.type == "mps" else module.synchronize(device)

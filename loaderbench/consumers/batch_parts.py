@@ -1,4 +1,4 @@
-"""What a batch is made of, and whether an image classifier can be trained on it."""
+"""The parts of a batch, and whether an image classifier can be trained on it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 
-MOST_NAMED = 6  # keys of a dict in a sentence
+MOST_NAMED = 6  # keys of a dict that a message names
 
 
 def changed(batch: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """The batch with each of its tensors changed, wherever it holds them."""
+    """Return the batch with every tensor in it replaced by `change(tensor)`, at any depth."""
     if isinstance(batch, torch.Tensor):
         return change(batch)
     if type(batch) is dict:
@@ -30,10 +30,10 @@ def changed(batch: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
 
 
 def _changed_mapping(batch: MutableMapping[Any, Any], change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """One of a library's own. A plain copy may share its parts: changing those would change the batch."""
+    """Change a library's mapping. A shallow copy may share its parts, so changing them would change the batch."""
     parts = {key: changed(part, change) for key, part in batch.items()}
-    if not isinstance(batch, UserDict):  # which copies its parts
-        with suppress(Exception):  # what cannot be copied, such as a lock
+    if not isinstance(batch, UserDict):  # copying a UserDict copies its parts
+        with suppress(Exception):  # some objects cannot be copied, such as a lock
             return deepcopy(batch, {id(part): parts[key] for key, part in batch.items()})
     copied = copy(batch)
     copied.update(parts)
@@ -41,7 +41,7 @@ def _changed_mapping(batch: MutableMapping[Any, Any], change: Callable[[torch.Te
 
 
 def _changed_fields(batch: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """The dataclass with its fields changed; it is not made anew, for its `__init__` may do anything."""
+    """Copy the dataclass and change its fields, without calling `__init__`, which may have side effects."""
     copied = copy(batch)
     for own in fields(batch):
         if hasattr(batch, own.name):
@@ -50,7 +50,7 @@ def _changed_fields(batch: Any, change: Callable[[torch.Tensor], torch.Tensor]) 
 
 
 def parts_of(batch: Any) -> Sequence[Any] | None:
-    """The parts of a batch in their order, those of a dataclass by its fields; `None` of anything without an order."""
+    """The parts of a batch in order, for a dataclass its fields; `None` for a batch without an order."""
     if isinstance(batch, list | tuple):
         return batch
     if is_dataclass(batch) and not isinstance(batch, type):
@@ -59,24 +59,24 @@ def parts_of(batch: Any) -> Sequence[Any] | None:
 
 
 def why_no_classifier(batch: Any) -> str:
-    """Why an image classifier cannot be trained on such batches, as a clause; empty where it can.
+    """Why an image classifier cannot be trained on such batches, as a clause; empty if it can.
 
-    It takes images of shape (N, 3, H, W), float or uint8, and N integer labels, as the first two parts of a batch: of a
-    list, a tuple, or a dataclass.
+    The first two parts of a batch (a list, a tuple or a dataclass) must be images of shape (N, 3, H, W), float or
+    uint8, and N integer labels.
     """
     if isinstance(batch, Mapping):
         named = ", ".join(map(str, list(batch)[:MOST_NAMED]))
         return f"batches are {'dicts' if isinstance(batch, dict) else type(batch).__name__} with {named}"
     parts = parts_of(batch)
     if parts is None:
-        return f"batches are of type {_said(batch)}, without labels"
+        return f"batches are of type {_described(batch)}, without labels"
     if len(parts) < 2:
         return f"batches have {len(parts)} part{'s' * (len(parts) != 1)}, without labels"
     images, labels = parts[:2]
     if not _are_images(images):
-        return f"the first part of a batch is {_said(images)}, not images of shape (N, 3, height, width)"
+        return f"the first part of a batch is {_described(images)}, not images of shape (N, 3, height, width)"
     if not _are_labels(labels, len(images)):
-        return f"the second part of a batch is {_said(labels)}, not one integer label per image"
+        return f"the second part of a batch is {_described(labels)}, not one integer label per image"
     return ""
 
 
@@ -91,7 +91,7 @@ def _are_labels(part: Any, count: int) -> bool:
     return not (part.is_floating_point() or part.is_complex() or part.dtype == torch.bool)
 
 
-def _said(part: Any) -> str:
+def _described(part: Any) -> str:
     if not isinstance(part, torch.Tensor):
         return type(part).__name__
     dtype, shape = str(part.dtype).removeprefix("torch."), ", ".join(map(str, part.shape))

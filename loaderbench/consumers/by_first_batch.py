@@ -1,4 +1,4 @@
-"""On a GPU machine with a dataset of any kind: train where the batches allow it, else copy them and emulate."""
+"""A GPU consumer for any dataset: train if the first batch allows it, else copy batches and emulate."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from loaderbench.consumers.kind import Consumer, WaitClock, WithPrecision
 
 
 class ChosenClock:
-    """Waits by two clocks until one of them is chosen, and by that one from then on."""
+    """A wait clock that runs two clocks until one of them is chosen, and only that one afterwards."""
 
     def __init__(self, *clocks: WaitClock) -> None:
         self._clocks = clocks
 
     def choose(self, clock: WaitClock) -> None:
-        """Keep this one alone."""
+        """Keep only this clock."""
         self._clocks = (clock,)
 
     def ask(self) -> None:
-        """Note the moment before `next()`."""
+        """Record the time before `next()`."""
         for clock in self._clocks:
             clock.ask()
 
     def got(self) -> None:
-        """Note the moment after `next()`."""
+        """Record the time after `next()`."""
         for clock in self._clocks:
             clock.got()
 
@@ -41,9 +41,10 @@ def _type_of(step: Consumer) -> str:
 
 
 class ByFirstBatch:
-    """A training step if the first batch fits it; else copies each batch to the device and emulates a GPU.
+    """Run a training step if the first batch fits it; else copy each batch to the device and emulate a GPU.
 
-    `note` says why not, once the first batch is known; `computes_in` is the step's type where it trains.
+    `note` gives the reason for not training, once the first batch is known. `computes_in` is the data type of the step
+    if it trains.
     """
 
     def __init__(self, step: Consumer, emulated: Consumer, device: str, rate: float) -> None:
@@ -53,7 +54,7 @@ class ByFirstBatch:
         self.note = self.computes_in = ""
 
     def consume(self, batch: Any, samples: int) -> None:
-        """Take one batch."""
+        """Consume one batch."""
         if self._chosen is None:
             self._choose(batch)
         assert self._chosen is not None

@@ -1,4 +1,4 @@
-"""CUDA devices: which there are, what of a wait they are exposed to, and how far ahead of them a host may run."""
+"""CUDA devices: list them, time the waits they are exposed to, and limit how far ahead the host can run."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from loaderbench.records import Gpu, Reasons
 
 
 def visible_gpus() -> tuple[tuple[Gpu, ...], Reasons]:
-    """Devices in CUDA's order, with `CUDA_VISIBLE_DEVICES` honoured, or why there is none. Initialises CUDA.
+    """Devices in CUDA's order, honoring `CUDA_VISIBLE_DEVICES`, or why there is none. Initializes CUDA.
 
-    Where torch has another kind of accelerator, those devices.
+    If torch has another kind of accelerator, its devices are returned.
     """
-    with warnings.catch_warnings(record=True) as said:  # such as a driver that is too old
+    with warnings.catch_warnings(record=True) as said:  # for example, that the driver is too old
         warnings.simplefilter("always")
         available = torch.cuda.is_available()
     if not available and (kind := other_kind()) is not None:
@@ -35,24 +35,26 @@ def visible_gpus() -> tuple[tuple[Gpu, ...], Reasons]:
 
 
 def _with_choice() -> str:
-    """The user's `CUDA_VISIBLE_DEVICES`, if it is set: it may hide every GPU."""
+    """Mention the user's `CUDA_VISIBLE_DEVICES`, which can hide every GPU."""
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
     return "" if chosen is None else f" with CUDA_VISIBLE_DEVICES={chosen!r}"
 
 
 READ_FROM = 16
-"""Waits are read once so many are pending, before a batch is asked for: a device with work left does not wait then."""
+"""Number of pending waits from which they are read, before `next()`: a device with queued work is not waiting then."""
 
 
 class CudaWaitClock:
-    """Waits by events on the current stream of a device, around `next()`.
+    """A wait clock that records events on the current stream of a device, around `next()`.
 
-    The device reaches the first event when it has drained, and the second as soon as the host, given the batch, issues
-    it. The time between is about max(0, batch ready - device drained), which leaves out work still queued. Events are
-    read with `query()` and reused; only `waits_s` blocks. After an error of the device, which CUDA then
-    repeats at every call, no further wait is reported: it is the loop's to raise, and `waits_s`'s.
-    A stream of the loop's own is seen where it is the current one, or where the current one waits for it. `device` is
-    CUDA's index, the current device by default. Source: CUDA Runtime API, "Event Management" (`cudaEventElapsedTime`).
+    The device reaches the first event when it has drained, and the second as soon as the host, given the batch,
+    enqueues it. The time in between is about max(0, batch ready - device drained), which excludes work still queued.
+    Events are polled with `query()` and reused; only `waits_s` blocks. After a device error, which CUDA repeats at
+    every call, no further wait is reported. The loop and `waits_s` raise the error.
+
+    A stream that the loop creates is covered if it is the current stream, or if the current stream waits for it.
+    `device` is CUDA's index, by default that of the current device. Source: CUDA Runtime API, "Event Management"
+    (`cudaEventElapsedTime`).
     """
 
     def __init__(self, device: int | None = None) -> None:
@@ -64,7 +66,7 @@ class CudaWaitClock:
         self._waits_s: list[float] = []
 
     def ask(self) -> None:
-        """Mark the moment at which the device has nothing left to do."""
+        """Record the event at which the device has no work left."""
         if len(self._pending) >= READ_FROM:
             self._read_reported()
         try:
@@ -73,7 +75,7 @@ class CudaWaitClock:
             self._error = error
 
     def got(self) -> None:
-        """Mark the moment at which it can be given more."""
+        """Record the event at which the device can receive new work."""
         try:
             if self._error is None:
                 self._pending.append((self._asked, self._event()))
@@ -81,7 +83,7 @@ class CudaWaitClock:
             self._error = error
 
     def take_s(self) -> list[float]:
-        """Return the waits that the device has reported since the last call, in order, in seconds; never blocks."""
+        """Return the waits, in seconds and in order, that the device has reported since the last call; never blocks."""
         self._read_reported()
         reported, self._waits_s = self._waits_s, []
         return reported
@@ -89,7 +91,7 @@ class CudaWaitClock:
     def waits_s(self) -> list[float]:
         """Return the wait of every batch so far, in seconds; blocks until the device is done.
 
-        Raises the `RuntimeError` of the device, if there was one.
+        Raises the device's `RuntimeError`, if there was one.
         """
         if self._error is not None:
             raise self._error
@@ -119,20 +121,20 @@ class CudaWaitClock:
 
 
 def _has_passed(events: tuple[Any, Any]) -> bool:
-    """Whether the device has; the later one first, for it is the one that has not."""
+    """Whether the device has passed both events; the later one is queried first, as it is more likely pending."""
     asked, got = events
     return bool(got.query() and asked.query())
 
 
 class CurrentStream:
-    """The current stream of a device; asking torch for it takes longer than recording an event does."""
+    """The current stream of a device, cached, because asking torch for it takes longer than recording an event."""
 
     def __init__(self, device: int | None) -> None:
         self._device, self._known = device, dict[int, Any]()
         self._handle = None if device is None else getattr(torch._C, "_cuda_getCurrentRawStream", None)
 
     def __call__(self) -> Any:
-        """Return it. Source of the call for its handle: torch's own compiled code."""
+        """Return the current stream. Source of the call for its handle: torch's compiled code."""
         if self._handle is None:
             return torch.cuda.current_stream(self._device)
         handle = self._handle(self._device)
@@ -142,16 +144,16 @@ class CurrentStream:
 
 
 class RunAhead:
-    """Keeps the host at most so many steps ahead of the device, as a loop does that reads its loss.
+    """Keep the host at most `steps` steps ahead of the device, as in a loop that reads its loss.
 
-    Without a limit hundreds of short steps are queued, and the rate is that of queueing them.
+    Without a limit, hundreds of short steps are queued, and the measured rate is that of queueing them.
     """
 
     def __init__(self, device: int | None = None, steps: int = 2) -> None:
         self._stream, self._steps, self._queued = CurrentStream(device), steps, deque[Any]()
 
     def queued(self) -> None:
-        """Note that a step is queued, and wait for the one that is too far back."""
+        """Record that a step is queued, and wait for the step that is too far back."""
         if len(self._queued) > self._steps:
             event = self._queued.popleft()
             event.synchronize()

@@ -1,4 +1,4 @@
-"""Which rate an emulated GPU takes samples at: that of the suite, a named GPU or a calibration, or the default."""
+"""The rate at which an emulated GPU takes samples: from the suite, a named GPU, a calibration, or the default."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from loaderbench.consumers.training_rates import DEFAULT_MODEL, PRECISIONS, find
 from loaderbench.errors import MissingError, printable
 from loaderbench.records import AssumedDemand, Calibration, Evidence
 
-ALL_OF_A_STEP = 0.9  # the rest is noise of two clocks
+ALL_OF_A_STEP = 0.9  # the remainder is noise between two clocks
 DEFAULT_DEMAND = 1000.0
-"""Samples/s. Nobody's GPU in particular: every place that shows it says that it is the default."""
+"""Samples/s, not of any particular GPU. Every place that shows this rate says that it is the default."""
 
 _SHOWN_OF_FILE = ("run", "device", "model", "precision")
-"""What a terminal shows of a calibration."""
+"""Fields of a calibration that a terminal shows."""
 
 
 def demand_from(
@@ -28,7 +28,7 @@ def demand_from(
     model: str = DEFAULT_MODEL,
     precision: str | None = None,
 ) -> AssumedDemand:
-    """What the options of a suite ask for. Raises `NoRateError` for a GPU, model or precision without a rate."""
+    """The demand that a suite's options request. Raises `NoRateError` for a GPU, model or precision without a rate."""
     if accelerator is not None:
         rate = find_rate(accelerator, model, precision)
         return AssumedDemand(
@@ -46,7 +46,7 @@ def demand_from(
 
 
 def demand_of_calibration(found: Calibration) -> AssumedDemand:
-    """The rate of a GPU that was measured, with its largest batch."""
+    """The rate of a measured GPU, at its largest batch."""
     return AssumedDemand(
         samples_per_s=found.samples_per_s,
         origin="calibration",
@@ -60,7 +60,7 @@ def demand_of_calibration(found: Calibration) -> AssumedDemand:
 
 
 def computes_on_cpus(consumer: Mapping[str, Any]) -> bool:
-    """Whether an emulated step takes CPUs for all of its time, as the step of a script that trains on them does."""
+    """Whether an emulated step keeps CPUs busy for all of its time, as in a script that trains on CPUs."""
     demand, host_s = consumer.get("demand"), consumer.get("host_cpu_s_per_sample")
     if not isinstance(demand, int | float) or not isinstance(host_s, int | float):
         return False
@@ -68,13 +68,13 @@ def computes_on_cpus(consumer: Mapping[str, Any]) -> bool:
 
 
 def describe_demand(demand: AssumedDemand, ranks: int = 1) -> Evidence:
-    """One line for a reader: the target of all ranks, where it is from, and how to change what nobody chose."""
+    """Describe the target in one line: the rate of all ranks, its origin, and for the default how to change it."""
     each = f"{demand.samples_per_s:,.10g} in each of {ranks} ranks; " if ranks > 1 else ""
     return describe_target(ranks * demand.samples_per_s, f" ({each}{_origin(demand)})")
 
 
 def describe_target(samples_per_s: float, origin: str = "") -> Evidence:
-    """The target alone, or with where it is from."""
+    """Describe the target, with its origin if given."""
     return Evidence("target", "", f"Target {samples_per_s:,.10g} samples/s{origin}")
 
 
@@ -89,7 +89,7 @@ def _origin(demand: AssumedDemand) -> str:
 
 
 def read_calibration(path: Path) -> Calibration:
-    """Read it. Raises `MissingError`, in one line, for a file that is not there or not a calibration."""
+    """Read a calibration. Raises `MissingError`, with a one-line message, for a missing or invalid file."""
     where = f"consumer.calibration: {path}"
     try:
         found = TypeAdapter(Calibration).validate_json(path.read_bytes())
@@ -107,7 +107,7 @@ def read_calibration(path: Path) -> Calibration:
 
 
 def _is_sound(found: Calibration) -> bool:
-    """Whether every batch takes a finite time: JSON as Python writes it may hold `NaN` and `Infinity`."""
+    """Whether every batch takes a finite time: JSON written by Python can contain `NaN` and `Infinity`."""
     if min((step.batch_size for step in found.steps), default=0) < 1 or min(found.fixed_s, found.s_per_sample) < 0:
         return False
     if found.fixed_s + found.s_per_sample == 0:

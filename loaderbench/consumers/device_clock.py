@@ -1,4 +1,4 @@
-"""Which clock times the waits of a step that may or may not use a device."""
+"""The clock for the waits of a step that may or may not use a device."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def clock_of_device() -> CudaWaitClock | None:
-    """A clock by events on the device that this process computes on, once it has begun to use CUDA."""
+    """An event clock on the device that this process computes on, once the process has started to use CUDA."""
     if not uses_cuda():
         return None
     from loaderbench.consumers.cuda import CudaWaitClock
@@ -21,25 +21,25 @@ def clock_of_device() -> CudaWaitClock | None:
 
 
 class StepWaitClock:
-    """Waits of the user's own step: by the host's clock until it uses CUDA, then by the device's.
+    """The wait clock of a user's step: the host's clock until the step uses CUDA, then the device's clock.
 
-    A CUDA step returns before the device is done: by the host's clock alone, the time that the device computes while
-    the next batch is loaded would be a wait.
+    A CUDA step returns before the device is done. The host's clock alone would count the time that the device computes
+    while the next batch is loaded as a wait.
     """
 
     def __init__(self) -> None:
         self._host, self._device = HostWaitClock(), clock_of_device()
 
     def ask(self) -> None:
-        """Note the moment before `next()`."""
+        """Record the time before `next()`."""
         if self._device is None:
             self._device = clock_of_device()
         (self._device or self._host).ask()
 
     def got(self) -> None:
-        """Note the moment after `next()`."""
+        """Record the time after `next()`."""
         (self._device or self._host).got()
 
     def waits_s(self) -> list[float]:
-        """Return the wait of every batch so far, in seconds; blocks until a device has reported them."""
+        """Return the wait of every batch so far, in seconds; blocks until the device has reported them."""
         return self._host.waits_s() + (self._device.waits_s() if self._device else [])

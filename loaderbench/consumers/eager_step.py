@@ -1,4 +1,4 @@
-"""Forward, backward and update of a torchvision classifier, launched by the host one kernel at a time."""
+"""Forward, backward and optimizer step of a torchvision classifier, launched kernel by kernel."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _NAMED = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 def native_precision(kind: str = "cuda") -> torch.dtype | None:
-    """The 16-bit type that a kind of GPU computes in; older ones than NVIDIA's Ampere only emulate bfloat16, slowly.
+    """The 16-bit type that a kind of GPU computes in. GPUs older than NVIDIA's Ampere only emulate bfloat16, slowly.
 
-    `None` of a kind that torch has no mixed precision for.
+    `None` for a kind without mixed precision in torch.
     """
     if kind == "cuda":
         return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float16
@@ -28,10 +28,10 @@ def native_precision(kind: str = "cuda") -> torch.dtype | None:
 
 
 class EagerStep:
-    """One optimizer step, in the precision that was asked for.
+    """One optimizer step, in the requested precision.
 
-    float16 scales its loss, as training in it has to; a graph leaves that out, because scaling waits for the device. So
-    does MPS, where torch may lack what scaling needs.
+    float16 scales its loss, which training in float16 requires. A CUDA graph omits scaling, because scaling waits for
+    the device. MPS omits it as well, as torch may lack what scaling needs.
     """
 
     def __init__(self, options: StepOptions, device: torch.device) -> None:
@@ -49,7 +49,7 @@ class EagerStep:
 
     @property
     def computes_in(self) -> str:
-        """The type of most of its work, as torch names it, or `tf32`, which GPUs have since Ampere."""
+        """The type that most of the step computes in, by torch's name, or `tf32` on GPUs since Ampere."""
         if self._autocast is not None:
             return str(self._autocast).removeprefix("torch.")
         has_tf32 = self._options.precision == TF32 and torch.cuda.get_device_capability(self._device) >= (8, 0)
@@ -86,7 +86,7 @@ class EagerStep:
         return losses[0] if len(losses) == 1 else torch.stack(losses).sum()
 
     def _precision(self) -> torch.autocast:
-        """Mixed precision, if any. Autocast's cache of cast weights is off under CUDA graphs."""
+        """The autocast context, if any. Autocast's cache of cast weights is off under CUDA graphs."""
         kept = not self._options.cuda_graphs
         used = self._autocast is not None
         return torch.autocast(self._device.type, dtype=self._autocast, enabled=used, cache_enabled=kept)
@@ -106,8 +106,8 @@ class EagerStep:
         return torch.compile(net) if options.compile else net  # type: ignore[return-value]
 
     def _prepared(self, images: torch.Tensor) -> torch.Tensor:
-        """float32, normalized, of the model's size and layout."""
-        if images.dtype == torch.uint8:  # left so by the workers
+        """Convert images to float32, normalized, in the model's size and layout."""
+        if images.dtype == torch.uint8:  # the workers left the images unnormalized
             images = (images.float() - self._mean) / self._std
         images = images.float()
         side = self._options.image_size
@@ -117,7 +117,7 @@ class EagerStep:
 
 
 class _InPrecision(torch.nn.Module):
-    """A model that opens mixed precision itself: `DataParallel` calls it in threads, which do not inherit its type."""
+    """A model that enters autocast itself, as the threads in which `DataParallel` calls it do not inherit autocast."""
 
     def __init__(self, model: torch.nn.Module, precision: Callable[[], torch.autocast]) -> None:
         super().__init__()
@@ -138,7 +138,7 @@ def _optimizer(options: StepOptions, model: torch.nn.Module) -> torch.optim.Opti
 
 
 def _autocast_type(precision: str, device: torch.device) -> torch.dtype | None:
-    """The type of mixed precision; `None` where everything is computed in float32, as `mixed` is on a CPU."""
+    """The type of mixed precision; `None` if everything is computed in float32, as `mixed` is on a CPU."""
     if precision == MIXED:
         return native_precision(device.type) if device.type != "cpu" else None
     return _NAMED.get(precision)

@@ -1,4 +1,4 @@
-"""An emulated GPU with a given rate, and the CPU time that its training step takes from the loader."""
+"""An emulated GPU with a given rate, and the CPU time that its training step takes away from the loader."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ _THREADS = "Threads of the main process that share `host_cpu_s_per_sample`, like
 
 _CALIBRATION = "File of a measured step, from `loaderbench export --to calibration`: emulates that GPU."
 
-IN_FLIGHT = 2  # a training loop that asks for no result runs about one step ahead of its device
+IN_FLIGHT = 2  # a training loop that reads no result runs about one step ahead of its device
 
 REGION_S = 0.001
-"""Of one parallel region: about what an operator of a training step on the CPU takes."""
+"""Duration of one parallel region: about that of one operator of a training step on the CPU."""
 
 _COMPUTED = bytes(1 << 16)
 
 
 class EmulatedAccelerator:
-    """A device that takes `fixed_s + samples / demand` seconds a batch, in parallel with the host, without its CPU.
+    """A device that takes `fixed_s + samples / demand` seconds per batch, in parallel with the host and not on its CPU.
 
-    Its queue is kept as the moments at which its batches will be done; the host sleeps only while the queue is full,
-    as a training loop does. A late wake-up delays no batch, because the device's time is computed and not slept.
-    `clock` is the device's, in seconds: it stops while the trial is stopped. `last_of_ranks` takes the time at which
-    this device could begin a step, and returns the time at which all ranks can. Only `host_s_per_sample` of CPU time is
-    taken, by `host_threads` together, for a host that computes or launches kernels.
+    The queue is a list of the times at which its batches will be done. The host sleeps only while the queue is full, as
+    in a training loop. A late wake-up delays no batch, because the device's time is computed rather than slept. `clock`
+    is the device's, in seconds, and stops while the trial is stopped. `last_of_ranks` takes the time at which this
+    device could start a step, and returns the time at which all ranks can. The only CPU time used is
+    `host_s_per_sample`, divided among `host_threads`, for a host that computes or launches kernels.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class EmulatedAccelerator:
         self.wait_clock = HostWaitClock(lambda: self._done_at_s[-1], clock)
 
     def consume(self, batch: Any, samples: int) -> None:
-        """Queue the batch; wait for room first."""
+        """Queue the batch, after waiting for room."""
         room_at_s = self._done_at_s[0] if len(self._done_at_s) == IN_FLIGHT else 0.0
         start_s = self._last_of_ranks(max(self._clock(), self._done_at_s[-1]))
         if self._host_s:
@@ -77,10 +77,10 @@ class EmulatedAccelerator:
 
 
 def last_of_ranks() -> Callable[[float], float]:
-    """A function that returns the latest start time of all ranks of a trial, in seconds, by an all-reduce.
+    """Return a function that gives the latest start time of all ranks of a trial, in seconds, by an all-reduce.
 
-    Every rank calls it once per step with its own start time; all of them read the same clock. In a process without
-    other ranks, it returns the argument.
+    Every rank calls the function once per step with its own start time. All ranks read the same clock. In a process
+    without other ranks, the function returns its argument.
     """
     import torch
     from torch import distributed
@@ -97,7 +97,7 @@ def last_of_ranks() -> Callable[[float], float]:
 
 
 class Emulated(ConsumerKind):
-    """Takes samples at its own rate, or at the published rate of a GPU, and computes nothing."""
+    """Take samples at a given rate, or at the published rate of a GPU, and compute nothing."""
 
     who: ClassVar[str] = "emulated GPU"
     capped: ClassVar[bool] = True
@@ -116,20 +116,20 @@ class Emulated(ConsumerKind):
 
     @property
     def in_step(self) -> bool:
-        """They do: each step begins when all ranks have their batch."""
+        """True: each step begins when all ranks have their batch."""
         return True
 
     def assumed_demand(self, folder: Path) -> AssumedDemand:
-        """The rate it takes samples at.
+        """The rate at which it takes samples.
 
-        Raises `NoRateError` where none is published, and `MissingError` for a calibration that cannot be read.
+        Raises `NoRateError` if no rate is published, and `MissingError` for a calibration that cannot be read.
         """
         if self.calibration is not None:
             return demand_of_calibration(read_calibration(folder / expanded(self.calibration)))
         return demand_from(self.demand, self.accelerator, self.model, self.precision)
 
     def problems(self, *, chosen: bool) -> Iterator[OptionProblem]:
-        """Yield what does not fit together of what sets the demand, and a rate that nobody published."""
+        """Yield conflicts between options that set the demand, and a rate that is not published."""
         others = [name for name in ("accelerator", "demand") if getattr(self, name) is not None]
         if self.calibration is not None and others:
             what = f"cannot be combined with `{others[0]}`: both set the target; drop one of them"
@@ -148,7 +148,7 @@ class Emulated(ConsumerKind):
             yield OptionProblem(error.option, str(error))
 
     def make(self, config: Mapping[str, Any], folder: Path, clock: Clock) -> Consumer:
-        """Make the device."""
+        """Create the device."""
         host_s = self.host_cpu_s_per_sample or 0.0
         device = partial(
             EmulatedAccelerator,
@@ -165,17 +165,17 @@ class Emulated(ConsumerKind):
 
 
 def compute_for(cpu_s: float) -> None:
-    """Take so much CPU time in this thread, and leave the interpreter to others: a checksum releases its lock."""
+    """Use this much CPU time in this thread without blocking other threads: the checksum releases the GIL."""
     until_s = time.thread_time() + cpu_s
     while time.thread_time() < until_s:
         zlib.crc32(_COMPUTED)
 
 
 class ComputingThreads:
-    """The calling thread and `count - 1` others, which divide what is to be computed, as OpenMP's threads do.
+    """The calling thread and `count - 1` others, which share a computation like OpenMP threads.
 
-    They compute in regions, which all of them end together: a thread that is done spins until the others are. On CPUs
-    that workers use as well, each region takes as long as its slowest thread. Between calls the others sleep.
+    They compute in regions that all threads end together: a finished thread spins until the others are done. On CPUs
+    that workers also use, each region takes as long as its slowest thread. Between calls the other threads sleep.
     """
 
     def __init__(self, count: int) -> None:
@@ -187,7 +187,7 @@ class ComputingThreads:
             threading.Thread(target=self._help, args=(number,), daemon=True).start()
 
     def compute_for(self, cpu_s: float) -> None:
-        """Take so much CPU time in all threads together, and more where they spin."""
+        """Use this much CPU time in all threads together, plus the time they spin."""
         if self._count == 1:
             compute_for(cpu_s)
             return

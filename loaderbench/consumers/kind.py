@@ -1,4 +1,4 @@
-"""What a consumer is: to a suite and to the sentences about it (`ConsumerKind`), and to a recorder (`Consumer`)."""
+"""The interfaces of a consumer: to a suite and its report texts (`ConsumerKind`), and to a recorder (`Consumer`)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from loaderbench.options import Part
 from loaderbench.records import AssumedDemand
 
 Clock = Callable[[], float]
-"""Says the time in seconds; only differences mean something."""
+"""Returns the time in seconds; only differences are meaningful."""
 
 
 class WaitClock(Protocol):
-    """Times the data wait: what of `next()` was spent while nothing was left to compute."""
+    """Times the data wait: the part of `next()` during which the consumer has nothing left to compute."""
 
     def ask(self) -> None:
-        """Note the moment before `next()`."""
+        """Record the time before `next()`."""
 
     def got(self) -> None:
-        """Note the moment after `next()`."""
+        """Record the time after `next()`."""
 
     def waits_s(self) -> list[float]:
         """Return the wait of every batch so far, in seconds; may block until the device has reported them."""
@@ -30,7 +30,7 @@ class WaitClock(Protocol):
 
 
 class Consumer(Protocol):
-    """Eats batches one after another."""
+    """Consumes batches sequentially."""
 
     @property
     def wait_clock(self) -> WaitClock:
@@ -38,25 +38,25 @@ class Consumer(Protocol):
         ...
 
     def consume(self, batch: Any, samples: int) -> None:
-        """Take one batch; returns as soon as a training loop could ask for the next."""
+        """Consume one batch; returns as soon as a training loop could request the next."""
 
 
 @runtime_checkable
 class WithNote(Protocol):
-    """A consumer that may have to say how it consumed batches."""
+    """A consumer that can report how it consumed batches."""
 
     note: str
 
 
 @runtime_checkable
 class WithPrecision(Protocol):
-    """A consumer that trains, and knows in which type once it has begun; empty where it does not train."""
+    """A consumer that trains, and knows its data type once training has begun; empty if it does not train."""
 
     computes_in: str
 
 
 class HostWaitClock:
-    """Waits by the host's clock, from the later of the call and the moment the consumer ran out of work."""
+    """Waits on the host's clock, from the later of the call and the moment when the consumer ran out of work."""
 
     def __init__(self, drained_at_s: Clock = lambda: 0.0, clock: Clock = time.monotonic) -> None:
         self._drained_at_s, self._clock = drained_at_s, clock
@@ -64,11 +64,11 @@ class HostWaitClock:
         self._waits_s: list[float] = []
 
     def ask(self) -> None:
-        """Note the moment before `next()`."""
+        """Record the time before `next()`."""
         self._asked_s = self._clock()
 
     def got(self) -> None:
-        """Note the wait that ends now."""
+        """Record the wait that ends now."""
         self._waits_s.append(max(0.0, self._clock() - max(self._asked_s, self._drained_at_s())))
 
     def waits_s(self) -> list[float]:
@@ -77,9 +77,9 @@ class HostWaitClock:
 
 
 class OptionProblem(NamedTuple):
-    """What is wrong with an option of the section `consumer`, or with all of the section where `option` is `None`.
+    """A problem with an option of the section `consumer`, or with the complete section if `option` is `None`.
 
-    `at_key`: the place to name is the key; else the value.
+    `at_key`: report the position of the key; otherwise that of the value.
     """
 
     option: str | None
@@ -88,94 +88,94 @@ class OptionProblem(NamedTuple):
 
 
 class ConsumerKind(Part):
-    """One value of `consumer.kind`. Its fields are options under `consumer`, its class says how it is spoken of.
+    """A value of `consumer.kind`. The fields are options under `consumer`; class attributes describe the kind in texts.
 
-    Options of all kinds share the one section: two kinds that name an option alike mean the same by it.
+    The options of all kinds share one section, so an option name has the same meaning in all kinds.
     """
 
     who: ClassVar[str] = "consumer"
-    """Who takes the batches, as a noun: in sentences, and the name of its lane in the report."""
+    """A noun for the consumer: used in sentences, and as the name of its lane in the report."""
 
     consumes: ClassVar[bool] = True
-    """Whether it takes any time at all; else the loader runs alone."""
+    """Whether the consumer takes any time at all; otherwise the loader runs alone."""
 
     capped: ClassVar[bool] = False
-    """Whether its `assumed_demand` caps the rate it consumes, samples/s."""
+    """Whether `assumed_demand` caps the rate at which it consumes, in samples/s."""
 
     why_not_replayed: ClassVar[str] = ""
-    """Why cached batches need not be replayed to know its own pace; empty where they have to be."""
+    """Why the consumer's speed is known without replaying cached batches; empty if a replay is needed."""
 
     auto: ClassVar[Literal["accelerator", "host"] | None] = None
-    """Which machines `kind: auto` selects it on: those with an accelerator, or those without."""
+    """The machines on which `kind: auto` selects this kind: those with an accelerator, or those without."""
 
     asked_for_by: ClassVar[tuple[str, ...]] = ()
-    """Options that make `kind: auto` select it on every machine, and that no other kind takes."""
+    """Options that make `kind: auto` select this kind on every machine, and that no other kind has."""
 
     of_loop: ClassVar[bool] = False
-    """Whether it is the user's own loop, of which there is one process and no configuration but its own."""
+    """Whether the consumer is the user's own loop, which has a single process and configuration."""
 
     modules_of_ranks: ClassVar[tuple[str, ...]] = ()
-    """What every rank would import to make it, which takes seconds: imported once, before ranks are forked."""
+    """Slow imports that every rank needs for this consumer; imported once, before ranks are forked."""
 
     texts: ClassVar[tuple[str, ...]] = ()
-    """Options that stay text whatever they look like."""
+    """Options that always stay text."""
 
     def describe(self) -> str:
-        """What it computes, as a line of the plan; empty of a kind whose name says it all."""
+        """A line of the plan that describes the computation; empty if the kind's name suffices."""
         return ""
 
     @property
     def asked_for(self) -> bool:
-        """Whether `kind: auto` selects it on every machine, by its options."""
+        """Whether the options make `kind: auto` select this kind on every machine."""
         return any(getattr(self, option) is not None for option in self.asked_for_by)
 
     @property
     def needs_accelerator(self) -> bool:
-        """Whether it cannot run without a GPU."""
+        """Whether the consumer requires a GPU."""
         return False
 
     @property
     def may_use_device(self) -> bool:
-        """Whether it uses a GPU where there is one: its trials begin with a start of CUDA, and share its memory."""
+        """Whether the consumer uses a GPU if there is one: trials then initialize CUDA, and share its memory."""
         return False
 
     @property
     def uses_all_gpus(self) -> bool:
-        """Whether it computes on every GPU there is, and not on one."""
+        """Whether the consumer computes on all GPUs instead of one."""
         return False
 
     @property
     def start_s(self) -> float:
-        """Seconds that each trial takes for it before the first batch, besides a start of CUDA: for the plan."""
+        """Seconds before the first batch of each trial, in addition to initializing CUDA. Used by the plan."""
         return 0.0
 
     @property
     def device_name(self) -> str:
-        """Where batches go that are on the device already, as torch names it."""
+        """The device of batches that are already on a device, by torch's name."""
         return "cuda"
 
     def why_not_on(self, gpus: int) -> str:
-        """Why it cannot run on a machine with so many GPUs, at least one; empty where it can."""
+        """Why the consumer cannot run on a machine with this many GPUs, at least one; empty if it can."""
         return ""
 
     @property
     def in_step(self) -> bool:
-        """Whether ranks with this consumer take each step together."""
+        """Whether ranks with this consumer start each step together."""
         return False
 
     def why_not_in_ranks(self, ranks: int, gpus: int) -> str:
-        """Why so many ranks, two or more, cannot run on a machine with so many GPUs; empty where they can."""
+        """Why this many ranks, two or more, cannot run on a machine with this many GPUs; empty if they can."""
         return ""
 
     def assumed_demand(self, folder: Path) -> AssumedDemand | None:
-        """The rate it takes samples at, with its source; `None` of a kind whose rate is its own.
+        """The rate at which it takes samples, with its source; `None` for a kind whose rate is not assumed.
 
-        `folder` is the suite's own. Raises `MissingError` for a file of a rate that cannot be read.
+        `folder` is the suite's folder. Raises `MissingError` for a rate file that cannot be read.
         """
         return None
 
     def problems(self, *, chosen: bool) -> Iterator[OptionProblem]:
-        """Yield what is wrong with the options taken together. `chosen`: `kind` names this one, and not `auto`."""
+        """Yield problems of the options as a set. `chosen`: `kind` names this kind, instead of `auto`."""
         yield from ()
 
     def why_not_made(self) -> str:
@@ -186,19 +186,19 @@ class ConsumerKind(Part):
         return ""
 
     def targets(self) -> list[str]:
-        """What has to be importable before anything is measured: names of the form `package.module:name`."""
+        """Names of the form `package.module:name` that must be importable before the measurement."""
         return []
 
     def make_for_any_batch(self, config: Mapping[str, Any], folder: Path, clock: Clock, rate: float) -> Consumer:
-        """Make it where `kind: auto` selected it: for batches of a dataset that nobody chose it for.
+        """Create the consumer after `kind: auto` selected it, possibly for batches it cannot train on.
 
-        `rate`, in samples/s, is that of an emulated GPU, for batches that it cannot take.
+        For such batches, `rate` is the rate of an emulated GPU, in samples/s.
         """
         return self.make(config, folder, clock)
 
     @abstractmethod
     def make(self, config: Mapping[str, Any], folder: Path, clock: Clock) -> Consumer:
-        """Make it in a trial's process.
+        """Create the consumer in a trial's process.
 
-        `config` is the trial's configuration, `folder` the suite's own. `clock` stops when the trial is stopped.
+        `config` is the trial's configuration, `folder` the suite's folder. `clock` stops while the trial is stopped.
         """

@@ -1,4 +1,4 @@
-"""The user's own training loop, which a profile records: no suite can name it."""
+"""The user's own training loop, which a profile records and no suite can name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from loaderbench.consumers.kind import ConsumerKind
 
 
 class Loop(ConsumerKind):
-    """What verdict and report say of it; it is never made here."""
+    """Texts for verdict and report; never instantiated here."""
 
     who: ClassVar[str] = "training step"
     why_not_replayed: ClassVar[str] = "the loop's own time between batches is known"

@@ -24,11 +24,14 @@ _PREFETCH = "Copy the next batch during the step, on a separate stream; with pin
 
 
 COMPILE_S = 30.0
-"""For `torch.compile` of forward and backward, in each trial. A guess: a cache may make it less, a large model more."""
+"""Seconds of `torch.compile` for forward and backward, in each trial.
+
+A guess: a cache can make compilation faster, and a large model slower.
+"""
 
 
 class Model(ConsumerKind):
-    """Trains `model` on what it gets."""
+    """Train `model` on the batches."""
 
     who: ClassVar[str] = "GPU"
     auto: ClassVar[Literal["accelerator", "host"] | None] = "accelerator"
@@ -63,22 +66,22 @@ class Model(ConsumerKind):
 
     @property
     def needs_accelerator(self) -> bool:
-        """Whether it needs a GPU: not with `device: cpu`."""
+        """Whether it needs a GPU: always, except with `device: cpu`."""
         return self.device != CPU
 
     @property
     def may_use_device(self) -> bool:
-        """Whether it uses a GPU: wherever it needs one."""
+        """Whether it uses a GPU: only if it needs one."""
         return self.needs_accelerator
 
     @property
     def uses_all_gpus(self) -> bool:
-        """With `data_parallel`."""
+        """True with `data_parallel`."""
         return self.data_parallel
 
     @property
     def start_s(self) -> float:
-        """Compiling takes most of it."""
+        """Compilation time, which dominates the start."""
         return COMPILE_S if self.compile else 0.0
 
     @property
@@ -87,13 +90,13 @@ class Model(ConsumerKind):
         return self.device
 
     def problems(self, *, chosen: bool) -> Iterator[OptionProblem]:
-        """Yield what is wrong with the step; `precision` belongs to a published rate, too, where nobody chose this."""
+        """Yield problems of the step; `precision` only if this kind was chosen, since published rates share it."""
         for option, what in self.step.problems():
             if chosen or self.asked_for or option != "precision":
                 yield OptionProblem(option, what)
 
     def why_not_made(self) -> str:
-        """Say that torchvision has no such classifier."""
+        """Say if torchvision has no such classifier."""
         from torchvision import models
 
         known = models.list_models(module=models)
@@ -102,7 +105,7 @@ class Model(ConsumerKind):
         return f"consumer.model: torchvision has no classifier {self.model!r}{nearest(self.model, known)}"
 
     def why_not_on(self, gpus: int) -> str:
-        """Say which GPU does not exist, or that one alone cannot share batches; empty where it can run."""
+        """Say which GPU does not exist, or that a single GPU cannot share batches; empty if the model can run."""
         if not self.needs_accelerator:
             return ""
         if self.step.gpu_index >= gpus:
@@ -112,11 +115,11 @@ class Model(ConsumerKind):
 
     @property
     def in_step(self) -> bool:
-        """They do: `DistributedDataParallel` averages their gradients in each."""
+        """True: `DistributedDataParallel` averages gradients in each step."""
         return True
 
     def why_not_in_ranks(self, ranks: int, gpus: int) -> str:
-        """Each rank has a GPU of its own, and one process."""
+        """Why ranks cannot train: each rank needs its own GPU and process."""
         if self.data_parallel or self.cuda_graphs:
             name = "data_parallel" if self.data_parallel else "cuda_graphs"
             return f"consumer.{name} cannot be combined with ranks; drop one of them"
@@ -130,13 +133,13 @@ class Model(ConsumerKind):
         return ""
 
     def make(self, config: Mapping[str, Any], folder: Path, clock: Clock) -> Consumer:
-        """Make the step."""
+        """Create the step."""
         from loaderbench.consumers.training_step import TrainingStep
 
         return TrainingStep(self.step)
 
     def make_for_any_batch(self, config: Mapping[str, Any], folder: Path, clock: Clock, rate: float) -> Consumer:
-        """Make the step, and an emulated GPU for batches that it cannot take: which it is, the first batch decides."""
+        """Create the step, and an emulated GPU for batches that it cannot train on; the first batch decides."""
         from loaderbench.consumers.by_first_batch import ByFirstBatch
         from loaderbench.consumers.emulated import EmulatedAccelerator, last_of_ranks
 

@@ -1,4 +1,4 @@
-"""Nothing: the loader alone."""
+"""No consumer: the loader runs alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NO_CONSUMER = "nothing consumes the batches"
 
 
 class NoConsumer:
-    """Drops every batch."""
+    """Drop every batch."""
 
     def __init__(self) -> None:
         self.wait_clock = HostWaitClock()
@@ -22,11 +22,11 @@ class NoConsumer:
 
 
 class Nothing(ConsumerKind):
-    """The loader alone, whose rate is its own."""
+    """No consumer, so the rate is that of the loader."""
 
     consumes: ClassVar[bool] = False
     why_not_replayed: ClassVar[str] = NO_CONSUMER
 
     def make(self, config: Mapping[str, Any], folder: Path, clock: Clock) -> Consumer:
-        """Make what drops every batch."""
+        """Create a consumer that drops every batch."""
         return NoConsumer()

@@ -1,4 +1,4 @@
-"""A consumer whose batches are finished on its device first, such as files that workers only read."""
+"""A consumer whose batches are first completed on its device, such as files that workers only read."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 class PreparedFirst:
-    """Calls `prepare` with each batch and gives the result to a consumer: both are the step.
+    """Call `prepare` with each batch and pass the result to a consumer; both are part of the step.
 
-    `prepare` may have a `note` on what was unusual. On a CUDA device the host stays at most two batches ahead, also of
-    a consumer that computes nothing.
+    `prepare` can have a `note` about unusual events. On a CUDA device the host stays at most two batches ahead, even
+    with a consumer that computes nothing.
     """
 
     def __init__(self, consumer: Consumer, prepare: Callable[[Any], Any], device: str) -> None:
@@ -25,17 +25,17 @@ class PreparedFirst:
 
     @property
     def note(self) -> str:
-        """The notes of both."""
+        """The notes of the consumer and of `prepare`."""
         parts: tuple[object, ...] = (self._consumer, self._prepare)
         return ". ".join(part.note for part in parts if isinstance(part, WithNote) and part.note)
 
     @property
     def computes_in(self) -> str:
-        """That of the consumer; empty where it does not train."""
+        """The data type of the consumer's step; empty if it does not train."""
         return self._consumer.computes_in if isinstance(self._consumer, WithPrecision) else ""
 
     def consume(self, batch: Any, samples: int) -> None:
-        """Finish the batch, and take it."""
+        """Prepare the batch, and consume it."""
         self._consumer.consume(self._prepare(batch), samples)
         if self._run_ahead is not None:
             self._run_ahead.queued()

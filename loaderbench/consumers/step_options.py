@@ -1,4 +1,4 @@
-"""How a training step computes: device, precision, optimizer, and what is done to make it faster."""
+"""Options of a training step: device, precision, optimizer and optimizations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from loaderbench.options import not_one_of
 CPU = "cpu"
 MIXED, TF32, FP32 = "mixed", "tf32", "fp32"
 PRECISIONS = (MIXED, "bfloat16", "float16", TF32, FP32)
-"""`mixed`: the 16-bit type that the GPU computes in, float32 on a CPU. `bfloat16` and `float16` apply everywhere."""
+"""`mixed`: the GPU's native 16-bit type, or float32 on a CPU. `bfloat16` and `float16` apply on any device."""
 
 Optimizer = Literal["sgd", "adam", "adamw"]
 _DEVICE = re.compile(r"cpu|mps|(?:cuda|xpu)(?::(\d+))?")
@@ -20,7 +20,7 @@ _DEVICE = re.compile(r"cpu|mps|(?:cuda|xpu)(?::(\d+))?")
 
 @dataclass(frozen=True, kw_only=True)
 class StepOptions:
-    """Options of `kind: model`. `image_size`: images are resized on the device, to squares of so many pixels a side."""
+    """Options of `kind: model`. Images are resized on the device to squares of `image_size` pixels a side."""
 
     model: str
     device: str = "cuda"
@@ -40,17 +40,17 @@ class StepOptions:
 
     @property
     def on_cuda(self) -> bool:
-        """Whether torch calls that GPU a CUDA device, as it does those of ROCm."""
+        """Whether torch calls the GPU a CUDA device, which includes ROCm devices."""
         return self.device.partition(":")[0] == "cuda"
 
     @property
     def gpu_index(self) -> int:
-        """The index, as torch counts; `cuda` alone is the first."""
+        """The index of the GPU, as torch counts; plain `cuda` is the first."""
         found = _DEVICE.fullmatch(self.device)
         return int(found[1]) if found and found[1] else 0
 
     def describe(self) -> str:
-        """The step in one line, such as `resnet50 on cuda, mixed precision, sgd, channels_last`."""
+        """Describe the step in one line, such as `resnet50 on cuda, mixed precision, sgd, channels_last`."""
         parts = {
             f"images of {self.image_size} px": self.image_size is not None,
             "channels_last": self.channels_last,
@@ -63,7 +63,7 @@ class StepOptions:
         return ", ".join([f"{self.model} on {self.device}", precision, self.optimizer, *(p for p in parts if parts[p])])
 
     def problems(self) -> Iterator[tuple[str, str]]:
-        """Yield each option that is wrong, or that does not fit the others, with what to do."""
+        """Yield each option that is wrong or conflicts with others, with what to do."""
         if _DEVICE.fullmatch(self.device) is None:
             yield "device", f"expected cuda, cuda:N, xpu, xpu:N, mps or cpu, got {self.device!r}"
             return

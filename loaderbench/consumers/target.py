@@ -1,4 +1,4 @@
-"""The user's own step."""
+"""The user's own training step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class TargetConsumer:
-    """The user's own step, called with each batch; on the host it is done when it returns, on a device later."""
+    """The user's step, called with each batch. On the host it is done when it returns, on a device later."""
 
     def __init__(self, step: Callable[[Any], Any]) -> None:
         self._step = step
@@ -41,7 +41,7 @@ class TargetConsumer:
 
 
 class TargetStep(ConsumerKind):
-    """What the user has: a step that is called with each batch, or what returns one."""
+    """The user's code: a step that is called with each batch, or a function that returns a step."""
 
     texts: ClassVar[tuple[str, ...]] = ("target",)
 
@@ -50,24 +50,24 @@ class TargetStep(ConsumerKind):
 
     @property
     def may_use_device(self) -> bool:
-        """Whether it uses a GPU: the user's own step may."""
+        """True: the user's step may use a GPU."""
         return True
 
     def problems(self, *, chosen: bool) -> Iterator[OptionProblem]:
-        """Say that a target is missing."""
+        """Report a missing target."""
         if chosen and self.target is None:
             yield OptionProblem(None, "kind: target needs target: package.module:name")
 
     def targets(self) -> list[str]:
-        """The step."""
+        """The step's name."""
         return [self.target] if self.target else []
 
     def make(self, config: Mapping[str, Any], folder: Path, clock: Clock) -> Consumer:
-        """Find the step. Raises `MissingError`, and `TypeError` where the target is not callable as a step."""
+        """Find the step. Raises `MissingError`, and `TypeError` if the target is not callable as a step."""
         return TargetConsumer(self._step(find_target(str(self.target), folder), config))
 
     def _step(self, target: Callable[..., Any], config: Mapping[str, Any]) -> Callable[[Any], Any]:
-        """What the target returns, or the target itself where a batch is what it still needs."""
+        """The target itself if it still needs a batch, otherwise the step that it returns."""
         parameters = inspect.signature(target).parameters.values()
         positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         if any(p.default is p.empty and p.name not in {*self.args, *config} for p in positional):

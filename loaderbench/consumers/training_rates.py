@@ -1,7 +1,7 @@
-"""How many samples per second one GPU trains, as published: the table behind `consumer.accelerator`.
+"""Published training rates of GPUs, in samples per second: the table behind `consumer.accelerator`.
 
-The rates are the rows of `training_rates.csv`. Every rate was read in its source and is for one GPU. No rate is scaled
-from another GPU, model or precision. A total over several GPUs is divided by their number, and the row says so.
+The rates are the rows of `training_rates.csv`. Every rate was read from its source and is for one GPU. No rate is
+scaled from another GPU, model or precision. A total over several GPUs is divided by their number, and the row says so.
 `docs/reference/training-rates.md` is generated from this table.
 """
 
@@ -18,7 +18,7 @@ from loaderbench.options import nearest
 Precision = Literal["mixed", "tf32", "fp32"]
 
 PRECISIONS: dict[Precision, str] = {"mixed": "mixed precision", "tf32": "TF32", "fp32": "FP32"}
-"""How each is written, in the order in which a rate is chosen where a suite names none: people train in the first."""
+"""How each precision is written, in order of preference if a suite names none: people train in the first."""
 
 DEFAULT_MODEL = "resnet50"
 _ALSO: dict[str, Precision] = {"amp": "mixed", "mixedprecision": "mixed"}
@@ -27,7 +27,7 @@ _MAKERS = ("nvidia", "geforce", "tesla", "quadro")
 
 @dataclass(frozen=True)
 class Source:
-    """Where rates were published, and with which software they were measured."""
+    """The publication of rates, and the software they were measured with."""
 
     title: str
     address: str
@@ -36,7 +36,7 @@ class Source:
 
 @dataclass(frozen=True)
 class TrainingRate:
-    """Samples per second that one GPU trains. `measured` is what the source says of the setting."""
+    """Samples per second that one GPU trains. `measured` is the source's description of the setup."""
 
     gpu: str
     model: str
@@ -47,7 +47,7 @@ class TrainingRate:
 
 
 class NoRateError(LookupError):
-    """The table has no such rate. `option` is the option of `consumer` that asks for it."""
+    """The table has no such rate. `option` is the option of `consumer` that requests it."""
 
     def __init__(self, option: str, what: str) -> None:
         super().__init__(what)
@@ -94,7 +94,7 @@ def _read_rates() -> Iterator[TrainingRate]:
             yield TrainingRate(
                 gpu=row["gpu"],
                 model=row["model"],
-                precision=cast("Precision", row["precision"]),  # a test holds the file to PRECISIONS
+                precision=cast("Precision", row["precision"]),  # a test checks the file against PRECISIONS
                 samples_per_s=float(row["samples_per_s"]),
                 source=SOURCES[row["source"]],
                 measured=row["measured"],
@@ -105,10 +105,10 @@ RATES = tuple(_read_rates())
 
 
 def find_rate(gpu: str, model: str = DEFAULT_MODEL, precision: str | None = None) -> TrainingRate:
-    """Return the rate of a GPU for a model, in mixed precision where it is known and no other precision is named.
+    """Return the rate of a GPU for a model, in mixed precision if known and no other precision is named.
 
-    Names are compared without case, signs, and the words NVIDIA, GeForce, Tesla and Quadro.
-    Raises `NoRateError`, which says what there is.
+    Names are compared ignoring case, punctuation, and the words NVIDIA, GeForce, Tesla and Quadro. Raises
+    `NoRateError`, which lists the available rates.
     """
     of_gpu = [rate for rate in RATES if _gpu_key(rate.gpu) == _gpu_key(gpu)]
     if not of_gpu:
@@ -128,7 +128,7 @@ def find_rate(gpu: str, model: str = DEFAULT_MODEL, precision: str | None = None
 
 
 def gpus() -> list[str]:
-    """The GPUs with a rate, as a suite may name them."""
+    """GPUs that have a rate, as a suite can name them."""
     return sorted({rate.gpu.lower() for rate in RATES})
 
 
@@ -139,7 +139,7 @@ def _no_gpu(gpu: str) -> str:
 
 
 def _models(rates: Iterable[TrainingRate]) -> list[str]:
-    """Each model with its precisions: `ResNet-50 (mixed or tf32)`."""
+    """List each model with its precisions: `ResNet-50 (mixed or tf32)`."""
     found: dict[str, list[str]] = {}
     for rate in rates:
         found.setdefault(rate.model, []).append(rate.precision)
@@ -147,7 +147,7 @@ def _models(rates: Iterable[TrainingRate]) -> list[str]:
 
 
 def _key(name: str) -> str:
-    """A name without case and signs: `ViT-B/16` and `vit_b_16` are one model."""
+    """Reduce a name to lowercase letters and digits: `ViT-B/16` and `vit_b_16` are one model."""
     return "".join(sign for sign in name.lower() if sign.isalnum())
 
 

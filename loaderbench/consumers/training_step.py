@@ -1,4 +1,4 @@
-"""A training step of a torchvision classifier: its copy of the batch to the GPU, and the step, also as a CUDA graph."""
+"""A training step of a torchvision classifier, optionally as a CUDA graph, with the copy of the batch to the GPU."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from loaderbench.ranks import has_ranks, local_rank
 
 WARM_UP_STEPS = 3
 MOST_GRAPHS = 4
-"""Of different shapes: each holds the memory of a step."""
+"""Maximum number of graphs, one per shape; each holds the memory of a step."""
 
 
 class TrainingStep:
-    """Forward, backward and update of a torchvision classifier.
+    """Forward, backward and optimizer step of a torchvision classifier.
 
-    On CUDA, it returns once the step is queued; on another GPU, once it is done. Labels are taken modulo the number of
-    classes. With `prefetch_stream`, the copy of a batch overlaps with the step of the one before. In a process group,
-    ranks train together (`DistributedDataParallel`), each on the GPU of its local rank.
+    On CUDA, it returns once the step is queued; on another GPU, once the step is done. Labels are taken modulo the
+    number of classes. With `prefetch_stream`, the copy of a batch overlaps with the step of the previous one. In a
+    process group, ranks train together (`DistributedDataParallel`), each on the GPU of its local rank.
     """
 
     def __init__(self, options: StepOptions) -> None:
@@ -34,7 +34,7 @@ class TrainingStep:
         index = local_rank() if has_ranks() else options.gpu_index
         self._device = torch.device("cuda", index) if options.on_cuda else torch.device(options.device)
         if options.on_cuda:
-            torch.cuda.set_device(self._device)  # streams and graphs are those of the current one; needs an index
+            torch.cuda.set_device(self._device)  # streams and graphs use the current device; needs an index
         step = EagerStep(options, self._device)
         self.computes_in = step.computes_in
         self._train: Callable[[torch.Tensor, torch.Tensor], None] = GraphedStep(step) if options.cuda_graphs else step
@@ -45,7 +45,7 @@ class TrainingStep:
         self.wait_clock: WaitClock = CudaWaitClock(self._device.index) if options.on_cuda else HostWaitClock()
 
     def consume(self, batch: Any, samples: int) -> None:
-        """Queue the copy and the step on the device. Raises `TypeError` for batches that no classifier takes."""
+        """Queue the copy and the step on the device. Raises `TypeError` for batches that a classifier cannot take."""
         if why := why_no_classifier(batch):
             raise TypeError(f"consumer.kind: model trains an image classifier, and {why}")
         images, labels, *_ = parts_of(batch) or ()
@@ -59,7 +59,7 @@ class TrainingStep:
 
 
 def _on_this_machine(options: StepOptions) -> StepOptions:
-    """The options with the device that is meant here. Raises `TypeError` for what such a device cannot do."""
+    """The options with this machine's device. Raises `TypeError` for options that the device does not support."""
     found = replace(options, device=device_here(options.device))
     for option, what in found.problems():
         raise TypeError(f"consumer.{option} on {found.device}: {what}")
@@ -67,28 +67,28 @@ def _on_this_machine(options: StepOptions) -> StepOptions:
 
 
 class Copies(Protocol):
-    """Takes the parts of a batch on the host, and gives those of the batch to be trained on."""
+    """Copies the parts of a batch from the host, and returns the parts of the batch to train on."""
 
     def to_device(self, parts: Sequence[Any]) -> Sequence[Any] | None:
-        """Queue the copy; `None` where no batch is ready yet."""
+        """Queue the copy; `None` if no batch is ready yet."""
         ...
 
 
 class InLine:
-    """Copies on the stream that computes: none of it overlaps with the step."""
+    """Copy on the computing stream, without overlap with the step."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
 
     def to_device(self, parts: Sequence[Any]) -> Sequence[Any] | None:
-        """Queue the copy, and give the same batch."""
+        """Queue the copy, and return the same batch."""
         return [part.to(self._device, non_blocking=True) for part in parts]
 
 
 class OnSideStream:
-    """Copies a batch on a separate stream, and returns the batch before, whose step computes meanwhile.
+    """Copy a batch on a separate stream, and return the previous batch, whose step computes during the copy.
 
-    Only copies from pinned memory return at once. Source: the prefetcher of NVIDIA's Deep Learning Examples.
+    Only copies from pinned memory return immediately. Source: the prefetcher of NVIDIA's Deep Learning Examples.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -97,7 +97,7 @@ class OnSideStream:
         self._ready: tuple[list[Any], Any] | None = None
 
     def to_device(self, parts: Sequence[Any]) -> Sequence[Any] | None:
-        """Queue the copy, and give the batch that was queued before; `None` at first."""
+        """Queue the copy, and return the batch queued before; `None` at first."""
         with torch.cuda.stream(self._stream):
             copied = [part.to(self._device, non_blocking=True) for part in parts]
             done = torch.cuda.Event()  # type: ignore[no-untyped-call]
@@ -106,7 +106,7 @@ class OnSideStream:
         return None if before is None else self._taken(*before)
 
     def _taken(self, copied: list[Any], done: Any) -> list[Any]:
-        """Let the computing stream wait for the copy, and keep its memory until that stream is done with it."""
+        """Make the computing stream wait for the copy, and keep the memory until that stream is done with it."""
         computes = torch.cuda.current_stream(self._device)
         computes.wait_event(done)
         for part in copied:
@@ -115,12 +115,11 @@ class OnSideStream:
 
 
 class GraphedStep:
-    """Replays the whole step, the update included, on its own copies of images and labels.
+    """Replay the complete step, including the optimizer, on its own copies of images and labels.
 
     Each new shape, such as that of an epoch's last batch, is captured as a separate graph in the same memory pool.
-    Beyond `MOST_GRAPHS`, batches are trained on without a graph.
-
-    Source: PyTorch, "CUDA semantics", "Whole-network capture".
+    Beyond `MOST_GRAPHS`, batches are trained on without a graph. Source: PyTorch, "CUDA semantics", "Whole-network
+    capture".
     """
 
     def __init__(self, step: Callable[[torch.Tensor, torch.Tensor], None]) -> None:
@@ -149,7 +148,7 @@ class GraphedStep:
                 self._step(images, labels)
         torch.cuda.current_stream().wait_stream(side)
         graph = torch.cuda.CUDAGraph()
-        # "thread_local": torch's pinning thread may call CUDA meanwhile
+        # "thread_local": torch's pinning thread may call CUDA during the capture
         with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
             self._step(images, labels)
         self._pool = self._pool or graph.pool()
