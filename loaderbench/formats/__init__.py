@@ -1,4 +1,4 @@
-"""How the files of a dataset are stored. A format is one file and its line in `FORMATS`."""
+"""Storage formats of a dataset's files. Each format is one module and one line in `FORMATS`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ FORMATS: dict[str, Format] = {
 
 
 def check_formats(names: Iterable[str]) -> None:
-    """Raise `MissingError` for the first format whose library is not there."""
+    """Raise `MissingError` for the first format whose library is not installed."""
     for name in names:
         found = FORMATS.get(name)
         if found is not None and not found.is_installed():
@@ -52,5 +52,5 @@ def check_formats(names: Iterable[str]) -> None:
 
 
 def copy_as(name: str, samples: Sequence[tuple[str, int]], on_progress: Progress) -> StoredCopy:
-    """The copy of these files in a format: found, or written. Raises as `written_copy` does."""
+    """Find or write the copy of these files in a format. Raises as `written_copy` does."""
     return written_copy(samples, name, FORMATS[name], on_progress=on_progress)

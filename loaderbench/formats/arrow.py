@@ -1,4 +1,4 @@
-"""The format `arrow`: Arrow IPC files, also called Feather files, mapped into memory."""
+"""The format `arrow`: memory-mapped Arrow IPC files, also called Feather files."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from loaderbench.formats.table_rows import IMAGE, batches, schema
 TABLE = "images.arrow"
 
 BATCH_ROWS = 32
-"""Of a record batch: a few megabytes of photographs, for readers that load whole batches."""
+"""Rows of a record batch: a few megabytes of photographs, for readers that load complete batches."""
 
 
 class ArrowReader(PartReader[list[Any]]):
-    """Maps a file into memory. Of a batch, only the pages of the row that is asked for are read."""
+    """Map a file into memory. Only the pages of the requested row are read."""
 
     def open(self, part: Path) -> list[Any]:
-        """The column of images of each batch; none of them is read yet. Raises `ValueError` for a file without rows."""
+        """Return the image column of each batch without reading it. Raises `ValueError` for a file without rows."""
         from pyarrow import ipc, memory_map
 
         options = ipc.IpcReadOptions(use_threads=False)  # threads do not survive a fork
@@ -37,7 +37,7 @@ class Arrow(Format):
     """Arrow IPC files with the columns `image`, `suffix`, `label` and `key`."""
 
     def write_part(self, items: Iterable[Item], folder: Path) -> None:
-        """One file."""
+        """Write one file."""
         import pyarrow
 
         with (
@@ -48,5 +48,5 @@ class Arrow(Format):
                 table.write_batch(batch)
 
     def reader(self, parts: Sequence[Path], part_samples: int) -> ReadEncoded:
-        """Read by number."""
+        """Return a reader of samples by number."""
         return ArrowReader(parts, part_samples)

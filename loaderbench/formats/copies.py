@@ -1,7 +1,7 @@
 """Copies of a dataset's files in another format, kept in the user's cache.
 
-A copy is written in parts. A part gets its name once it is complete, so a writer that was stopped continues with the
-next one. Only a copy with all its parts has `copy.json`; a copy without that file is never read.
+A copy is written in parts. A part is renamed to its final name once it is complete, so an interrupted writer continues
+with the next part. Only a copy with all its parts has `copy.json`; a copy without that file is never read.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from loaderbench.formats.format import Format, Item, ReadEncoded
 from loaderbench.records import FormatCopy, in_bytes
 
 PART_BYTES = 64 << 20
-"""Target size of a part: that of most writers of shards."""
+"""Target size of a part, the same as in most writers of shards."""
 
 LEAST_PARTS = 16
-"""Of any copy with enough samples, for loaders whose workers read whole parts."""
+"""Minimum number of parts of a copy with enough samples, for loaders whose workers read complete parts."""
 
 _ABOUT, _LOCK, _UNFINISHED, _SECONDS = "copy.json", "lock", ".unfinished", ".json"
-_LAYOUT = 1  # a change makes new copies
+_LAYOUT = 1  # changing the version invalidates existing copies
 _WAIT_S = 0.2
 _CHUNK_BYTES = 1 << 20
 
 Progress = Callable[[int, int], None]
-"""Called with the number of samples that are written, and of all."""
+"""Called with the number of samples written, and the total."""
 
 
 @dataclass(frozen=True)
 class StoredCopy:
     """A complete copy in its folder. All parts but the last have `part_samples` samples.
 
-    `store` is the address of the same files in an object store, for loaders that read them there.
+    `store` is the address of the same files in an object store, for loaders that read from there.
     """
 
     folder: Path
@@ -57,23 +57,23 @@ class StoredCopy:
 
     @property
     def part_sizes(self) -> list[int]:
-        """The samples of each part."""
+        """The number of samples in each part."""
         count = self.about.samples
         return [min(self.part_samples, count - begin) for begin in range(0, count, self.part_samples)]
 
     @property
     def files(self) -> list[Path]:
-        """All files that a loader may read."""
+        """All files that a loader can read."""
         return _stored_files(self.folder)
 
     def reader(self, how: Format) -> ReadEncoded:
-        """Read it by number."""
+        """Return a reader of samples by number."""
         return how.reader(self.parts, self.part_samples)
 
 
 @dataclass(frozen=True)
 class _Source:
-    """The files to copy, and how large each is."""
+    """The files to copy, and their sizes."""
 
     samples: Sequence[tuple[str, int]]
     sizes: Sequence[int]
@@ -90,17 +90,16 @@ def written_copy(
 ) -> StoredCopy:
     """Find the copy of these files, or write it.
 
-    Waits while another run writes the same copy. Raises `MissingError` for a file that cannot be read, and for
-    a full disk.
+    Waits while another run writes the same copy. Raises `MissingError` for an unreadable file, and for a full disk.
     """
     source = _source(samples)
     folder = (cache_dir or user_cache()) / "formats" / name / source.key
-    if found := _complete(folder):
+    if found := _find_complete(folder):
         return found
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _alone(folder):
-            return _complete(folder) or _written(source, name, how, folder, on_progress)
+        with _locked(folder):
+            return _find_complete(folder) or _write_copy(source, name, how, folder, on_progress)
     except OSError as error:
         raise MissingError(f"format {name}: {_why(error, folder, source)}") from error
 
@@ -129,16 +128,16 @@ def _source(samples: Sequence[tuple[str, int]]) -> _Source:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock; wait while another process writes there."""
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock; wait while another process writes to the folder."""
     with (folder / _LOCK).open("w") as file:
         while locking.hold(file) is False:
             time.sleep(_WAIT_S)
         yield
 
 
-def _complete(folder: Path) -> StoredCopy | None:
-    """The copy in a folder; `None` where there is none, or its files have another size than they had."""
+def _find_complete(folder: Path) -> StoredCopy | None:
+    """The copy in a folder; `None` if there is none, or if the size of its files has changed."""
     try:
         found = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
         copy = StoredCopy(folder, FormatCopy(**found["about"]), int(found["part_samples"]))
@@ -148,7 +147,7 @@ def _complete(folder: Path) -> StoredCopy | None:
     return copy if stored == copy.about.stored_bytes and all(part.is_dir() for part in copy.parts) else None
 
 
-def _written(source: _Source, name: str, how: Format, folder: Path, on_progress: Progress | None) -> StoredCopy:
+def _write_copy(source: _Source, name: str, how: Format, folder: Path, on_progress: Progress | None) -> StoredCopy:
     _discard_damaged(folder)
     count, size = len(source.samples), _part_samples(source, how)
     starts = range(0, count, size)
@@ -184,7 +183,7 @@ def _part_samples(source: _Source, how: Format) -> int:
 
 
 def _discard_damaged(folder: Path) -> None:
-    """Delete the parts of a copy that was complete: which of them are damaged is unknown."""
+    """Delete the parts of a formerly complete copy, since it is unknown which of them are damaged."""
     if (folder / _ABOUT).exists():
         (folder / _ABOUT).unlink()
         for part in (found for found in folder.glob("part-*") if found.is_dir()):
@@ -192,7 +191,7 @@ def _discard_damaged(folder: Path) -> None:
 
 
 def _check_room(folder: Path, needed_bytes: int) -> None:
-    """Raise the `OSError` of a full disk before it is full."""
+    """Raise the `OSError` of a full disk before the disk is full."""
     if shutil.disk_usage(folder).free < needed_bytes:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -210,7 +209,7 @@ def _items(samples: Sequence[tuple[str, int]], numbers: range, on_progress: Prog
 
 
 def _write_part(how: Format, items: Iterator[Item], part: Path) -> None:
-    """Write it under another name, and rename it once it is on the disk."""
+    """Write a part under a temporary name, and rename it once it is on disk."""
     unfinished = part.with_suffix(_UNFINISHED)
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir()
@@ -242,7 +241,7 @@ def _part(folder: Path, number: int) -> Path:
 
 
 def _stored_files(folder: Path) -> list[Path]:
-    """Of all parts, and of the copy as a whole; what we note of them is not among these."""
+    """Files of all parts and of the copy itself, without loaderbench's own notes."""
     notes = {_ABOUT, _LOCK}
     return [
         file

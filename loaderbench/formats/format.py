@@ -1,4 +1,4 @@
-"""What a format is: how encoded files are written in parts, and read by number."""
+"""The interface of a format: write encoded files in parts, and read them by number."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from loaderbench.per_thread import PerThread
 Opened = TypeVar("Opened")
 
 ReadEncoded = Callable[[int], bytes]
-"""From the number of a sample to the bytes of its file. Can be pickled, forked, and called in several threads."""
+"""Returns the contents of a sample's file by number. Can be pickled, forked, and called from several threads."""
 
 
 class Item(NamedTuple):
-    """A file to store. `key` is unique in a copy and sorts as its samples do; `suffix` begins with a dot."""
+    """A file to store. `key` is unique in a copy and sorts in sample order; `suffix` begins with a dot."""
 
     key: str
     suffix: str
@@ -27,51 +27,51 @@ class Item(NamedTuple):
 
 
 class Format(ABC):
-    """One value of the option `format`."""
+    """A value of the option `format`."""
 
     needs: ClassVar[str] = ""
-    """The module of the library that writes and reads it; empty where none is needed."""
+    """The module of the library that reads and writes the format; empty if none is needed."""
 
     install: ClassVar[str] = ""
-    """The command that installs that library."""
+    """The command that installs the library."""
 
     most_parts: ClassVar[int | None] = None
-    """How many parts a copy may have; `None` for any number. Parts are what a stopped writer need not write again."""
+    """Maximum number of parts of a copy; `None` for no limit. An interrupted writer keeps complete parts."""
 
     def is_installed(self) -> bool:
-        """Whether its library is there, without importing it."""
+        """Whether the library is installed, without importing it."""
         return not self.needs or find_spec(self.needs) is not None
 
     @abstractmethod
     def write_part(self, items: Iterable[Item], folder: Path) -> None:
-        """Write a part into an empty folder. The same items give the same bytes. Raises what the system raises."""
+        """Write a part into an empty folder, with the same bytes for the same items. Raises the system's exceptions."""
 
     def finish(self, folder: Path, parts: Sequence[Path]) -> None:  # noqa: B027 - most formats have none
-        """Write what belongs to the copy as a whole, such as an index of its parts, into its folder."""
+        """Write files of the complete copy, such as an index of its parts, into the copy's folder."""
 
     @abstractmethod
     def reader(self, parts: Sequence[Path], part_samples: int) -> ReadEncoded:
-        """Read a copy whose parts, but the last, hold so many samples."""
+        """Return a reader of a copy whose parts, except the last, hold `part_samples` samples."""
 
 
 class PartReader(ABC, Generic[Opened]):
-    """Reads samples by number. Each thread of each process opens a part when it first reads from it."""
+    """Read samples by number. Each thread of each process opens a part when it first reads from it."""
 
     def __init__(self, parts: Sequence[Path], part_samples: int) -> None:
         self._parts, self._part_samples = [*map(str, parts)], part_samples
         self._held = PerThread()
 
     def __call__(self, number: int) -> bytes:
-        """The file of a sample. Raises `OSError`, with the folder of the part, for whatever keeps it from reading."""
+        """Return the file of a sample. Raises `OSError`, with the folder of the part, on any failure to read it."""
         part, place = divmod(number, self._part_samples)
         folder, opened = self._parts[part], self._held.opened()
         try:
             if part not in opened:
                 opened[part] = self.open(Path(folder))
             return self.read(opened[part], place)
-        except Exception as error:  # each library has its own
-            said = f"{folder}: sample {place} cannot be read: {str(error) or type(error).__name__}"
-            raise OSError(f"{said}; delete {Path(folder).parent} to write the copy again") from error
+        except Exception as error:  # each library has its own exceptions
+            problem = f"{folder}: sample {place} cannot be read: {str(error) or type(error).__name__}"
+            raise OSError(f"{problem}; delete {Path(folder).parent} to write the copy again") from error
 
     @abstractmethod
     def open(self, part: Path) -> Opened:
@@ -79,7 +79,7 @@ class PartReader(ABC, Generic[Opened]):
 
     @abstractmethod
     def read(self, opened: Opened, place: int) -> bytes:
-        """The encoded file at a place of an open part."""
+        """Return the encoded file at this position of an open part."""
 
 
 class Place(NamedTuple):
@@ -91,7 +91,7 @@ class Place(NamedTuple):
 
 
 def exactly(file: int, size: int, begin: int) -> bytes:
-    """So many bytes of a file. Raises `OSError` where it ends before."""
+    """Read exactly `size` bytes of a file. Raises `OSError` if the file ends before."""
     found = os.pread(file, size, begin)
     if len(found) != size:
         raise OSError("the file is truncated")

@@ -1,6 +1,6 @@
 """The format `lmdb`: one LMDB environment, a file with a B+ tree that all processes map into memory.
 
-A key is that of an item. Its value is the label, in 8 bytes, followed by the encoded image.
+The key is the key of an item. The value is the label, in 8 bytes, followed by the encoded image.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from weakref import WeakValueDictionary
 from loaderbench.formats.format import Format, Item, PartReader, ReadEncoded
 
 LABEL = struct.Struct("<q")
-"""The head of a value: its label, as a little-endian signed integer."""
+"""The header of a value: the label, as a little-endian signed integer."""
 
 COMMIT_BYTES = 16 << 20
-"""Size of a transaction, whose pages stay in memory until it is committed."""
+"""Size of a transaction, whose pages stay in memory until the commit."""
 
 _DATA = "data.mdb"
 _FIRST_MAP_BYTES = 64 << 20
@@ -30,7 +30,7 @@ _WHY = {os.strerror(number): number for number in errno.errorcode}
 
 
 class OpenEnvironment(NamedTuple):
-    """A transaction of this thread; the first key as a number, and how many digits it has."""
+    """A transaction of this thread, the first key as a number, and its number of digits."""
 
     transaction: Any
     first: int
@@ -38,10 +38,10 @@ class OpenEnvironment(NamedTuple):
 
 
 class LmdbReader(PartReader[OpenEnvironment]):
-    """Reads from a memory-mapped file that all threads of a process share."""
+    """Read from a memory-mapped file that all threads of a process share."""
 
     def open(self, part: Path) -> OpenEnvironment:
-        """Begin a read transaction and keep it open: the environment never changes."""
+        """Begin a read transaction and keep it open, since the environment never changes."""
         transaction = ENVIRONMENTS.of(part).begin(buffers=True)
         with transaction.cursor() as cursor:
             if not cursor.first():
@@ -66,7 +66,7 @@ class Lmdb(Format):
     most_parts: ClassVar[int | None] = 1
 
     def write_part(self, items: Iterable[Item], folder: Path) -> None:
-        """One environment. No other process uses it yet, so it needs no lock."""
+        """Write one environment. It needs no lock, since no other process uses it yet."""
         lmdb: Any = import_module("lmdb")
         try:
             with lmdb.open(str(folder), map_size=_FIRST_MAP_BYTES, lock=False, sync=False) as environment:
@@ -76,12 +76,12 @@ class Lmdb(Format):
             raise of_system(error, folder) from error
 
     def reader(self, parts: Sequence[Path], part_samples: int) -> ReadEncoded:
-        """Read by number."""
+        """Return a reader of samples by number."""
         return LmdbReader(parts, part_samples)
 
 
 class Environments:
-    """The environments that this process has open. LMDB refuses to open one twice, so threads and readers share it."""
+    """The open environments of this process. LMDB refuses to open one twice, so threads and readers share them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -96,7 +96,7 @@ class Environments:
                 self._inherited.pop().close()
             path, file = os.path.realpath(folder), _identity(folder)
             found = self._open.get(path)
-            if found is not None and self._files[path] != file:  # rewritten since
+            if found is not None and self._files[path] != file:  # the file was rewritten
                 found.close()
                 found = None
             if found is None:
@@ -117,11 +117,11 @@ if hasattr(os, "register_at_fork"):
 
 
 def _opened(folder: Path) -> Any:
-    """Open it read-only. Locks are off: their reader table would limit the number of reading processes."""
+    """Open an environment read-only. Locks are off: their reader table would limit the number of reading processes."""
     lmdb: Any = import_module("lmdb")
     environment = lmdb.open(str(folder), readonly=True, create=False, lock=False, readahead=False)
     needed = (environment.info()["last_pgno"] + 1) * environment.stat()["psize"]
-    if (folder / _DATA).stat().st_size < needed:  # reading from its map would end the process
+    if (folder / _DATA).stat().st_size < needed:  # reading from its map would kill the process
         environment.close()
         raise OSError(f"{_DATA} is truncated")
     return environment
@@ -133,7 +133,7 @@ def _identity(folder: Path) -> tuple[int, int]:
 
 
 def _by_size(items: Iterable[Item]) -> Iterator[list[Item]]:
-    """Items of about `COMMIT_BYTES` together."""
+    """Yield groups of items of about `COMMIT_BYTES` each."""
     some, size = list[Item](), 0
     for item in items:
         some.append(item)
@@ -146,7 +146,7 @@ def _by_size(items: Iterable[Item]) -> Iterator[list[Item]]:
 
 
 def _commit(lmdb: Any, environment: Any, items: Sequence[Item]) -> None:
-    """Write them in one transaction, and double the map while it is too small."""
+    """Write items in one transaction, and double the map while it is too small."""
     while True:
         try:
             with environment.begin(write=True) as transaction:
@@ -159,7 +159,7 @@ def _commit(lmdb: Any, environment: Any, items: Sequence[Item]) -> None:
 
 
 def of_system(error: Exception, folder: Path) -> OSError:
-    """The system's error, of which LMDB keeps only the text. It reports a partial write, as on a full disk, as EIO."""
+    """Recover the system's error from LMDB's text. LMDB reports a partial write, as on a full disk, as EIO."""
     number = _WHY.get(str(error).rpartition(": ")[2], errno.EIO)
     if number == errno.EIO and shutil.disk_usage(folder).free < COMMIT_BYTES:
         number = errno.ENOSPC

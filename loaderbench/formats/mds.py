@@ -1,4 +1,4 @@
-"""The format `mds`: shards of MosaicML's Streaming, with the columns `image` and `label`, and an index of all."""
+"""The format `mds`: shards of MosaicML's Streaming with columns `image` and `label`, and an index of all shards."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from loaderbench.formats.format import Format, Item, PartReader, Place, ReadEnco
 
 INDEX = "index.json"
 COLUMNS = {"image": "bytes", "label": "int"}
-SHARD_BYTES = 1 << 28  # more than a part has
+SHARD_BYTES = 1 << 28  # larger than any part
 _NUMBER_BYTES = 4
 
 
 def places_in(path: Path) -> list[Place]:
-    """Open a file that begins with its number of samples, then where each begins, and where the last ends."""
+    """Open a file that begins with its number of samples, the start of each, and the end of the last."""
     file = os.open(path, os.O_RDONLY)
     (count,) = struct.unpack("<I", exactly(file, _NUMBER_BYTES, 0))
     bounds = struct.unpack(f"<{count + 1}I", exactly(file, _NUMBER_BYTES * (count + 1), _NUMBER_BYTES))
@@ -28,15 +28,15 @@ def places_in(path: Path) -> list[Place]:
 
 
 class MdsReader(PartReader[list[Place]]):
-    """Reads each image with one call of the system, and needs no library for that."""
+    """Read each image with a single system call, without the library."""
 
     def open(self, part: Path) -> list[Place]:
-        """Read where the samples of all shards lie."""
+        """Read the positions of the samples in all shards."""
         shards = json.loads((part / INDEX).read_text(encoding="utf-8"))["shards"]
         return [place for shard in shards for place in places_in(part / shard["raw_data"]["basename"])]
 
     def read(self, opened: list[Place], place: int) -> bytes:
-        """A sample is the size of its image, the image, and its label."""
+        """Return the image of a sample, which consists of the size of its image, the image, and the label."""
         file, begin, end = opened[place]
         found = exactly(file, end - begin, begin)
         (size,) = struct.unpack_from("<I", found)
@@ -50,7 +50,7 @@ class Mds(Format):
     install: ClassVar[str] = "uv pip install mosaicml-streaming"
 
     def write_part(self, items: Iterable[Item], folder: Path) -> None:
-        """One shard and its index, by the library's own writer."""
+        """Write one shard and its index with the library's writer."""
         streaming: Any = import_module("streaming")
         writer = streaming.MDSWriter(out=str(folder), columns=COLUMNS, size_limit=SHARD_BYTES)
         try:
@@ -61,7 +61,7 @@ class Mds(Format):
             writer.executor.shutdown()
 
     def finish(self, folder: Path, parts: Sequence[Path]) -> None:
-        """Write one index of all shards. The library's `merge_index` would also take our own notes for indexes."""
+        """Write one index of all shards. The library's `merge_index` would mistake loaderbench's notes for indexes."""
         shards = []
         for part in parts:
             for shard in json.loads((part / INDEX).read_text(encoding="utf-8"))["shards"]:
@@ -70,5 +70,5 @@ class Mds(Format):
         (folder / INDEX).write_text(json.dumps({"version": 2, "shards": shards}, sort_keys=True), encoding="utf-8")
 
     def reader(self, parts: Sequence[Path], part_samples: int) -> ReadEncoded:
-        """Read by number."""
+        """Return a reader of samples by number."""
         return MdsReader(parts, part_samples)

@@ -1,4 +1,4 @@
-"""The format `parquet`: Parquet files, of which a reader loads whole row groups."""
+"""The format `parquet`: Parquet files, from which a reader loads complete row groups."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from loaderbench.formats.table_rows import IMAGE, batches, schema
 TABLE = "images.parquet"
 
 GROUP_ROWS = 100
-"""Of a row group: some megabytes of photographs. Each row group is read as a whole."""
+"""Rows of a row group: some megabytes of photographs. A row group is always read completely."""
 
 _LAST = "last"
-"""Where a thread holds the table of its row group, next to the numbers of parts."""
+"""The key of a thread's current table, alongside the numbers of parts."""
 
 
 class _Table:
-    """An open file, and the images of the row group that was read last."""
+    """An open file, and the images of the last row group that was read."""
 
     def __init__(self, path: Path) -> None:
         from pyarrow.parquet import ParquetFile
@@ -32,7 +32,7 @@ class _Table:
         self._group, self._images = -1, None
 
     def image(self, group: int, row: int) -> bytes:
-        """A row of a group, which is read unless it was the last one."""
+        """Return an image of a row group, reading the group unless it is the current one."""
         if group != self._group:
             self.forget()
             self._images = self._file.read_row_group(group, columns=[IMAGE], use_threads=False).column(IMAGE)
@@ -43,10 +43,10 @@ class _Table:
 
 
 class ParquetReader(PartReader[_Table]):
-    """Reads the row group of a sample. Each thread keeps one of them."""
+    """Read the row group of a sample. Each thread keeps one row group."""
 
     def open(self, part: Path) -> _Table:
-        """Read what the file says of its row groups."""
+        """Read the metadata of the row groups."""
         return _Table(part / TABLE)
 
     def read(self, opened: _Table, place: int) -> bytes:
@@ -63,7 +63,7 @@ class Parquet(Format):
     """Parquet files with the columns `image`, `suffix`, `label` and `key`."""
 
     def write_part(self, items: Iterable[Item], folder: Path) -> None:
-        """One file, without compression: images are compressed."""
+        """Write one file, without compression, since images are compressed."""
         from pyarrow.parquet import ParquetWriter
 
         with ParquetWriter(folder / TABLE, schema(), compression="none", use_dictionary=False) as table:
@@ -71,5 +71,5 @@ class Parquet(Format):
                 table.write_batch(batch, row_group_size=GROUP_ROWS)
 
     def reader(self, parts: Sequence[Path], part_samples: int) -> ReadEncoded:
-        """Read by number."""
+        """Return a reader of samples by number."""
         return ParquetReader(parts, part_samples)

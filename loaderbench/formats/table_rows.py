@@ -1,4 +1,4 @@
-"""The rows that the tables of Arrow and Parquet share: `image`, `suffix`, `label` and `key`."""
+"""Table rows of Arrow and Parquet: `image`, `suffix`, `label` and `key`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ IMAGE = "image"
 
 
 def schema() -> Any:
-    """The types of the columns."""
+    """The schema of the columns."""
     import pyarrow
 
     columns = {
@@ -25,7 +25,7 @@ def schema() -> Any:
 
 
 def batches(items: Iterable[Item], rows: int) -> Iterator[Any]:
-    """Record batches of so many rows."""
+    """Yield record batches of this many rows."""
     import pyarrow
 
     left, columns = iter(items), schema()

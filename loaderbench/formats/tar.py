@@ -1,4 +1,4 @@
-"""The format `tar`: shards as WebDataset names them, `KEY.jpg` followed by `KEY.cls` with its label."""
+"""The format `tar`: shards with WebDataset's file names, `KEY.jpg` followed by `KEY.cls` for the label."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHARD, LABEL = "shard.tar", ".cls"
 
 
 class TarReader(PartReader[list[Place]]):
-    """Finds all files of a shard when it is opened, and reads each with one call of the system."""
+    """Locate all files of a shard when it is opened, and read each with a single system call."""
 
     def open(self, part: Path) -> list[Place]:
         """Read the headers."""
@@ -31,10 +31,10 @@ class TarReader(PartReader[list[Place]]):
 
 
 class Tar(Format):
-    """Tar shards: few large files in place of many small ones, read from start to end or by number."""
+    """Tar shards: a few large files instead of many small ones, read sequentially or by number."""
 
     def write_part(self, items: Iterable[Item], folder: Path) -> None:
-        """One shard."""
+        """Write one shard."""
         with tarfile.open(folder / SHARD, "w:", format=tarfile.USTAR_FORMAT) as shard:
             for item in items:
                 for suffix, data in ((item.suffix, item.data), (LABEL, str(item.label).encode())):
@@ -43,5 +43,5 @@ class Tar(Format):
                     shard.addfile(header, io.BytesIO(data))
 
     def reader(self, parts: Sequence[Path], part_samples: int) -> ReadEncoded:
-        """Read by number."""
+        """Return a reader of samples by number."""
         return TarReader(parts, part_samples)

@@ -1,7 +1,8 @@
-"""The format `tfrecord`: records of `tf.train.Example`, named as TensorFlow's scripts for ImageNet name them.
+"""The format `tfrecord`: records of `tf.train.Example`, with the names of TensorFlow's ImageNet scripts.
 
-Both encodings are short, and written here without TensorFlow: https://www.tensorflow.org/tutorials/load_data/tfrecord
-for records, https://protobuf.dev/programming-guides/encoding for what they hold.
+Both encodings are short, and implemented here without TensorFlow:
+https://www.tensorflow.org/tutorials/load_data/tfrecord for records, https://protobuf.dev/programming-guides/encoding
+for their content.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ ENCODED, LABEL, NAME = "image/encoded", "image/class/label", "image/filename"
 
 _LENGTH, _CHECKSUM = struct.Struct("<Q"), struct.Struct("<I")
 _HEAD_BYTES = _LENGTH.size + _CHECKSUM.size
-_MASK = 0xA282EAD8  # added to each checksum, which TensorFlow calls masked then
-_BYTES_LIST, _INT64_LIST = 1, 3  # of the kinds of a `tf.train.Feature`
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5  # how a field is encoded
+_MASK = 0xA282EAD8  # added to each checksum, which TensorFlow then calls masked
+_BYTES_LIST, _INT64_LIST = 1, 3  # field numbers of the kinds of a `tf.train.Feature`
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5  # wire types of a field
 
 
 class TfRecordReader(PartReader[list[Place]]):
-    """Finds all records of a shard when it is opened, and reads each with one call of the system."""
+    """Locate all records of a shard when it is opened, and read each with a single system call."""
 
     def open(self, part: Path) -> list[Place]:
-        """Walk from head to head. Raises `ValueError` for a shard that ends within a record."""
+        """Walk from header to header. Raises `ValueError` for a shard that ends within a record."""
         file = os.open(part / SHARD, os.O_RDONLY)
         try:
             return [*_places(file)]
@@ -38,7 +39,7 @@ class TfRecordReader(PartReader[list[Place]]):
             raise
 
     def read(self, opened: list[Place], place: int) -> bytes:
-        """Read one record, and compare its checksum."""
+        """Read one record, and verify its checksum."""
         if place >= len(opened):
             raise ValueError(f"it has {len(opened)} records")
         file, begin, end = opened[place]
@@ -46,24 +47,24 @@ class TfRecordReader(PartReader[list[Place]]):
 
 
 class TfRecord(Format):
-    """TFRecord shards, which tf.data reads from start to end."""
+    """TFRecord shards, which tf.data reads sequentially."""
 
     needs: ClassVar[str] = "google_crc32c"
     install: ClassVar[str] = "uv pip install google-crc32c"
 
     def write_part(self, items: Iterable[Item], folder: Path) -> None:
-        """One shard."""
+        """Write one shard."""
         with (folder / SHARD).open("wb") as shard:
             for item in items:
                 _write(shard, example(item))
 
     def reader(self, parts: Sequence[Path], part_samples: int) -> ReadEncoded:
-        """Read by number."""
+        """Return a reader of samples by number."""
         return TfRecordReader(parts, part_samples)
 
 
 def example(item: Item) -> bytes:
-    """A serialized `tf.train.Example` with the image, its label and its name."""
+    """Serialize a `tf.train.Example` with the image, its label and its name."""
     features = (
         (LABEL, _field(_INT64_LIST, _field(1, _varint(item.label & 0xFFFF_FFFF_FFFF_FFFF)))),
         (ENCODED, _field(_BYTES_LIST, _field(1, item.data))),
@@ -73,7 +74,7 @@ def example(item: Item) -> bytes:
 
 
 def image_in(record: memoryview) -> bytes:
-    """The image of a serialized `tf.train.Example`. Raises `ValueError` where there is none."""
+    """The image of a serialized `tf.train.Example`. Raises `ValueError` if there is none."""
     for _, features in _fields(record):
         for _, entry in _fields(features):
             found = dict(_fields(entry))
@@ -83,7 +84,7 @@ def image_in(record: memoryview) -> bytes:
 
 
 def _write(shard: BinaryIO, record: bytes) -> None:
-    """Length and record, each with its checksum."""
+    """Write length and record, each with its checksum."""
     length = _LENGTH.pack(len(record))
     shard.write(length + _CHECKSUM.pack(_masked(length)))
     shard.write(record)
@@ -91,7 +92,7 @@ def _write(shard: BinaryIO, record: bytes) -> None:
 
 
 def _places(file: int) -> Iterator[Place]:
-    """Each record with its checksum."""
+    """Yield the position of each record with its checksum."""
     end, place = os.fstat(file).st_size, 0
     while place < end:
         length = _checked(memoryview(os.pread(file, _HEAD_BYTES, place)))
@@ -105,7 +106,7 @@ def _places(file: int) -> Iterator[Place]:
 
 
 def _checked(found: memoryview) -> memoryview:
-    """What precedes a checksum. Raises `ValueError` where they do not match."""
+    """The data before a checksum. Raises `ValueError` if they do not match."""
     data, checksum = found[: -_CHECKSUM.size], found[-_CHECKSUM.size :]
     if len(checksum) < _CHECKSUM.size or _CHECKSUM.unpack(checksum)[0] != _masked(bytes(data)):
         raise ValueError("a checksum does not match")
@@ -119,12 +120,12 @@ def _masked(data: bytes) -> int:
 
 
 def _field(number: int, data: bytes) -> bytes:
-    """A field of bytes, or of a message that is encoded already."""
+    """Encode a field of bytes, or of an encoded message."""
     return b"".join((_varint(number << 3 | _BYTES), _varint(len(data)), data))
 
 
 def _varint(value: int) -> bytes:
-    """Seven bits in each byte, the lowest first; all bytes but the last have the eighth bit."""
+    """Encode seven bits per byte, lowest first; all bytes but the last have the eighth bit set."""
     found = bytearray()
     while value > 0x7F:
         found.append(value & 0x7F | 0x80)
@@ -134,7 +135,7 @@ def _varint(value: int) -> bytes:
 
 
 def _fields(message: memoryview) -> Iterator[tuple[int, memoryview]]:
-    """The fields of bytes and of messages; numbers are skipped."""
+    """Yield the fields of bytes and messages; numbers are skipped."""
     place, sizes = 0, {_FIXED64: 8, _FIXED32: 4}
     while place < len(message):
         key, place = _read_varint(message, place)
@@ -150,7 +151,7 @@ def _fields(message: memoryview) -> Iterator[tuple[int, memoryview]]:
 
 
 def _read_varint(message: memoryview, place: int) -> tuple[int, int]:
-    """A number, and where it ends."""
+    """Return a number, and the position after it."""
     value = shift = 0
     while True:
         byte = message[place]

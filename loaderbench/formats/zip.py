@@ -1,4 +1,4 @@
-"""The format `zip`: archives whose files are stored without compression, in a folder for each label."""
+"""The format `zip`: archives of uncompressed files, with a folder for each label."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ARCHIVE = "images.zip"
 
 
 class ZipReader(PartReader[tuple[ZipFile, list[ZipInfo]]]):
-    """Reads by Python's own `zipfile`, which checks each file that it reads."""
+    """Read with Python's `zipfile`, which verifies each file that it reads."""
 
     def open(self, part: Path) -> tuple[ZipFile, list[ZipInfo]]:
         """Read the directory of an archive."""
@@ -29,11 +29,11 @@ class Zip(Format):
     """Zip archives."""
 
     def write_part(self, items: Iterable[Item], folder: Path) -> None:
-        """One archive."""
+        """Write one archive."""
         with ZipFile(folder / ARCHIVE, "w", ZIP_STORED) as archive:
             for item in items:
                 archive.writestr(ZipInfo(f"{item.label}/{item.key}{item.suffix}"), item.data)
 
     def reader(self, parts: Sequence[Path], part_samples: int) -> ReadEncoded:
-        """Read by number."""
+        """Return a reader of samples by number."""
         return ZipReader(parts, part_samples)
