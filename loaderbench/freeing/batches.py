@@ -1,4 +1,4 @@
-"""Collating and the hand-over of batches made free."""
+"""Make collating, or the transfer of batches to the main process, free."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Collate = Callable[[Any], Any]
 
 @dataclass
 class KeptBatches:
-    """A `collate_fn` that makes a few batches of each size, and then hands these out in turn.
+    """A `collate_fn` that makes a few batches of each size, and then returns these in rotation.
 
-    There are `count` of them, more than the loader has in flight: one is being sent while the next is made. Sending
-    them costs the same as sending the original ones, if `changed` finds their tensors.
+    It keeps `count` batches, more than the loader has in flight, since one is being sent while the next is made.
+    Sending a kept batch costs as much as sending the original, if `changed` finds its tensors.
     """
 
     original: Collate
@@ -25,7 +25,7 @@ class KeptBatches:
     _given: int = 0
 
     def __call__(self, samples: Any) -> Any:
-        """Make a batch, or hand out one of this size."""
+        """Make a batch, or return a kept batch of the same size."""
         kept = self._kept.setdefault(_size(samples), [])
         if len(kept) < self.count:
             kept.append(self.original(samples))
@@ -36,9 +36,9 @@ class KeptBatches:
 
 @dataclass
 class SentOnce:
-    """A `collate_fn` of a worker that makes every batch, and sends only the first of each size.
+    """A `collate_fn` of a worker that makes every batch, but sends only the first of each size.
 
-    For all others it sends a token, which becomes that first batch where it arrives.
+    Later batches are sent as a token, which the receiver replaces with that first batch.
     """
 
     original: Collate
@@ -46,7 +46,7 @@ class SentOnce:
     _sent: set[Any] = field(default_factory=set)
 
     def __call__(self, samples: Any) -> Any:
-        """Make a batch, and send it or a token."""
+        """Make a batch, and return it or a token."""
         from torch.utils.data import get_worker_info
 
         batch, info = self.original(samples), get_worker_info()
@@ -58,13 +58,13 @@ class SentOnce:
 
 
 def _size(samples: Any) -> int:
-    """How many samples a batch has; without automatic batches one."""
+    """The number of samples of a batch; one without automatic batching."""
     return len(samples) if isinstance(samples, list | tuple) else 1
 
 
 @dataclass(frozen=True)
 class _First:
-    """A batch that is kept where it arrives."""
+    """A batch that the receiver keeps."""
 
     key: Any
     batch: Any
@@ -76,23 +76,23 @@ class _First:
 
 @dataclass(frozen=True)
 class _Token:
-    """Sent in place of a batch that the main process already has."""
+    """A token for a batch that the main process already has."""
 
     key: Any
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _come_before, (self.key,)
+        return _arrived_before, (self.key,)
 
 
 _arrived: dict[Any, Any] = {}
 
 
-def _come_before(key: Any) -> Any:
+def _arrived_before(key: Any) -> Any:
     return _arrived[key]
 
 
 def _keep(key: Any, batch: Any, pinned: bool) -> Any:
-    """Keep a batch in memory of this process, where the loader would pin it anyway in pinned memory."""
+    """Keep a batch in this process's memory, pinned if the loader would pin it."""
     import torch
 
     own = copy_of(batch)

@@ -1,4 +1,4 @@
-"""One stage of a dataset made free, in the process that loads its samples: its callables are found and replaced."""
+"""Make one stage of a dataset free in the loading process, by finding and replacing its callables."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _WITHOUT_CLASS = ("builtins", "functools", "torch.jit")
 
 
 def free_dataset(dataset: Any, stage: str, indices: Sequence[int]) -> None:
-    """Keep the results of `stage` for the samples of these indices, and return them from then on.
+    """Keep the results of `stage` for the samples of these indices, and replay them from then on.
 
-    Raises `CannotFreeError` where the stage is not found, and what the dataset raises.
+    Raises `CannotFreeError` if the stage is not found, and the dataset's exceptions.
     """
     making = Making()
     replays = [Replay(making)] if stage == "sample" else _free_inside(dataset, stage, making)
@@ -39,7 +39,7 @@ def free_dataset(dataset: Any, stage: str, indices: Sequence[int]) -> None:
 
 
 def has_samples_by_number(dataset: Any) -> bool:
-    """Whether it is map-style. torch's `IterableDataset` inherits a `__getitem__` that only raises."""
+    """Whether a dataset is map-style. torch's `IterableDataset` inherits a `__getitem__` that only raises."""
     streams = any(kind.__name__ == "IterableDataset" for kind in type(dataset).__mro__)
     return hasattr(type(dataset), "__getitem__") and not streams
 
@@ -66,14 +66,14 @@ def _free_inside(dataset: Any, stage: str, making: Making) -> list[Replay]:
 
 
 def _follow_samples(dataset: Any, making: Making, whole: Replay | None) -> None:
-    """Know which sample is made; `whole` replays it in one piece."""
+    """Track which sample is loaded; `whole` replays the complete sample."""
 
     def one(original: Any, *args: Any, **named: Any) -> Any:
         with making.of([_key(args[0] if args else next(iter(named.values()), None))]):
             return whole(original, *args, **named) if whole else original(*args, **named)
 
     def many(original: Any, *args: Any, **named: Any) -> Any:
-        """The indices come first, maybe as an iterator; a user's own method may take more."""
+        """Track a batch. The indices come first, possibly as an iterator; a user's method may take more arguments."""
         given = args[0] if args else next(iter(named.values()), ())
         indices = given if hasattr(given, "__len__") else list(given)
         args, named = (indices, *args[1:]) if args else (), named if args else {**named, next(iter(named)): indices}
@@ -85,17 +85,17 @@ def _follow_samples(dataset: Any, making: Making, whole: Replay | None) -> None:
     replace_method(dataset, "__getitem__", one)
     if hasattr(type(dataset), "__getitems__"):
         replace_method(dataset, "__getitems__", many)
-    elif own := getattr(dataset, "__dict__", {}).get("__getitems__"):  # as SeededSamples has it
+    elif own := getattr(dataset, "__dict__", {}).get("__getitems__"):  # an instance attribute, as in SeededSamples
         dataset.__getitems__ = partial(many, own)
 
 
 def _key(index: Any) -> Any:
-    """The sample of an index that a sampler drew, with or without the number of the draw."""
+    """The key of a sample: the index that a sampler drew, without the number of the draw."""
     return int(index) if isinstance(index, int) else index
 
 
 def _follow_iterator(dataset: Any, making: Making, replays: Sequence[Replay], whole: bool, kept: int) -> None:
-    """The first samples are kept as they come; `whole`: after them no other is made."""
+    """Track samples of an iterable dataset, keeping the first ones; if `whole`, no others are made afterwards."""
 
     def samples(original: Any) -> Iterator[Any]:
         iterator = iter(original())
@@ -119,7 +119,7 @@ def _follow_iterator(dataset: Any, making: Making, replays: Sequence[Replay], wh
 
 @dataclass(frozen=True)
 class Part:
-    """A callable that a dataset holds. `stage` and `name` are as the tracer has them, such as `transform/Normalize`."""
+    """A callable that a dataset holds. `stage` and `name` are the tracer's, such as `transform/Normalize`."""
 
     stage: str
     name: str
@@ -129,7 +129,7 @@ class Part:
 
 
 def parts_of(dataset: Any) -> list[Part]:
-    """What a dataset calls for a sample; a `Compose` as a whole, and before it each of its steps."""
+    """The callables that make a sample; each step of a `Compose` comes before the `Compose` itself."""
     return list(_of_dataset(maker_of(dataset), set()))
 
 
@@ -168,7 +168,7 @@ def _of_callable(name: str, value: Any, holder: Any, key: Any, seen: set[int]) -
 
 
 def outermost(parts: list[Part]) -> list[Part]:
-    """Those that are no step of another."""
+    """Parts that are not a step of another part."""
     steps = {id(step) for part in parts for step in getattr(part.value, "transforms", None) or () if not part.name}
     return [part for part in parts if id(part.value) not in steps]
 
@@ -178,7 +178,7 @@ Around = Callable[..., Any]
 
 
 def replace_part(part: Part, around: Around) -> None:
-    """Call `around` in place of it. Raises `CannotFreeError` where nothing can be put in its place."""
+    """Call `around` in place of a part. Raises `CannotFreeError` if the part cannot be replaced."""
     kind = type(part.value)
     has_code = isinstance(getattr_static(kind, "__call__", None), FunctionType)
     if has_code and not kind.__module__.startswith(_WITHOUT_CLASS):
@@ -193,14 +193,15 @@ def _function(value: Any, around: Around) -> Any:
     def run(*args: Any, **kwargs: Any) -> Any:
         return around(value, *args, **kwargs)
 
-    named = getattr(value, "func", value)  # of a partial
+    named = getattr(value, "func", value)  # the function of a partial
     return update_wrapper(run, named, ("__module__", "__name__", "__qualname__", "__doc__"))
 
 
 def replace_method(found: Any, name: str, around: Around) -> None:
-    """Give one object another method; Python looks special ones up on the class, whose other objects keep theirs.
+    """Replace a method of one object. Python looks up special methods on the class; its other objects keep theirs.
 
-    Raises `CannotFreeError` for a class that takes no method. Only for a process of our own: it is never undone.
+    Raises `CannotFreeError` for a class that accepts no method. Only for processes that loaderbench owns: the
+    replacement is permanent.
     """
     kind = type(found)
     original = getattr(kind, name)

@@ -1,4 +1,4 @@
-"""Makes reading and decoding free: the functions of libraries that do either replay their earlier results."""
+"""Make reading and decoding free: library functions for either replay their earlier results."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 from loaderbench.freeing.replay import Making, Read, Replay
 from loaderbench.tracing.hooks import PLAIN_OPEN, Does, library_functions
 
-_READS_ITSELF = ("imread",)  # decoders that are given a path
+_READS_ITSELF = ("imread",)  # decoders that take a path
 
 
 def free_reads(making: Making) -> list[Replay]:
-    """Files keep their bytes in memory, and open without a call to the system."""
+    """Keep the contents of files in memory, and open files without a system call."""
     replay = Replay(making)
 
     def open_kept(original: Any, file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
@@ -28,7 +28,7 @@ def free_reads(making: Making) -> list[Replay]:
 
 
 def note_reads(making: Making) -> None:
-    """Let calls that are kept know which files they read, to read them again."""
+    """Record the files that kept calls read, so replays can read them again."""
 
     def open_noted(original: Any, file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
         if making.reads is not None and _is_plain(file, mode, args, kwargs):
@@ -44,7 +44,7 @@ def note_reads(making: Making) -> None:
 
 
 def note_decoding(making: Making) -> None:
-    """Let calls that are kept know what they decoded, to decode it again: of images that were opened before, too."""
+    """Record what kept calls decoded, including images opened earlier, so replays can decode it again."""
 
     def decode_noted(original: Any, *args: Any, **kwargs: Any) -> Any:
         if making.reads is not None:
@@ -65,7 +65,7 @@ def note_decoding(making: Making) -> None:
 
 
 def free_decoders(making: Making) -> list[Replay]:
-    """Decoders of libraries return the pixels of an earlier call; the files that they open are still read."""
+    """Make library decoders return the pixels of an earlier call; files are still read."""
     replays: list[Replay] = []
 
     def decoder(original: Any) -> Callable[..., Any]:
@@ -92,7 +92,7 @@ def free_decoders(making: Making) -> list[Replay]:
 
 
 def _kept_image(making: Making, replay: Replay, original: Any, args: Any, kwargs: Any) -> Any:
-    """`PIL.Image.open`: its pixels are known once they are loaded, by then perhaps at a lower resolution."""
+    """Keep an image of `PIL.Image.open` once its pixels are loaded, possibly at a lower resolution."""
     if not making.is_under_way:
         return original(*args, **kwargs)
     if not making.keeps:
@@ -112,7 +112,7 @@ def _kept_image(making: Making, replay: Replay, original: Any, args: Any, kwargs
 
 
 def _after_load(image: Any, then: Callable[[], None]) -> None:
-    """Call `then` after the first time that the pixels of a PIL image are loaded."""
+    """Call `then` after the pixels of a PIL image are first loaded."""
     load = image.load
 
     def load_once(*given: Any, **named: Any) -> Any:
@@ -125,7 +125,7 @@ def _after_load(image: Any, then: Callable[[], None]) -> None:
 
 
 def _loading(loaded: Any) -> Read:
-    """Loads the PIL image that a call is given now, at the scale at which libjpeg decoded an earlier one."""
+    """Return a function that loads the current call's PIL image at the scale at which libjpeg decoded `loaded`."""
     scale = (getattr(loaded, "decoderconfig", ()) or (1,))[0]
 
     def load(args: Sequence[Any]) -> None:
@@ -138,7 +138,7 @@ def _loading(loaded: Any) -> Read:
 
 
 def _replace(around: dict[Does, Callable[..., Any]]) -> None:
-    """Wrap functions and methods of libraries, permanently: the process is our own."""
+    """Wrap library functions and methods permanently, since loaderbench owns the process."""
     for owner, name, does in list(library_functions()):
         if does in around:
             setattr(owner, name, _wrapped(getattr(owner, name), around[does]))
@@ -153,7 +153,7 @@ def _wrapped(original: Any, around: Callable[..., Any]) -> Any:
 
 
 def _is_plain(file: Any, mode: str, args: Any, kwargs: Any) -> bool:
-    """Whether a file is opened for its bytes, by its path."""
+    """Whether a file is opened for its bytes, by path."""
     return mode == "rb" and args in PLAIN_OPEN and not kwargs and isinstance(file, str | os.PathLike)
 
 
@@ -164,7 +164,7 @@ def _bytes_of(opens: Any, path: Any) -> bytes:
 
 
 def _again(read: Callable[[Any], Any], path: Any, given: Sequence[Any]) -> Read:
-    """Reads the same path again, or what the call is given now where the path was its first argument."""
+    """Return a function that reads the same path again, or the current call's first argument if the path was that."""
     is_given = bool(given) and given[0] is path
 
     def again(args: Sequence[Any]) -> None:

@@ -1,4 +1,4 @@
-"""A `DataLoader` with one stage made free, before its first epoch."""
+"""Make one stage of a `DataLoader` free, before its first epoch."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from loaderbench.loaders import Batches
 from loaderbench.loaders.torch_loader import narrow_sampler
 from loaderbench.records.words import NO_WORKER_PROCESSES
 
-SPARE_BATCHES = 2  # kept in addition to those in flight
+SPARE_BATCHES = 2  # batches kept in addition to those in flight
 
 
 def free_loader(batches: Batches, freeing: Freeing) -> None:
-    """Change the loader of a trial's process permanently. Raises `CannotFreeError` if that is not possible."""
+    """Change the loader of a trial's process permanently. Raises `CannotFreeError` if that is impossible."""
     loader: Any = batches.iterable
     if batches.traced_in != "data_loader":
         raise CannotFreeError("only stages of a torch DataLoader can be made free")
@@ -38,7 +38,7 @@ def free_loader(batches: Batches, freeing: Freeing) -> None:
 
 
 def _drawn(dataset: Any, freeing: Freeing) -> Sequence[int]:
-    """The samples that are kept; of an iterable dataset only their number counts."""
+    """Indices of the kept samples; for an iterable dataset only their number matters."""
     if not (has_samples_by_number(dataset) and hasattr(type(dataset), "__len__")):
         return range(freeing.kept)
     length = len(dataset)
@@ -47,7 +47,7 @@ def _drawn(dataset: Any, freeing: Freeing) -> Sequence[int]:
 
 @dataclass(frozen=True)
 class FreedInit:
-    """A `worker_init_fn` that calls the loader's own, and then frees a stage of the worker's copy of the dataset."""
+    """A `worker_init_fn` that calls the original, and then frees a stage of the worker's copy of the dataset."""
 
     stage: str
     indices: Sequence[int]

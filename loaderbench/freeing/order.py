@@ -1,4 +1,4 @@
-"""What a trial makes free, and over which samples."""
+"""The stage that a trial makes free, and over which samples."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Freeing:
-    """One stage that costs nothing, such as `decode` or `transform/Normalize`; `None` changes nothing but the samples.
+    """A stage to make free, such as `decode` or `transform/Normalize`; with `None`, only the samples are restricted.
 
-    Each loading process keeps the results of `kept` samples, drawn by `seed`. `repeats_files`: all samples come from
-    these. Without it the sampler is the loader's own, and any other sample gets the results of a kept one.
+    Each loading process keeps the results of `kept` samples, drawn by `seed`. `repeats_files`: only these samples are
+    loaded. Otherwise the loader keeps its sampler, and any other sample gets the results of a kept one.
     """
 
     stage: str | None

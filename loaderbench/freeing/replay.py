@@ -1,4 +1,4 @@
-"""Replays the results of calls, sample by sample, in the process that loads them."""
+"""Replay the results of calls, sample by sample, in the process that loads them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 from loaderbench.freeing.values import copy_of, is_same, renewed
 
 Read = Callable[[Sequence[Any]], None]
-"""Reads a file again, or decodes, as a call did; it is given the arguments of the call that is replayed."""
+"""Reads a file or decodes again, as a kept call did; called with the arguments of the replayed call."""
 
 
 @dataclass
 class Making:
-    """The samples that this process makes now, by their keys; none between them. `known` are those that are kept.
+    """The samples that this process is loading, by key; empty in between. `known` are the kept samples.
 
-    `keeps`: the true calls are made, and their results are kept. `reads` collects what a call with these
-    `arguments` reads or decodes.
+    `keeps`: the real calls are made, and their results are kept. `reads` collects what a call with these `arguments`
+    reads or decodes.
     """
 
     keys: Sequence[Any] = ()
@@ -32,7 +32,7 @@ class Making:
 
     @contextmanager
     def of(self, keys: Sequence[Any], *, keeps: bool = False) -> Iterator[None]:
-        """Make these, unless this call is already a part of a sample."""
+        """Mark these samples as being loaded, unless the call is already part of a sample."""
         if self.keys or not keys:
             yield
             return
@@ -44,11 +44,11 @@ class Making:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether this thread makes a sample."""
+        """Whether this thread is loading a sample."""
         return bool(self.keys) and get_ident() == self.thread
 
     def key(self, place: int) -> Any:
-        """The kept sample for this place of a batch; any other sample gets a kept one, always the same."""
+        """The kept sample for this position in a batch. Any other sample always maps to the same kept one."""
         found = self.keys[min(place, len(self.keys) - 1)]
         if found in self.known or not self.known:
             return found
@@ -56,11 +56,11 @@ class Making:
 
 
 class Replay:
-    """Replaces one function: keeps its results by sample and by call within the sample, and returns them again.
+    """Replace one function: keep its results by sample and by call within the sample, and return them later.
 
     A result that a later stage changes in place is copied for each call, since the real function returns new memory.
-    Any other result is returned without a copy. `with_reads`: what `Making.reads` noted meanwhile
-    is read, or decoded, again each time.
+    Other results are returned without a copy. `with_reads`: each replay repeats the reads and decoding that
+    `Making.reads` recorded during the kept call.
     """
 
     def __init__(self, making: Making, *, with_reads: bool = False) -> None:
@@ -71,7 +71,7 @@ class Replay:
         self.changes = False
 
     def __call__(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Call it and keep the result, or return the kept one."""
+        """Call the function and keep its result, or return the kept result."""
         making = self._making
         if not making.is_under_way:
             return call(*args, **kwargs)
@@ -100,13 +100,13 @@ class Replay:
         return result
 
     def keep(self, result: Any, reads: Sequence[Read] = ()) -> None:
-        """Keep the result of a call for the sample that is made."""
+        """Keep the result of a call for the current sample."""
         kept = copy_of(result)
         self._kept.setdefault(self._making.keys[0], []).append((kept, list(reads)))
         self._given.append((kept, result))
 
     def _find(self, call: int) -> tuple[Any, list[Read]] | None:
-        """The result for this call of the sample; `None` where no kept sample made such a call."""
+        """The kept result for this call of the sample; `None` if no kept sample made such a call."""
         first = self._kept.get(self._making.key(0)) or next(iter(self._kept.values()), None)
         if first is None:
             return None
@@ -114,6 +114,6 @@ class Replay:
         return found[call % len(found)]
 
     def end_sample(self) -> None:
-        """A kept sample is complete: note whether anything later in it changed the results in place."""
+        """Finish a kept sample, and check whether a later call changed a result in place."""
         self.changes = self.changes or not all(is_same(kept, given) for kept, given in self._given)
         self._given.clear()

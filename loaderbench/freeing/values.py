@@ -1,4 +1,4 @@
-"""Copies of the results of a stage, and whether one was changed since."""
+"""Copies of a stage's results, and whether a result was changed afterwards."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _IMMUTABLE = (bytes, str, int, float, bool, type(None))
 
 
 def copy_of(value: Any) -> Any:
-    """A copy that shares no memory with it; what cannot be copied is returned itself."""
+    """A copy that shares no memory with the value; values that cannot be copied are returned unchanged."""
     if type(value) is dict:
         return {key: copy_of(part) for key, part in value.items()}
     if type(value) in (list, tuple):
@@ -42,10 +42,10 @@ def renewed(value: Any) -> Any:
 
 
 def unshared(value: Any) -> Any:
-    """The tensors of a batch over the same memory, each with a storage of its own.
+    """The tensors of a batch over the same memory, each with a new storage.
 
     Sending a tensor moves its storage into shared memory, which costs nothing the second time. A new storage costs the
-    same each time. A tensor that is in shared memory already is returned itself.
+    same each time. A tensor already in shared memory is returned unchanged.
     """
     import torch
     from torch.utils.dlpack import from_dlpack
@@ -60,7 +60,7 @@ def unshared(value: Any) -> Any:
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Whether no pixel of them differs; what cannot be compared counts as the same."""
+    """Whether two values have the same pixels; values that cannot be compared count as the same."""
     if type(one) is not type(other):
         return False
     if isinstance(one, dict):
