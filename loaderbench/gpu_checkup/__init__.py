@@ -1,1 +1,1 @@
-"""Whether a GPU can be used, and whether our clocks read known waits on it right."""
+"""Check whether a GPU can be used, and whether loaderbench's clocks measure known waits on it correctly."""

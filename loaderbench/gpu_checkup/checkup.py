@@ -1,4 +1,4 @@
-"""All checks of a GPU, in the order in which they are shown. What raises is a failed check."""
+"""All checks of a GPU, in display order. An exception is a failed check."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from loaderbench.gpu_checkup.waits import PLANTED, check_event_timer, check_over
 
 
 def check_device(device: CheckedDevice, read_nvml: ReadNvml) -> Iterator[GpuCheck]:
-    """Look for other programs, launch a kernel, plant waits, measure what our clock costs, read NVML, copy, decode."""
+    """Look for other programs, launch a kernel, plant waits, measure the clock's cost, read NVML, copy, decode."""
     yield from _attempt("other_programs", "Other programs on the GPU", lambda: [check_idle(read_nvml)])
     kernel = _attempt("kernel", "Kernel", lambda: [_check_kernel(device)])
     yield from kernel
@@ -52,7 +52,7 @@ def _check_kernel(device: CheckedDevice) -> GpuCheck:
 def _attempt(id_: str, title: str, check: Callable[[], list[GpuCheck]]) -> list[GpuCheck]:
     try:
         return check()
-    except Exception as error:  # what CUDA raises has no class of its own in torch 2.4
+    except Exception as error:  # torch 2.4 has no exception class for CUDA errors
         return [GpuCheck(id=id_, title=title, state="failed", said=named(error))]
 
 

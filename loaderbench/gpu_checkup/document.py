@@ -1,4 +1,4 @@
-"""The file of a checkup, for a bug report: it names no path, user or host of the machine."""
+"""The file of a checkup for a bug report; it names no path, user or host of the machine."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from loaderbench.records.words import utc_now
 
 SCHEMA_VERSION = 1
 _PATH = re.compile(r"(?<![\w/.])(?:[A-Za-z]:)?(?:[/\\][\w.+@~-]+){3,}")
-"""Three parts or more: `/dev/shm` and `/proc/self` are of no user."""
+"""Paths of three parts or more; `/dev/shm` and `/proc/self` belong to no user."""
 
 
 def document(environment: Environment, checks: Sequence[GpuCheck]) -> dict[str, Any]:
-    """Machine, versions and checks; the GPU's own number is left out."""
+    """Return machine, versions and checks, without the GPU's UUID."""
     machine = replace(environment, gpus=tuple(replace(gpu, uuid="") for gpu in environment.gpus))
     found: dict[str, Any] = {
         "kind": "loaderbench GPU checkup",
@@ -37,19 +37,19 @@ def document(environment: Environment, checks: Sequence[GpuCheck]) -> dict[str, 
 
 
 def document_json(found: dict[str, Any]) -> str:
-    """Its text."""
+    """Return the document as JSON text."""
     return json.dumps(found, allow_nan=False, indent=1) + "\n"
 
 
 def passed(checks: Sequence[GpuCheck]) -> bool:
-    """Whether nothing failed. A warning counts as passed."""
+    """Whether no check failed. A warning counts as passed."""
     return all(check.state in ("passed", "warning") for check in checks)
 
 
 def _names() -> dict[str, str]:
-    """What names this user and this machine, to what is written instead; the longest first."""
+    """Names of this user and machine, with their replacements, longest first."""
     found = {str(Path.home()): "<home>", platform.node(): "<host>"}
-    with suppress(OSError, KeyError, ImportError):  # a user without a name, as in some containers
+    with suppress(OSError, KeyError, ImportError):  # the user has no name, as in some containers
         found[getpass.getuser()] = "<user>"
     return {name: found[name] for name in sorted(found, key=len, reverse=True) if len(name) > 2}
 

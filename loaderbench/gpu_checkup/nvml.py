@@ -1,4 +1,4 @@
-"""The NVML readings of a run, taken for the checks: which of them a GPU has, before it is used and while it is busy."""
+"""NVML readings for the checks: which readings a GPU provides, before it is used and while it is busy."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _NO_VALUE = "not reported by NVML"
 
 BUSY_PERCENT, IDLE_PERCENT = 50.0, 10.0
 NEEDED = ("utilization_percent", "memory_used_bytes")
-"""What a run reads; the other values are worth knowing."""
+"""Readings that a run needs; the others are useful but optional."""
 
 _KERNEL_S, _KERNELS, _LOOK_AFTER_S = 0.02, 75, 1.0
-"""NVML's utilization lags by up to a second."""
+"""Long enough for NVML's utilization, which lags by up to a second."""
 
 _SHOWN = {
     "utilization_percent": "utilization {:.0f}%",
@@ -36,7 +36,7 @@ ReadNvml = Callable[[], tuple[dict[str, Value], Reasons]]
 
 
 class NvmlReadings:
-    """One GPU, read by the monitor that trials use."""
+    """One GPU, read by the same monitor as in trials."""
 
     def __init__(self, gpu: Gpu) -> None:
         self._gpu = gpu
@@ -44,7 +44,7 @@ class NvmlReadings:
         self._seen: dict[int, int] = {}
 
     def read(self) -> tuple[dict[str, Value], Reasons]:
-        """Read everything now, facts of the GPU and the driver's version included."""
+        """Read everything, including facts of the GPU and the driver's version."""
         readings = self._monitor.read(seen=self._seen)
         (described,) = self._monitor.described()
         reasons = {**self._monitor.why_not(self._gpu.index), **described.not_measured}
@@ -80,7 +80,7 @@ def _driver_version() -> tuple[str | None, str]:
 
 
 def check_idle(read_nvml: ReadNvml) -> GpuCheck:
-    """Read the utilization before anything is launched: what it shows is the work of other programs."""
+    """Read the utilization before any launch: it shows the work of other programs."""
     values, reasons = read_nvml()
     percent = values.get("utilization_percent")
     state: CheckState = "passed"
@@ -101,10 +101,10 @@ def check_idle(read_nvml: ReadNvml) -> GpuCheck:
 
 
 def check_coverage(device: CheckedDevice, rate_hz: float, read_nvml: ReadNvml) -> GpuCheck:
-    """Keep the device busy, read everything, and list what is there and what is not."""
+    """Keep the device busy, read everything, and list available and missing readings."""
     for _ in range(_KERNELS):
         device.spin(round(_KERNEL_S * rate_hz))
-    read_nvml()  # performance metrics are of the time between two readings
+    read_nvml()  # performance metrics cover the time between two readings
     device.sleep(_LOOK_AFTER_S)
     values, reasons = read_nvml()
     device.synchronize()
@@ -134,7 +134,7 @@ def _list(values: dict[str, Value]) -> str:
 
 
 def _missing(reasons: Reasons) -> str:
-    """Those that are missing, by reason."""
+    """List missing readings by reason."""
     by_reason: dict[str, list[str]] = {}
     for name, why in reasons.items():
         by_reason.setdefault(why, []).append(name)

@@ -1,4 +1,4 @@
-"""How much a GPU finishes per second: batches copied, against what the link allows, and JPEGs decoded, and how well."""
+"""Rates of a GPU: batches copied per second, compared with the link, and JPEGs decoded, with their quality."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _COPIES = 12
 _LINK = ("pcie_generation", "pcie_max_generation", "pcie_width", "pcie_max_width")
 
 LEAST_PSNR_DB = 30.0
-"""Decoders round and upsample colors differently, and stay above this; wrong colors fall below."""
+"""Decoders differ in rounding and color upsampling, and stay above this; wrong colors fall below."""
 
 _IMAGES, _BATCHES = 32, 8
 _DECODE, _DECODE_TITLE = "decode", "JPEG decoding on the GPU"
 
 
 def finished_per_s(device: CheckedDevice, call: Callable[[], None], amount: float, *, calls: int) -> Interval:
-    """Call again and again, each time until the device has finished; `amount` is that of one call.
+    """Measure the rate of repeated calls, each until the device has finished; `amount` is the work of one call.
 
     The first two calls are not counted.
     """
@@ -73,7 +73,7 @@ def check_copies(device: CheckedDevice, nvml: Mapping[str, Value], reasons: Reas
 
 
 def copy_gb_per_s(device: CheckedDevice, *, pinned: bool, size_bytes: int = SIZE_BYTES) -> Interval:
-    """Copy one buffer again and again, each time until it has arrived."""
+    """Copy one buffer repeatedly, each time until it has arrived."""
     prepared = device.prepare_copy(size_bytes, pinned=pinned)
     return finished_per_s(device, lambda: device.copy(prepared), size_bytes / 1e9, calls=_COPIES)
 
@@ -102,7 +102,7 @@ def _shown(rate: Interval) -> str:
 
 
 def check_decoding(device: CheckedDevice) -> GpuCheck:
-    """Decode batches of one photo. A torchvision without a GPU decoder is a warning. CUDA errors are raised."""
+    """Decode batches of one photo. A torchvision without a GPU decoder gives a warning. CUDA errors are raised."""
     try:
         psnr_db = device.decoded_psnr_db()
     except (RuntimeError, ImportError) as error:

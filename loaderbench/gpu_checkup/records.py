@@ -1,4 +1,4 @@
-"""What a checkup of a GPU is asked and answers. Units are in the names of the values."""
+"""Inputs and results of a GPU checkup. Units are in the names of the values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Value = float | str | bool | Interval | list[str] | None
 
 @dataclass(frozen=True, kw_only=True)
 class GpuCheck:
-    """One check. `expected` and `found` hold values by name; what is `None` there has its reason in `not_measured`.
+    """One check. `expected` and `found` hold values by name; `not_measured` holds the reason for each `None`.
 
     `said` is the line that a terminal shows.
     """
@@ -29,41 +29,41 @@ class GpuCheck:
 
 
 class TimedEvent(Protocol):
-    """A moment of the device, as `torch.cuda.Event(enable_timing=True)`."""
+    """A point in the device's work, like `torch.cuda.Event(enable_timing=True)`."""
 
     def record(self) -> None:
-        """Queue it."""
+        """Queue the event."""
 
     def synchronize(self) -> None:
-        """Wait until the device has reached it."""
+        """Wait until the device has reached the event."""
 
     def elapsed_time(self, later: Any, /) -> float:
-        """Milliseconds from this one to a later one."""
+        """Milliseconds from this event to a later one."""
         ...
 
 
 class CheckedDevice(Protocol):
-    """The GPU under test, with the host's clock: all that the checks touch. A simulated one is in the tests."""
+    """The GPU under test, with the host's clock: the only interface of the checks. Tests simulate it."""
 
     def launch_kernel(self) -> None:
-        """Run one kernel. Raises what CUDA says, and `RuntimeError` for a wrong result."""
+        """Run one kernel. Raises CUDA's errors, and `RuntimeError` for a wrong result."""
 
     def spin(self, cycles: int) -> None:
-        """Queue a kernel that keeps the device busy for so many of its cycles."""
+        """Queue a kernel that keeps the device busy for this many cycles."""
 
     def event(self) -> TimedEvent:
-        """An event that is not recorded yet."""
+        """Create an event, not recorded yet."""
         ...
 
     def synchronize(self) -> None:
-        """Wait for all that is queued."""
+        """Wait for all queued work."""
 
     def wait_clock(self) -> WaitClock:
-        """A new clock of the kind that a trial uses: what the checks are about."""
+        """Create a clock of the kind that trials use, which the checks examine."""
         ...
 
     def prepare_copy(self, size_bytes: int, *, pinned: bool) -> Any:
-        """Host memory of this size, and room for it on the device."""
+        """Allocate host memory of this size, and as much on the device."""
 
     def copy(self, prepared: Any) -> None:
         """Queue the copy from the host to the device."""
@@ -72,7 +72,7 @@ class CheckedDevice(Protocol):
         """Decode this many copies of one photo in one call, as trials do. Raises any error of the decoder."""
 
     def decoded_psnr_db(self) -> float | None:
-        """PSNR of its pixels against the CPU's; `None` if they are identical. Raises any error of the decoder."""
+        """PSNR of the decoded pixels against the CPU's; `None` if identical. Raises any error of the decoder."""
 
     def now_s(self) -> float:
         """The host's clock."""

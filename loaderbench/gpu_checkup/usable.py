@@ -1,4 +1,4 @@
-"""Which GPUs CUDA shows, and whether a kernel runs on the one that trials use."""
+"""GPUs that CUDA finds, and whether a kernel runs on the one that trials use."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from loaderbench.records import Gpu, Reasons
 
 
 def visible_gpus() -> tuple[tuple[Gpu, ...], Reasons]:
-    """Devices in CUDA's order, or why there is none; an error of CUDA is a reason too."""
+    """Return devices in CUDA's order, or why there is none; a CUDA error is a reason, too."""
     from loaderbench.consumers import cuda
 
     try:
         return cuda.visible_gpus()
-    except Exception as error:  # CUDA's errors have no class of their own in torch 2.4
+    except Exception as error:  # torch 2.4 has no exception class for CUDA errors
         return (), {"gpus": named(error)}
 
 
 def why_unusable(gpu: Gpu) -> str | None:
-    """Why no kernel runs on a device, with what to do; `None` where one does."""
+    """Why no kernel runs on a device, with what to do; `None` if kernels run."""
     try:
         launch_kernel(gpu.device)
-    except Exception as error:  # as above
+    except Exception as error:  # any CUDA error, as above
         return f"no kernel runs on {gpu.device} ({gpu.name}): {named(error)}"
     return None
 
 
 def launch_kernel(device: str) -> None:
-    """Run a kernel and read its result. Raises what CUDA says, and `RuntimeError` for a wrong result."""
+    """Run a kernel and check its result. Raises CUDA's errors, and `RuntimeError` for a wrong result."""
     import torch
 
     ones = torch.ones(64, device=device)
@@ -36,7 +36,7 @@ def launch_kernel(device: str) -> None:
 
 
 def named(error: BaseException) -> str:
-    """The kind of an error, its words, and what to do about it, on one line."""
+    """Describe an error on one line: its kind, its message, and what to do."""
     said = f"{type(error).__name__}: {error}"
     failure = classify(said)
     if failure.kind == "error":

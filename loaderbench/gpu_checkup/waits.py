@@ -1,4 +1,4 @@
-"""Our clock on a GPU: what it reads of waits that are known because they were planted, and what it costs."""
+"""Check loaderbench's clock on a GPU: what it reads for planted, known waits, and what it costs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from loaderbench.statistics.intervals import mean_interval, rate_interval
 
 TOLERANCE = 0.03
 LEAST_TOLERANCE_S = 50e-6
-"""A launch takes some microseconds to reach the device, more under WSL: not a fault of a clock."""
+"""A launch takes some microseconds to reach the device, more under WSL, which is not an error of the clock."""
 
 _CYCLES, _CALIBRATIONS, _WARM_UP_S = 10_000_000, 9, 0.5
 
@@ -25,7 +25,7 @@ _STEPS, _PAIRS, _UNCOUNTED = 50, 24, 2
 
 @dataclass(frozen=True)
 class PlantedStep:
-    """What a step keeps the device busy for, and what the host then takes to load the next batch."""
+    """How long a step keeps the device busy, and how long the host then takes to load the next batch."""
 
     device_s: float
     load_s: float
@@ -44,17 +44,17 @@ PLANTED = (
 
 @dataclass(frozen=True)
 class KnownWait:
-    """The wait of one step by the host's clock and the kernels' times, and by our clock."""
+    """The wait of one step, by the host's clock and the kernels' times, and by loaderbench's clock."""
 
     expected_s: float
     found_s: float
 
 
 def check_event_timer(device: CheckedDevice) -> tuple[GpuCheck, float]:
-    """Compare the time of kernels by events and by the host; also return the device's cycles per second."""
+    """Compare kernel times by events and by the host; also return the device's cycles per second."""
     device.synchronize()
     began_s = device.now_s()
-    while device.now_s() - began_s < _WARM_UP_S:  # until the GPU has raised its clock
+    while device.now_s() - began_s < _WARM_UP_S:  # until the GPU has raised its clock rate
         _timed_spin(device, _CYCLES)
     spins = [_timed_spin(device, _CYCLES) for _ in range(_CALIBRATIONS)]
     event_s, host_s = (median(values) for values in zip(*spins, strict=True))
@@ -72,7 +72,7 @@ def check_event_timer(device: CheckedDevice) -> tuple[GpuCheck, float]:
 
 
 def _timed_spin(device: CheckedDevice, cycles: int) -> tuple[float, float]:
-    """Seconds of one kernel by events, and by the host."""
+    """Return the seconds of one kernel, by events and by the host."""
     began, ended = device.event(), device.event()
     began_s = device.now_s()
     began.record()
@@ -83,7 +83,7 @@ def _timed_spin(device: CheckedDevice, cycles: int) -> tuple[float, float]:
 
 
 def check_waits(device: CheckedDevice, rate_hz: float, id_: str, title: str, steps: Sequence[PlantedStep]) -> GpuCheck:
-    """Plant waits and judge the error of a step, on average."""
+    """Plant waits and judge the average error per step."""
     waits, step_s = known_waits(device, rate_hz, steps)
     errors_s = [wait.found_s - wait.expected_s for wait in waits]
     error_s, tolerance_s = _typical(errors_s), _tolerance_s(step_s)
@@ -104,16 +104,16 @@ def check_waits(device: CheckedDevice, rate_hz: float, id_: str, title: str, ste
 
 
 def _typical(errors_s: Sequence[float]) -> float:
-    """The mean without the largest and the smallest tenth: steps that the system interrupted prove nothing."""
+    """The mean without the largest and the smallest tenth, which drops steps that the system interrupted."""
     least = len(errors_s) // 10
     return mean(sorted(errors_s)[least : len(errors_s) - least])
 
 
 def known_waits(device: CheckedDevice, rate_hz: float, steps: Sequence[PlantedStep]) -> tuple[list[KnownWait], float]:
-    """Go through the steps as a training loop does; return each one's wait and the mean time of a step.
+    """Run the steps as a training loop does; return each step's wait and the mean step time.
 
-    Expected is what the host took to load after the device had drained. The device drains when its kernels end, which
-    begin when they are launched or when the one before ends.
+    The expected wait is the host's loading time after the device has drained. The device drains when its kernels end. A
+    kernel begins at its launch, or at the end of the previous kernel.
     """
     clock = device.wait_clock()
     kernels: list[tuple[TimedEvent, TimedEvent] | None] = [
@@ -155,7 +155,7 @@ def _tolerance_s(step_s: float) -> float:
 
 
 def check_overhead(device: CheckedDevice, rate_hz: float) -> list[GpuCheck]:
-    """Run blocks of steps with and without the clock in turns, and compare each block with its neighbor."""
+    """Run interleaved blocks of steps with and without the clock, and compare each block with its neighbor."""
     clock = device.wait_clock()
     cycles = round(_KERNEL_S * rate_hz)
     host_us, ratios, steps_s = [], [], []
@@ -173,7 +173,7 @@ def check_overhead(device: CheckedDevice, rate_hz: float) -> list[GpuCheck]:
 def _block(device: CheckedDevice, cycles: int, clock: WaitClock | None) -> tuple[float, float]:
     """Seconds per step that the host took to queue, and that the device took. The queue never fills up.
 
-    A kernel before them keeps the device busy while the host queues the first step.
+    A kernel before the steps keeps the device busy while the host queues the first step.
     """
     began, ended = device.event(), device.event()
     device.synchronize()
