@@ -1,7 +1,8 @@
 """Find out why the GPU waits for images, and measure what fixes it.
 
-`Profiler` records your own training loop, `run` measures a suite, `load` reads a saved run. Each gives a `Run`. `tune`
-measures faster arguments for a `DataLoader`.
+`Profiler` records your own training loop, `run` measures a suite, and `load` reads a saved run. Each returns a `Run`.
+`tune` measures faster arguments for a `DataLoader`.
+
 Heavy packages are imported on first use.
 """
 

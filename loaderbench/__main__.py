@@ -4,13 +4,13 @@ import os
 import signal
 from types import FrameType
 
-INTERRUPTED = 130  # 128 + SIGINT, as after an interrupt that comes later
+INTERRUPTED = 130  # 128 + SIGINT, as after a later interrupt
 
 
 def main() -> None:
-    """Call the command line. Ctrl-C ends it in one line, even while it is imported."""
+    """Run the command line. Ctrl-C prints a single line, even during imports."""
     usual = signal.getsignal(signal.SIGINT)
-    if usual is signal.default_int_handler:  # a shell's background job ignores it
+    if usual is signal.default_int_handler:  # a shell's background job ignores SIGINT
         signal.signal(signal.SIGINT, _end)
     from loaderbench.commands.app import main as call
 
@@ -20,7 +20,7 @@ def main() -> None:
 
 
 def _end(_signal: int, _frame: FrameType | None) -> None:
-    """End at once: an exception out of an import may become another one, and a second Ctrl-C would add a traceback."""
+    """Exit immediately: an import could convert an exception, and a second Ctrl-C would add a traceback."""
     os.write(2, b"loaderbench: interrupted\n")
     os._exit(INTERRUPTED)
 

@@ -1,4 +1,4 @@
-"""Where what is made once is kept between runs, and how many threads make it."""
+"""The cache folder, which keeps generated files between runs, and the number of threads that generate them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from loaderbench.user_paths import expanded
 
 
 def user_cache() -> Path:
-    """The user's cache folder, by the system's own custom; `LOADERBENCH_CACHE` moves it.
+    """The user's cache folder, by the system's convention; `LOADERBENCH_CACHE` moves it.
 
-    A folder for temporary files where there is no home, or none that can be written to, as in many containers.
+    It is a folder for temporary files if there is no writable home, as in many containers.
     """
     if chosen := os.environ.get("LOADERBENCH_CACHE"):
         return expanded(chosen)
-    with suppress(OSError, RuntimeError):  # the home is unknown, or holds no folder
+    with suppress(OSError, RuntimeError):  # the home is unknown, or cannot contain the folder
         folder = _usual_cache()
         folder.mkdir(parents=True, exist_ok=True)
         if os.access(folder, os.W_OK | os.X_OK):
@@ -29,8 +29,8 @@ def user_cache() -> Path:
 
 
 def _temporary_cache() -> Path:
-    """One for each user, kept between runs; a new one where another user has taken its name."""
-    with suppress(OSError, KeyError):  # no name for this user
+    """A temporary folder for each user, kept between runs; a new one if another user owns its name."""
+    with suppress(OSError, KeyError):  # this user has no name
         folder = Path(tempfile.gettempdir()) / f"loaderbench-{getpass.getuser()}"
         folder.mkdir(mode=0o700, exist_ok=True)
         if _is_ours(folder):
@@ -55,7 +55,7 @@ def _usual_cache() -> Path:
 
 
 def usable_cores() -> int:
-    """CPUs that this process may run on."""
+    """The number of CPUs that this process may run on."""
     if sys.platform == "linux":
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""Places in Python code, calls and lines: whose they are, and how they are written."""
+"""Places in Python code (calls and lines): who owns them, and how to display them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PYTHON = f"{sys.base_prefix}/lib/python"
 
 
 class CodeFrame(NamedTuple):
-    """A call: the function with its class where that is known, its file, and the line it is at."""
+    """A call: the function, with its class if known, its file and the current line."""
 
     file: str
     line: int
@@ -24,7 +24,7 @@ class CodeFrame(NamedTuple):
 
 
 class CodeStack(NamedTuple):
-    """The calls of a thread that loads, the outermost first; `stage` is empty where only they can say it."""
+    """The calls of a loading thread, outermost first; `stage` is empty if only the calls reveal it."""
 
     stage: str
     frames: tuple[CodeFrame, ...]
@@ -32,7 +32,7 @@ class CodeStack(NamedTuple):
 
 @dataclass(frozen=True)
 class CodeLine:
-    """A line of the user's own code that makes a loader. `by_library`: it calls a library that makes it."""
+    """A line of the user's code that creates a loader. `by_library`: the line calls a library that creates it."""
 
     file: str
     line: int
@@ -43,10 +43,10 @@ class CodeLine:
 
 
 def is_library(file: str) -> bool:
-    """Whether it belongs to Python or to an installed package, by its path.
+    """Whether a file belongs to Python or to an installed package, by its path.
 
-    A name such as `<ipython-input-1-abc>` is a cell of the user's if Python knows its lines. Code that a package has
-    generated is not, of which it may know them too: attrs and sympy have the word in its name.
+    A name such as `<ipython-input-1-abc>` is a notebook cell of the user if Python knows its lines. Code that a package
+    generated is not, although Python may know its lines too: attrs and sympy put the word "generated" in its name.
     """
     if file.startswith("<"):
         return not file.endswith(">") or "generated" in file or file not in linecache.cache
@@ -59,12 +59,12 @@ def _is_path_of_library(file: str) -> bool:
 
 
 def is_ours(file: str) -> bool:
-    """Whether it belongs to this package."""
+    """Whether a file belongs to loaderbench."""
     return file.startswith(_OWN)
 
 
 def shown_path(file: str, folder: str) -> str:
-    """Relative to a folder, or to the folder of packages that it lies in; else its name. A cell's name is all of it."""
+    """Shorten a path: relative to `folder` or to its package folder, else its name. A cell's name stays unchanged."""
     if file.startswith("<"):
         return file
     matches = [*_LIBRARY.finditer(file)]

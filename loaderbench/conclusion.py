@@ -1,4 +1,4 @@
-"""From what was measured to what is concluded: summarise, choose, diagnose and recommend."""
+"""Draw conclusions from measurements: summarize, choose, diagnose and recommend."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ NOT_VERIFIED = "this run tried no fixes"
 
 
 def conclude(measured: Measured) -> RunRecord:
-    """Apply this version's rules to a run, one just measured or a saved one; measures nothing."""
+    """Apply this version's rules to a new or saved run, without measuring."""
     measured = with_judgements(measured)
     return RunRecord.of(measured, _conclusions(measured))
 
 
 def with_judgements(measured: AnyMeasured) -> AnyMeasured:
-    """The same run; remedies that were tried before their judgement was kept are judged now."""
+    """Judge tried fixes that were saved without a judgment, by runs of earlier versions."""
     found = measured.verification
     if found is None or all(tried.judgement for tried in found.tried):
         return measured
@@ -81,7 +81,7 @@ def with_judgements(measured: AnyMeasured) -> AnyMeasured:
 
 
 def _conclusions(measured: Measured) -> Conclusions:
-    """Each conclusion from what was measured and those before it."""
+    """Draw each conclusion from the measurements and the conclusions before it."""
     plan, trials, ranking = measured.plan, measured.sweep, rank(measured)
     configurations, best, found = ranking.configurations, ranking.best, ranking.subject
     config = found.config if found else None
@@ -142,7 +142,7 @@ def _conclusions(measured: Measured) -> Conclusions:
 
 
 def _kept(measured: Measured) -> dict[str, tuple[object, str]]:
-    """What the run itself may hold, and why it does not."""
+    """Optional parts of a run, with the reason why each is missing."""
     return {
         "side_by_side": (measured.side_by_side, ONE_VERSION),
         "only_rank": (measured.only_rank, "no rank was recorded without the others"),
@@ -162,7 +162,7 @@ def _why_no_overhead(trials: Sequence[Trial]) -> str:
 def _of_training(
     measured: Measured, verdict: Verdict, trials: Sequence[Trial]
 ) -> tuple[Verdict, tuple[Rank, ...], tuple[HostUse, ...]]:
-    """The verdict on all ranks of a distributed training, the ranks, and their machines."""
+    """Return the verdict on all ranks of a distributed training, the ranks, and their machines."""
     of_ranks = measured.rank_trials or trials_of_ranks(trials)
     ranks = describe_ranks(of_ranks, lambda trial: _verdict_of_rank(measured, trial))
     if consumer_kind(measured.consumer).consumes:  # else each rank only waits for data
@@ -172,7 +172,7 @@ def _of_training(
 
 
 def _bottlenecks(measured: Measured, config: Config | None) -> tuple[tuple[Bottleneck, ...], Reasons]:
-    """What a configuration would gain if a stage were free; only that of the verdict was measured."""
+    """The gain if a stage were free; measured only for the configuration of the verdict."""
     if measured.kind == "profile":
         return (), {"bottlenecks": NO_BOTTLENECKS}
     trials = [trial for trial in measured.freed_trials if trial.config == config]
@@ -180,7 +180,7 @@ def _bottlenecks(measured: Measured, config: Config | None) -> tuple[tuple[Bottl
 
 
 def _worker_settings(measured: Measured, config: Config | None) -> tuple[tuple[WorkerSetting, ...], Reasons]:
-    """What other workers gave, as `_bottlenecks`: only those of the verdict's configuration were measured."""
+    """Results with other worker settings; measured only for the configuration of the verdict."""
     if config is None:
         return (), {}
     return describe_worker_settings(measured.freed_trials, config, measured.loader, measured.left_out)
@@ -191,13 +191,13 @@ def _no_demand(measured: Measured) -> str:
 
 
 def _verdict_of_rank(measured: Measured, trial: Trial) -> Verdict:
-    """On one rank of a distributed training, as if it were alone."""
+    """The verdict on one rank of a distributed training, as if it ran alone."""
     plan = replace(measured.plan, configs=(trial.config,), baseline=trial.config)
     return _conclusions(replace(measured, plan=plan, trials=(replace(trial, role="profile", rank=None),))).verdict
 
 
 def _demand(measured: Measured, config: Config | None) -> float | None:
-    """Samples/s that emulated GPUs, one in each rank, take this configuration's batches at; `None` without any."""
+    """Samples/s at which emulated GPUs, one per rank, take this configuration's batches; `None` without any."""
     assumed = demand_of(measured)
     arguments = {**measured.loader, **(config or {})}
     if assumed is None:
@@ -206,7 +206,7 @@ def _demand(measured: Measured, config: Config | None) -> float | None:
 
 
 def _demand_rate(measured: Measured, config: Config | None) -> float | None:
-    """The demand of all ranks, whatever the batch size."""
+    """The demand of all ranks, regardless of batch size."""
     rate = demand_rate(measured)
     return None if rate is None else process_count(config or {}) * rate
 
@@ -252,7 +252,7 @@ def _verdict(
 
 
 def _shortage(measured: Measured, config: Config | None) -> Shortage | None:
-    """What configurations with more workers than this one did not fit in, by the axes that vary."""
+    """The shortage in configurations with more workers than this one, named by the axes that vary."""
     found = find_shortage(measured.sweep, config) if measured.kind == "sweep" else None
     return found and replace(found, config=varying(found.config, measured.plan.axes))
 
@@ -264,7 +264,7 @@ def _facts(
     trials: Sequence[Trial],
     settings: Sequence[WorkerSetting],
 ) -> Facts | None:
-    """What is known of a configuration by its trials, with its exposed copy if the isolation runs are its own."""
+    """Facts of a configuration from its trials, with its exposed copy if the isolation runs used this configuration."""
     facts = gather(trials, measured.environment)
     if facts is not None:
         compared = [*measured.sweep, *measured.remedy_trials]
@@ -290,7 +290,7 @@ def _isolation(measured: Measured) -> tuple[Isolation | None, str]:
 def _recommendations(
     measured: Measured, ranking: Ranking, verdict: Verdict, facts: Facts | None
 ) -> tuple[Recommendation, ...]:
-    """What to change: what the sweep measured, what the cause advises, and what trying it gave."""
+    """Recommendations: what the sweep measured, what the cause suggests, and the results of tried fixes."""
     subject = ranking.subject
     return recommend(
         Findings(
@@ -314,7 +314,7 @@ def _recommendations(
 
 
 def _later(measured: Measured) -> tuple[Diagnosis, ...]:
-    """The causes that were left after the remedies accepted so far, in the order they were met."""
+    """Diagnoses after each accepted fix, in the order they were made."""
     verification = measured.verification
     if verification is None:
         return ()
@@ -326,7 +326,7 @@ def _later(measured: Measured) -> tuple[Diagnosis, ...]:
 
 
 def candidates(measured: Measured, config: Config) -> tuple[Candidate, ...] | None:
-    """What the cause of `config` calls for, by the trials so far; `None` where the cause is not known."""
+    """Fixes that the cause of `config` calls for, by the trials so far; `None` if the cause is unknown."""
     diagnosis = diagnose(measured, config, [*measured.sweep, *measured.remedy_trials])
     if diagnosis is None or diagnosis.verdict.bound == "unknown":
         return None
@@ -334,28 +334,29 @@ def candidates(measured: Measured, config: Config) -> tuple[Candidate, ...] | No
 
 
 def diagnose(measured: Measured, config: Config, trials: Sequence[Trial]) -> Diagnosis | None:
-    """What is found for one configuration, for fixes to ask; `None` where nothing is known of its inside.
+    """Diagnose one configuration for the fixes; `None` if its internals were not measured.
 
-    It is the run's verdict without what only concerns the run: its warnings, epoch costs, shortage and target.
+    The diagnosis equals the run's verdict without parts that concern only the run: warnings, epoch costs, shortage,
+    target.
     """
-    of_it = [trial for trial in trials if trial.config == config]
-    consumed = [trial for trial in of_it if trial.consumer in (None, measured.consumer)]
-    of_it = consumed or of_it
+    own_trials = [trial for trial in trials if trial.config == config]
+    consumed = [trial for trial in own_trials if trial.consumer in (None, measured.consumer)]
+    own_trials = consumed or own_trials
     settings, _ = _worker_settings(measured, config)
-    facts = _facts(measured, _isolation(measured)[0], config, of_it, settings)
-    subject = subject_of(summarise([config], of_it)[0], measured.plan.axes, facts, is_best=True)
+    facts = _facts(measured, _isolation(measured)[0], config, own_trials, settings)
+    subject = subject_of(summarise([config], own_trials)[0], measured.plan.axes, facts, is_best=True)
     if facts is None or subject is None:
         return None
     demand = _demand(measured, config)
-    if of_it and not consumed and demand is not None and subject.samples_per_s is not None:
+    if own_trials and not consumed and demand is not None and subject.samples_per_s is not None:
         subject = replace(subject, data_wait_share=expected_wait(subject.samples_per_s, demand))
     bottlenecks, _ = _bottlenecks(measured, config)
-    verdict = decide(subject, measured.consumer, demand, 0, trials=of_it, bottlenecks=bottlenecks)
+    verdict = decide(subject, measured.consumer, demand, 0, trials=own_trials, bottlenecks=bottlenecks)
     return _diagnosis(measured, config, verdict, facts)
 
 
 def _diagnosis(measured: Measured, config: Config, verdict: Verdict, facts: Facts) -> Diagnosis:
-    """A verdict with all that the remedies want to know of what it is about."""
+    """A verdict with everything that fixes need to know about its configuration."""
     options = _options(measured)
     return Diagnosis(
         verdict,
@@ -377,16 +378,16 @@ def _diagnosis(measured: Measured, config: Config, verdict: Verdict, facts: Fact
 
 
 def _files_of_folder(dataset: DatasetSummary) -> int | None:
-    """How many files it has; `None` where not all were listed. An older run does not say whether they were."""
+    """The number of files; `None` if not all were listed. Older runs do not say whether they were."""
     return None if "total_files" in dataset.not_measured else dataset.total_files or dataset.files
 
 
 def _options(measured: Measured) -> dict[str, Any] | None:
-    """The dataset's options, of a kind that has some to try; `None` for what is the user's own."""
+    """The dataset's options if it has options to try; `None` for a user's dataset."""
     return options_to_try(measured.section("dataset")) if measured.kind == "sweep" else None
 
 
 def _shared_memory_bytes(environment: Environment) -> int | None:
-    """The least of what the machine has, the container may use, and the file system of shared memory holds."""
+    """The smallest of the machine's memory, the container's limit, and the size of the shared-memory file system."""
     known = (environment.memory_total_bytes, environment.memory_limit_bytes, environment.shm_total_bytes)
     return min((found for found in known if found is not None), default=None)

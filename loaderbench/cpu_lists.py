@@ -1,4 +1,4 @@
-"""Sets of CPUs as Linux and `taskset` write them: `0-15,32-47`."""
+"""Sets of CPUs in the notation of Linux and `taskset`: `0-15,32-47`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def cpu_list(cpus: Iterable[int]) -> str:
-    """Write a set."""
+    """Format a set of CPUs."""
     runs: list[list[int]] = []
     for cpu in sorted(set(cpus)):
         if runs and cpu == runs[-1][1] + 1:
@@ -18,11 +18,11 @@ def cpu_list(cpus: Iterable[int]) -> str:
 
 
 def cpus_of(text: str) -> set[int]:
-    """Read what `cpu_list` wrote."""
+    """Parse the result of `cpu_list`."""
     ends = [part.partition("-") for part in text.split(",") if part]
     return {cpu for first, _, last in ends for cpu in range(int(first), int(last or first) + 1)}
 
 
 def allowed_cpu_list() -> str | None:
-    """The CPUs that this process, and all that it starts, may use; `None` where the system does not say."""
+    """The CPUs that this process and its children may use; `None` if the system does not say."""
     return cpu_list(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None

@@ -1,4 +1,4 @@
-"""Whether this process uses CUDA or another GPU, and which, asked without importing torch or touching a device."""
+"""Whether this process uses CUDA or another GPU, and which, without importing torch or touching a device."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ def uses_cuda() -> bool:
 
 
 def cuda_devices_with_memory() -> tuple[int, ...]:
-    """Devices, in CUDA's numbering, that torch took memory of in this process; the same from all of its threads.
+    """CUDA devices, by index, on which torch has allocated memory in this process; the same from all threads.
 
-    Empty where CUDA is not initialized. No context is made on any device.
+    Empty if CUDA is not initialized. Creates no context on any device.
     """
     if not uses_cuda():
         return ()
@@ -24,20 +24,20 @@ def cuda_devices_with_memory() -> tuple[int, ...]:
 
 
 def cuda_devices_in_use() -> tuple[int, ...]:
-    """Devices, in CUDA's numbering, that torch took memory of in this process; without any, this thread's current one.
+    """CUDA devices, by index, on which torch has allocated memory in this process; if none, this thread's current one.
 
-    Empty where CUDA is not initialized, or no longer answers. No context is made on any other device.
+    Empty if CUDA is not initialized or no longer responds. Creates no context on any other device.
     """
     if not uses_cuda():
         return ()
     try:
         return cuda_devices_with_memory() or (sys.modules["torch"].cuda.current_device(),)
-    except RuntimeError:  # after an error of the device, each call repeats it
+    except RuntimeError:  # after a device error, each call raises it again
         return ()
 
 
 def devices_in_use() -> tuple[int, ...]:
-    """The same; where CUDA is not used, the current device of another kind of accelerator, if that is used."""
+    """CUDA devices in use; without CUDA, the current device of another kind of accelerator that is in use."""
     kind = other_kind_in_use()
     if kind is None:
         return cuda_devices_in_use()
@@ -45,7 +45,7 @@ def devices_in_use() -> tuple[int, ...]:
 
 
 def other_kind_in_use() -> str | None:
-    """`xpu` or `mps` where this process computes on such a device, else `None`."""
+    """`xpu` or `mps` if this process computes on such a device, else `None`."""
     torch = sys.modules.get("torch")
     if torch is None or torch.cuda.is_initialized():
         return None
@@ -56,7 +56,7 @@ def other_kind_in_use() -> str | None:
 
 @dataclass(frozen=True)
 class PeakMemory:
-    """What torch held of a device at most in this process: in tensors, and with what its allocator keeps for more."""
+    """Peak memory of torch on a device in this process: in tensors, and with the allocator's cache."""
 
     index: int
     allocated_bytes: int
@@ -64,25 +64,24 @@ class PeakMemory:
 
 
 def peak_memory() -> tuple[PeakMemory, ...]:
-    """Of each device in use; empty where CUDA no longer answers. Source: PyTorch, "CUDA memory management"."""
+    """Peak memory of each device in use; empty if CUDA does not respond. Source: PyTorch, "CUDA memory management"."""
     devices = devices_in_use()
     if not devices:
         return ()
     torch = sys.modules["torch"]
     cuda = torch.cuda if torch.cuda.is_initialized() else torch.xpu
-    if other_kind_in_use() == "mps" or not hasattr(cuda, "max_memory_reserved"):  # which keep no peaks
+    if other_kind_in_use() == "mps" or not hasattr(cuda, "max_memory_reserved"):  # these record no peaks
         return ()
     try:
         return tuple(PeakMemory(i, cuda.max_memory_allocated(i), cuda.max_memory_reserved(i)) for i in devices)
-    except RuntimeError:  # after an error of the device, each call repeats it
+    except RuntimeError:  # after a device error, each call raises it again
         return ()
 
 
 def computing_device() -> int | None:
-    """The device that a loop of this process computes on: the one that torch holds most memory of.
+    """The device that a loop of this process computes on: the one on which torch holds the most memory.
 
-    Of those that hold the same, the current one; `None` where CUDA is not used. A model on several devices is timed on
-    one of them.
+    On a tie, the current device; `None` without CUDA. A model on several devices is timed on one of them.
     """
     devices = cuda_devices_in_use()
     if len(devices) < 2:

@@ -1,4 +1,4 @@
-"""What a dataset is or holds that decides which fixes fit it, found without calling it."""
+"""Traits of a dataset that decide which fixes fit it, found without calling the dataset."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-LONG = 100_000  # objects, some 10 MB of them: below this nobody misses the memory
+LONG = 100_000  # objects, about 10 MB; the memory of shorter lists does not matter
 
 _PILLOW = ("default_loader", "pil_loader")
 _FLOAT_MAKERS = ("ToTensor", "Normalize", "ConvertImageDtype", "ToDtype")
@@ -18,11 +18,11 @@ _GENERATORS = (random.Random, np.random.RandomState, np.random.Generator, torch.
 
 
 def traits_of(dataset: Any) -> dict[str, str]:
-    """`random_state` and `object_list`, each with the attribute that holds one; never raises.
+    """Return `random_state` and `object_list`, each with the attribute that holds one; never raises.
 
-    `stream` and `loader` have the class of a dataset whose samples have no numbers, and of a finished `DataLoader`.
-    `pillow` has the function of torchvision that decodes with Pillow. Of its transforms, `transforms_v1` and
-    `transforms_v2` have the first, `float_samples` the one that makes floats, `uint8_samples` the last if none does.
+    `stream` and `loader` name the class of a dataset without indices, and of a finished `DataLoader`. `pillow` names
+    the torchvision function that decodes with Pillow. Of torchvision's transforms, `transforms_v1` and `transforms_v2`
+    name the first, `float_samples` the one that converts to float, and `uint8_samples` the last if none converts.
     """
     found: dict[str, str] = {}
     if isinstance(dataset, torch.utils.data.DataLoader):
@@ -39,7 +39,7 @@ def traits_of(dataset: Any) -> dict[str, str]:
 
 
 def _of_torchvision(dataset: Any) -> dict[str, str]:
-    """How torchvision decodes and transforms, as far as the dataset holds its functions and transforms."""
+    """Traits of torchvision's decoding and transforms, as far as the dataset holds its functions."""
     found: dict[str, str] = {}
     own = _own(dataset)
     decode = own.get("loader")
@@ -56,7 +56,7 @@ def _of_torchvision(dataset: Any) -> dict[str, str]:
 
 
 def _of_step(step: Any) -> dict[str, str]:
-    """What one transform says; nothing unless it is torchvision's."""
+    """Traits of one transform; empty unless it is torchvision's."""
     if not _is_of(type(step), "torchvision.transforms"):
         return {}
     name, dtype = type(step).__name__, _own(step).get("dtype")
@@ -67,7 +67,7 @@ def _of_step(step: Any) -> dict[str, str]:
 
 
 def _steps(transform: Any, levels: int = 4) -> Iterator[Any]:
-    """The single transforms: those of a `Compose`, of a `RandomApply` in it, and so on."""
+    """Yield the individual transforms: those of a `Compose`, of a `RandomApply` in it, and so on."""
     own = _own(transform)
     inner = own.get("transforms", own.get("_modules", {}).get("transforms"))
     if levels and isinstance(inner, list | tuple | torch.nn.ModuleList):
@@ -78,13 +78,13 @@ def _steps(transform: Any, levels: int = 4) -> Iterator[Any]:
 
 
 def _is_of(named: Any, module: str) -> bool:
-    """Whether a class or function is defined in a module, or in one below it."""
+    """Whether a class or function is defined in a module or its submodules."""
     own = str(getattr(named, "__module__", ""))
     return own == module or own.startswith(f"{module}.")
 
 
 def _attributes(dataset: Any) -> Iterator[tuple[str, Any]]:
-    """Of the dataset, of its transform and of the steps of that one."""
+    """Attributes of the dataset, of its transform, and of that transform's steps."""
     transform = _own(dataset).get("transform")
     steps = _own(transform).get("transforms")
     for holder in (dataset, transform, *(steps if isinstance(steps, list) else [])):
@@ -94,10 +94,10 @@ def _attributes(dataset: Any) -> Iterator[tuple[str, Any]]:
 def _own(holder: Any) -> dict[str, Any]:
     try:
         return dict(vars(holder))
-    except Exception:  # of a type without attributes, or of one that refuses
+    except Exception:  # a type without attributes, or one that refuses access
         return {}
 
 
 def _is_long_list(value: Any) -> bool:
-    """Builtin containers alone: others know how to share what they hold."""
+    """Whether a value is a long builtin container. Other containers can share their content."""
     return type(value) in (list, tuple, dict) and isinstance(value, Sized) and len(value) >= LONG

@@ -1,4 +1,4 @@
-"""Nothing that was measured is lost to a second Ctrl-C while it is written."""
+"""Defer signals, so a second Ctrl-C cannot lose results while they are written."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if 
 
 
 def put_off_signals(came: list[int]) -> None:
-    """Let the result be written, which takes a second or two; what comes meanwhile is noted in `came`.
+    """Defer signals while the result is written, which takes a second or two; record them in `came`.
 
-    What is ignored stays so. `restored_signals` undoes it.
+    Ignored signals stay ignored. `restored_signals` restores the handlers.
     """
     if threading.current_thread() is threading.main_thread():
         for number in _ENDING:
@@ -23,7 +23,7 @@ def put_off_signals(came: list[int]) -> None:
 
 @contextmanager
 def restored_signals() -> Iterator[None]:
-    """Leave the handlers as they were found."""
+    """Restore the signal handlers at the end of the block."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -37,7 +37,7 @@ def restored_signals() -> Iterator[None]:
 
 @contextmanager
 def signals_put_off() -> Iterator[None]:
-    """Finish this block, whatever comes meanwhile."""
+    """Finish this block even if signals arrive."""
     with restored_signals():
         put_off_signals([])
         yield

@@ -1,10 +1,10 @@
-"""The exceptions a caller may handle; each carries the exit code that `commands/` returns."""
+"""Exceptions that callers can handle; each carries the exit code that `commands/` returns."""
 
 
 class LoaderbenchError(Exception):
-    """An error that a user can fix; the message is one line: what is wrong, where, and the fix.
+    """An error that a user can fix. Its one-line message says what is wrong, where, and the fix.
 
-    `exit_code` is that of its kind in docs/reference/exit-codes.md.
+    `exit_code` is documented in docs/reference/exit-codes.md.
     """
 
     exit_code = 70
@@ -37,7 +37,7 @@ class GateFailedError(LoaderbenchError):
 
 
 class InconclusiveError(LoaderbenchError):
-    """Too noisy, or too little was measured, to decide a gate of `--fail-if`."""
+    """A gate of `--fail-if` cannot be decided: too noisy, or too little was measured."""
 
     exit_code = 4
 
@@ -49,9 +49,9 @@ class MissingError(LoaderbenchError):
 
 
 class BadImageError(Exception):
-    """An image that cannot be decoded, raised while a dataset loads; the message begins with its path.
+    """An image that cannot be decoded, raised while a dataset loads. The message begins with the image's path.
 
-    It has no exit code: a run records it as a failed trial.
+    The exception has no exit code: a run records it as a failed trial.
     """
 
 
@@ -71,5 +71,5 @@ class Interrupted(LoaderbenchError):  # noqa: N818 - an interruption is not an e
 
 
 def printable(text: str) -> str:
-    """The text on one line: what is not printable is shown as `repr` shows it."""
+    """The text on one line, with unprintable characters escaped as in `repr`."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

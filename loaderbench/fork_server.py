@@ -1,6 +1,6 @@
-"""Imported by the fork server only: ignores Ctrl-C, preloads torch, and keeps normal endings quiet.
+"""Imported only by the fork server: ignore Ctrl-C, preload torch, and keep normal exits quiet.
 
-It lies outside of `runner`, which takes a second to import: a run may be killed meanwhile.
+This module lies outside `runner`, which takes a second to import, during which a run may be killed.
 """
 
 import atexit
@@ -12,22 +12,22 @@ from types import TracebackType
 
 from loaderbench.parent_death import ended_with_parent
 
-# Blocked since the server was started. What came meanwhile is dropped, and all that it forks ignores it too.
+# SIGINT was blocked when the server started. Pending signals are dropped, and forked processes ignore SIGINT too.
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
-with ended_with_parent():  # the server looks for its parent only once it has imported everything
+with ended_with_parent():  # the server checks for its parent only after all imports
     import loaderbench.runner.preload  # noqa: F401
 
 
 def _report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Report what ends a process before it has its target; not that the one who started it was interrupted."""
+    """Report an exception before a process has its target, unless the parent was interrupted."""
     if not issubclass(kind, (EOFError, pickle.UnpicklingError)):
         sys.__excepthook__(kind, error, trace)
 
 
 sys.excepthook = _report
 
-# The server only ever forks. Without this, bindings of compilers that torch brings along report, on its standard error,
-# every object that is still alive when the interpreter is taken down.
+# The server only ever forks. Without this, compiler bindings bundled with torch print every object that is still alive
+# at interpreter shutdown to stderr.
 atexit.register(os._exit, 0)

@@ -1,4 +1,4 @@
-"""The product's words, one for each thing. `docs/glossary_page.py` generates `docs/reference/glossary.md` from them."""
+"""The product's terms, one per concept. `docs/glossary_page.py` generates `docs/reference/glossary.md` from them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 Used = Literal["any", "sweep", "profile", "docs"]
-"""The kind of run whose report has a term, or uses it in this sense; `docs`: none has it, the docs explain it."""
+"""The kind of run whose report uses a term in this sense; `docs`: only the docs use it."""
 
 
 @dataclass(frozen=True)
 class Term:
-    """A word with its one meaning. `not_called`: other words for the same thing, such as those of `run.json`."""
+    """A term with its single meaning. `not_called`: other words for the same thing, such as those of `run.json`."""
 
     name: str
     meaning: str
@@ -149,5 +149,5 @@ GLOSSARY: tuple[Term, ...] = (
 
 
 def of_report(kind: Literal["sweep", "profile"]) -> tuple[Term, ...]:
-    """The terms that the report of a kind of run uses."""
+    """Terms that the report of this kind of run uses."""
     return tuple(term for term in GLOSSARY if term.used in ("any", kind))

@@ -1,4 +1,4 @@
-"""Times counted in logarithmic bins, so memory does not grow with the length of a run."""
+"""Histogram of times in logarithmic bins, so memory does not grow with the length of a run."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 
 BINS = 256
-BINS_PER_OCTAVE = 8  # bins are 9% wide; each keeps its mean, which bounds the error of a quantile to half of that
-FLOOR_S = 1e-7  # 256 bins reach from here to 430 s; what lies beyond is counted in the last, with its sum
+BINS_PER_OCTAVE = 8  # bins are 9% wide; each keeps its mean, which limits the error of a quantile to half of that
+FLOOR_S = 1e-7  # 256 bins reach from here to 430 s; longer times are counted in the last bin, with their sum
 
 
 def bin_of(time_s: float) -> int:
-    """The bin a time belongs to."""
+    """The index of a time's bin."""
     if time_s <= FLOOR_S:
         return 0
     return min(BINS - 1, int(math.log2(time_s / FLOOR_S) * BINS_PER_OCTAVE))
@@ -44,7 +44,7 @@ class Histogram:
         return 0.0
 
     def tail_share(self, times_median: float) -> float:
-        """Share of all time that times beyond `times_median` medians took in excess of the median."""
+        """Share of total time that times beyond `times_median` medians took in excess of the median."""
         total_s, median_s = sum(self.sums_s), self.quantile_s(0.5)
         if total_s <= 0:
             return 0.0

@@ -1,4 +1,4 @@
-"""Memory of this machine, also where `/proc` is hidden from this process."""
+"""Memory of this machine, even if `/proc` is hidden from this process."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import psutil
 
 
 def total_bytes() -> int | None:
-    """Physical memory; `None` where the system does not say."""
+    """Physical memory; `None` if the system does not say."""
     try:
         return int(psutil.virtual_memory().total)
-    except Exception:  # psutil needs /proc on Linux, and raises whatever reading it raises
+    except Exception:  # psutil needs /proc on Linux, and passes on any error of reading it
         return _pages("SC_PHYS_PAGES")
 
 
 def available_bytes() -> int | None:
-    """Memory that programs can get without swapping; `None` where the system does not say."""
+    """Memory available to programs without swapping; `None` if the system does not say."""
     try:
         return int(psutil.virtual_memory().available)
     except Exception:
@@ -24,7 +24,7 @@ def available_bytes() -> int | None:
 
 
 def _pages(name: str) -> int | None:
-    """Source: sysconf(3); glibc asks the kernel by sysinfo(2)."""
+    """The size of a number of pages. Source: sysconf(3); glibc asks the kernel by sysinfo(2)."""
     try:
         return os.sysconf(name) * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):

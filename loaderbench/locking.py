@@ -1,4 +1,4 @@
-"""A lock that the system gives back when its holder ends, however it ends."""
+"""A file lock that the system releases when its holder ends, in any way."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import IO, Any
 
 try:
     import fcntl
-except ImportError:  # Windows has other locks, and needs none here
+except ImportError:  # Windows has no flock, and needs none here
     fcntl = None  # type: ignore[assignment]
 
 KNOWN = fcntl is not None
-"""Whether this system has such locks."""
+"""Whether this system supports such locks."""
 
 
 def hold(file: IO[Any]) -> bool | None:
-    """Take the lock of an open file until it is closed; `False` where another process holds it.
+    """Take the lock of an open file until the file is closed; `False` if another process holds it.
 
-    `None` where nobody can tell: some file systems, those of a network among them, know no locks.
+    `None` if unknown: some file systems, including network file systems, do not support locks.
     """
     if fcntl is None:
         return None

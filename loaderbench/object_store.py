@@ -1,7 +1,7 @@
-"""Objects in a store, or on any web server: read by number, with one request each, as a whole or from start to end.
+"""Objects in a store or on any web server: read by number, one request each, at once or as a stream.
 
-Requests block the thread that asks, as reads of a local file do: the stage read and what workers are blocked on mean
-the same for both.
+Requests block the calling thread, as reads of a local file do. The stage read and blocked workers therefore mean the
+same for both.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from loaderbench.per_thread import PerThread
 SCHEMES = ("http", "https", "s3")
 INSTALL = "uv pip install boto3"
 TIMEOUT_S = 30.0
-"""Of one request that gets no answer."""
+"""Timeout of a request without an answer."""
 
 PAUSES_S = (0.1, 0.2, 0.4)
-"""Before each retry of a request that the store was too busy for."""
+"""Pauses before each retry of a request to a busy store."""
 
 _COMPARED_BYTES = 64 << 10
 _BUSY = (429, 500, 502, 503, 504)
@@ -36,18 +36,18 @@ _LOST = (http.client.HTTPException, ConnectionResetError, BrokenPipeError)
 
 
 def wrong_url(value: Any) -> str | None:
-    """What is wrong with the value of `storage`; `None` where nothing is."""
+    """The problem with a value of `storage`; `None` if it is valid."""
     if value is None or (isinstance(value, str) and _is_address(value)):
         return None
     return f"expected null, http://HOST/FOLDER, https://HOST/FOLDER or s3://BUCKET/FOLDER, got {value!r}"
 
 
 def _is_address(url: str) -> bool:
-    """Without a password, which reports would show, and without a query, which each object needs for itself."""
+    """Whether a URL is valid. It has no password, which reports would show, and no query, which would be per object."""
     try:
         parts = urlsplit(url)
         is_host = bool((parts.hostname or "").encode("idna")) and parts.port != 0
-    except ValueError:  # a port that is not a number, half of an IPv6 address, a name that DNS cannot have
+    except ValueError:  # a port that is not a number, half an IPv6 address, an invalid DNS name
         return False
     if not url.startswith(tuple(f"{scheme}://" for scheme in SCHEMES)) or parts.query + parts.fragment:
         return False
@@ -55,14 +55,14 @@ def _is_address(url: str) -> bool:
 
 
 class Stream(Protocol):
-    """The bytes of an object that arrive."""
+    """A stream of an object's bytes."""
 
     def read(self, size: int, /) -> bytes:
-        """So many bytes, or fewer at the end."""
+        """Read `size` bytes, or fewer at the end."""
         ...
 
     def close(self) -> None:
-        """Close its connection."""
+        """Close the stream's connection."""
         ...
 
 
@@ -70,9 +70,9 @@ Body = TypeVar("Body", bytes, Stream)
 
 
 class ObjectStore:
-    """From the number of an object to its bytes. `names` are those below `url`.
+    """Reads objects by number. `names` are object names below `url`.
 
-    Can be pickled, forked, and called in several threads: each has connections of its own.
+    Can be pickled, forked, and called from several threads: each thread has its own connections.
     """
 
     def __init__(self, url: str, names: Sequence[str], *, timeout_s: float = TIMEOUT_S) -> None:
@@ -82,9 +82,10 @@ class ObjectStore:
             import boto3  # noqa: F401 - once, before workers are forked, and not in each of them
 
     def __call__(self, number: int) -> bytes:
-        """The bytes of an object.
+        """Return the bytes of an object.
 
-        Raises `FileNotFoundError` with its URL where it is not there, and `ConnectionError` for all else.
+        Raises `FileNotFoundError` with the object's URL if it does not exist, and `ConnectionError` for any other
+        failure.
         """
         with self._errors_named(number) as name:
             if self._is_s3:
@@ -93,7 +94,7 @@ class ObjectStore:
 
     @contextmanager
     def stream(self, number: int) -> Iterator[Stream]:
-        """Read an object from start to end, without holding all of it. Raises as a call does, and so does `read`."""
+        """Stream an object without holding all of it in memory. Raises as a call does, and so does `read`."""
         with self._errors_named(number) as name:
             if self._is_s3:
                 found: Stream = _from_s3(self._url, name, self._held.opened(), self._timeout_s, _S3Stream)
@@ -112,7 +113,7 @@ class ObjectStore:
 
     @contextmanager
     def _errors_named(self, number: int) -> Iterator[str]:
-        """The name of an object; errors that are raised meanwhile get its URL."""
+        """Yield the name of an object; errors raised inside the block get its URL."""
         address = self.address(number)
         try:
             yield self._names[number]
@@ -130,7 +131,7 @@ class ObjectStore:
 
 @dataclass(frozen=True)
 class _NamedStream:
-    """A stream whose errors have the URL of its object."""
+    """A stream whose errors contain the URL of its object."""
 
     stream: Stream
     errors_named: Callable[[], AbstractContextManager[str]]
@@ -145,7 +146,7 @@ class _NamedStream:
 
 @dataclass(frozen=True)
 class _Answer(Generic[Body]):
-    """Of a web server. An error's body is left out."""
+    """An answer of a web server. The body of an error is omitted."""
 
     status: int
     reason: str
@@ -153,7 +154,7 @@ class _Answer(Generic[Body]):
 
 
 class _RefusedError(Exception):
-    """The store's answer holds no object; the message says what it holds."""
+    """The store's answer contains no object; the message says what it contains."""
 
 
 class _NotThereError(_RefusedError):
@@ -161,7 +162,7 @@ class _NotThereError(_RefusedError):
 
 
 def check_store(url: str, names: Sequence[str]) -> None:
-    """Read one object. Raises `MissingError` where that fails: each trial would."""
+    """Read one object. Raises `MissingError` on failure, since every trial would fail."""
     check_client(url)
     try:
         ObjectStore(url, names)(0)
@@ -170,9 +171,9 @@ def check_store(url: str, names: Sequence[str]) -> None:
 
 
 def check_copy(url: str, folder: Path, files: Sequence[Path]) -> None:
-    """Compare the first 64 KiB of some files of a folder with those of the objects that are copies of them.
+    """Compare the first 64 KiB of some files of a folder with their copies in the store.
 
-    Raises `MissingError` for the first that is missing in the store, or differs.
+    Raises `MissingError` for the first copy that is missing or differs.
     """
     check_client(url)
     store = ObjectStore(url, [file.relative_to(folder).as_posix() for file in files])
@@ -189,7 +190,7 @@ def check_copy(url: str, folder: Path, files: Sequence[Path]) -> None:
 
 
 def _first(stream: Stream, size: int) -> bytes:
-    """So many bytes: a read may give fewer than it is asked for."""
+    """Read `size` bytes: a single read can return fewer than requested."""
     found = b""
     while more := stream.read(size - len(found)):
         found += more
@@ -197,29 +198,29 @@ def _first(stream: Stream, size: int) -> bytes:
 
 
 def check_client(url: str) -> None:
-    """Raise `MissingError` where the library that reads from such a store is not installed."""
+    """Raise `MissingError` if the library that reads from this kind of store is not installed."""
     if url.startswith("s3://") and find_spec("boto3") is None:
         raise MissingError(f"storage {url}: boto3 is not installed; run `{INSTALL}`")
 
 
 def names_below(root: PurePath, samples: Sequence[tuple[str, int]]) -> list[str]:
-    """The names of objects: paths relative to the folder, with `/`."""
+    """Names of objects: paths relative to the folder, with `/`."""
     return [PurePath(path).relative_to(root).as_posix() for path, _ in samples]
 
 
 def _get_http(url: str, name: str, opened: dict[Any, Any], timeout_s: float) -> bytes:
-    """By a connection that is kept open. Raises `_RefusedError` and `OSError`."""
+    """Get an object over a connection that is kept open. Raises `_RefusedError` and `OSError`."""
     netloc = urlsplit(url).netloc
 
     def once() -> _Answer[bytes]:
-        kept = opened.pop(netloc, None)  # kept again once its answer is complete
+        kept = opened.pop(netloc, None)  # kept again once the answer is complete
         connection = kept or _connection(url, timeout_s)
         try:
             answer = _requested(connection, url, name)
         except _LOST:
             if kept is None:
                 raise
-            return once()  # the store had closed it: a new one is tried at once
+            return once()  # the store had closed the connection: try a new one immediately
         found = _Answer(answer.status, answer.reason, answer.read())
         opened[netloc] = connection
         return found
@@ -228,7 +229,7 @@ def _get_http(url: str, name: str, opened: dict[Any, Any], timeout_s: float) -> 
 
 
 def _stream_http(url: str, name: str, timeout_s: float) -> Stream:
-    """By a connection that ends with the stream. Raises `_RefusedError` and `OSError`."""
+    """Stream an object over a connection that ends with the stream. Raises `_RefusedError` and `OSError`."""
 
     def once() -> _Answer[Stream]:
         with ExitStack() as opened:
@@ -243,14 +244,14 @@ def _stream_http(url: str, name: str, timeout_s: float) -> Stream:
 
 
 class _HttpStream:
-    """An answer with a connection of its own."""
+    """An answer with its own connection."""
 
     def __init__(self, connection: http.client.HTTPConnection, answer: http.client.HTTPResponse) -> None:
         self._connection, self._answer = connection, answer
         self._left = answer.length
 
     def read(self, size: int, /) -> bytes:
-        """Raises `ConnectionResetError` where the answer ends before its `Content-Length`."""
+        """Read from the answer. Raises `ConnectionResetError` if it ends before its `Content-Length`."""
         found = self._answer.read(size)
         if self._left is not None:
             self._left -= len(found)
@@ -275,7 +276,7 @@ def _connection(url: str, timeout_s: float) -> http.client.HTTPConnection:
 
 
 def _asked(once: Callable[[], _Answer[Body]]) -> Body:
-    """Ask again while the store is busy, or loses the connection. Raises `_RefusedError`."""
+    """Repeat a request while the store is busy or loses the connection. Raises `_RefusedError`."""
     for pause_s in (*PAUSES_S, None):
         try:
             found = once()
@@ -294,7 +295,7 @@ def _asked(once: Callable[[], _Answer[Body]]) -> Body:
 
 
 def _from_s3(url: str, name: str, opened: dict[Any, Any], timeout_s: float, taken: Callable[[Any], Body]) -> Body:
-    """What is taken of an object's body, by boto3, with the credentials and the endpoint of the usual variables.
+    """Read an object's body with boto3, with credentials and endpoint from the usual variables.
 
     Raises `_RefusedError` and `OSError`.
     """
@@ -318,7 +319,7 @@ def _from_s3(url: str, name: str, opened: dict[Any, Any], timeout_s: float, take
 
 
 class _S3Stream:
-    """The body of an answer of boto3."""
+    """The body of a boto3 answer."""
 
     def __init__(self, body: Any) -> None:
         self._body = body
@@ -333,7 +334,7 @@ class _S3Stream:
 
 
 def _client(opened: dict[Any, Any], timeout_s: float) -> Any:
-    """The client of this thread. It tries each request once: retries are those of `_asked`."""
+    """The client of this thread. It tries each request once: `_asked` retries."""
     import boto3
     from botocore.config import Config
 
@@ -345,7 +346,7 @@ def _client(opened: dict[Any, Any], timeout_s: float) -> Any:
 
 @contextmanager
 def _s3_errors() -> Iterator[None]:
-    """What boto3 raises, as errors of the system or as `_RefusedError`."""
+    """Convert boto3's exceptions to system errors or `_RefusedError`."""
     from botocore import exceptions as known
 
     try:
@@ -354,7 +355,7 @@ def _s3_errors() -> Iterator[None]:
         raise ConnectionResetError(_one_line(error)) from error
     except (known.ReadTimeoutError, known.ConnectTimeoutError):
         raise TimeoutError from None
-    except (known.BotoCoreError, ValueError) as error:  # as of an endpoint, or of a name that is not UTF-8
+    except (known.BotoCoreError, ValueError) as error:  # for example an invalid endpoint, or a name that is not UTF-8
         raise _RefusedError(_one_line(error)) from error
 
 

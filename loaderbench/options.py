@@ -1,4 +1,4 @@
-"""What the options of a suite may hold: checks of single values, and the types that its parts are made of."""
+"""Checks of single option values, and the base types of a suite's sections."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 Check = Callable[[Any], "str | None"]
-"""What is wrong with a value, or `None`."""
+"""Returns the problem with a value, or `None`."""
 
 _TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 
 def nearest(word: object, words: Iterable[str]) -> str:
-    """`; did you mean X?`, or nothing where no word is near."""
+    """`; did you mean X?`, or nothing if no word is close."""
     match = get_close_matches(str(word), list(words), n=1)
     return f"; did you mean {match[0]}?" if match else ""
 
 
 def shown(value: object) -> str:
-    """A value as YAML writes it; a list or mapping by its kind alone."""
+    """Format a value as in YAML; a list or mapping only by its kind."""
     if isinstance(value, dict | list):
         return "a mapping" if isinstance(value, dict) else "a list"
     if value is None or isinstance(value, bool):
@@ -31,7 +31,7 @@ def shown(value: object) -> str:
 
 
 def not_one_of(value: object, names: Sequence[str]) -> str:
-    """What is wrong with a value that is none of these names."""
+    """The message for a value that is not one of these names."""
     listed = " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
     return f"expected {listed}, got {shown(value)}{nearest(value, names)}"
 
@@ -83,7 +83,7 @@ def _target_name(value: str) -> str:
 
 Count = Annotated[int, Field(gt=0)]
 Amount = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Seed = Annotated[int, Field(ge=0, le=2**32)]  # torch takes 64 bits, and each round adds one
+Seed = Annotated[int, Field(ge=0, le=2**32)]  # torch accepts 64 bits, and each round adds one
 TargetName = Annotated[str, AfterValidator(_target_name)]
 
 

@@ -1,6 +1,6 @@
-"""Kills a child when its parent dies, even during the child's startup.
+"""Kill a child process when its parent dies, even during the child's startup.
 
-The parent starts the child inside `named_parent`, and the child imports what takes long inside `ended_with_parent`.
+The parent starts the child inside `named_parent`, and the child runs its slow imports inside `ended_with_parent`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-PR_SET_PDEATHSIG = 1  # of <linux/prctl.h>
+PR_SET_PDEATHSIG = 1  # from <linux/prctl.h>
 _PARENT = "LOADERBENCH_PARENT"
 
 
@@ -27,24 +27,24 @@ def named_parent() -> Iterator[None]:
 
 
 def die_with_parent() -> None:
-    """In a forked child: let Linux kill it, and the program that it becomes, when the thread that forked it ends."""
+    """In a forked child: make Linux kill it, even after an exec, when the thread that forked it ends."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 @contextmanager
 def ended_with_parent() -> Iterator[None]:
-    """Let Linux kill this process with its parent; exit if the parent has already died.
+    """Make Linux kill this process with its parent; exit if the parent has already died.
 
-    A thread could not watch for it: loading torch's libraries holds the GIL for seconds. A process that is forked does
-    not inherit it. Only Linux sends the signal, and when the parent's thread that started this process ends.
-    Source: prctl(2).
+    A thread could not watch for the parent's death: loading torch's libraries holds the GIL for seconds. Forked
+    processes do not inherit the setting. Only Linux sends the signal, when the parent's thread that started this
+    process ends. Source: prctl(2).
     """
     parent = os.environ.pop(_PARENT, None)
     prctl = getattr(ctypes.CDLL(None), "prctl", None) if sys.platform == "linux" else None
     if prctl is not None:
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if parent is not None and os.getppid() != int(parent):  # it died before, which sends no signal
+    if parent is not None and os.getppid() != int(parent):  # the parent died before prctl, which sends no signal
         os._exit(0)
     yield
     if prctl is not None:

@@ -1,4 +1,4 @@
-"""What each thread of each process opens for itself: handles and connections that must not be shared."""
+"""Handles and connections that each thread of each process opens for itself and must not share."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import threading
 from typing import Any
 
 _OF_PARENT: list[dict[Any, Any]] = []
-"""Kept in a process by the thread that forked it: closing them could wait for threads that a fork does not copy."""
+"""Objects kept alive after a fork: closing them could wait for threads that a fork does not copy."""
 
 
 class PerThread:
-    """A dictionary for each thread. A forked process begins with empty ones, and so does a pickled copy."""
+    """A dictionary per thread. It is empty in a forked process, and in a pickled copy."""
 
     def __init__(self) -> None:
         self._local = threading.local()
 
     def opened(self) -> dict[Any, Any]:
-        """What this thread has opened in this process, to be added to."""
+        """The dictionary of this thread in this process, for callers to fill."""
         opened_in = getattr(self._local, "pid", None)
         if opened_in != os.getpid():
             if opened_in is not None:

@@ -1,4 +1,4 @@
-"""From a suite and a machine to what will be measured: the configurations, in rounds of shuffled order."""
+"""Plan what to measure from a suite and a machine: configurations, in rounds of shuffled order."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from loaderbench.suite.axes import why_unreadable
 
 FIRST_CHILD_S = 7.0  # the fork server imports torch and torchvision once
 TRIAL_START_S = 0.9  # fork, workers, first batch, end
-RANKS_START_S = 1.0  # in addition, for ranks: torch's launcher, and their process group
-DEVICE_START_S = 3.0  # in addition, on a GPU: CUDA, the model, its first kernels. A guess: not measured on a device
-WARMUP_SHARE = 0.7  # of the steady state, seen on two cores with batches of 32 to 128
-VERIFY_SECONDS = 1.0  # of a trial that tries a remedy: pairs say more than long trials do
-BEFORE_SLICES_SECONDS = 0.2  # of it alone, in which its stages are timed, before its time slices
-VERIFY_S = 120.0  # for trying remedies, where the suite has no budget
-MOST_VERIFY_S = 4 * VERIFY_S  # where each trial starts CUDA
+RANKS_START_S = 1.0  # extra for ranks: torch's launcher, and their process group
+DEVICE_START_S = 3.0  # extra on a GPU: CUDA, the model, its first kernels. A guess, not measured on a device
+WARMUP_SHARE = 0.7  # share of the steady state, as measured on two cores with batches of 32 to 128
+VERIFY_SECONDS = 1.0  # steady state of a fix's trial: more pairs are worth more than longer trials
+BEFORE_SLICES_SECONDS = 0.2  # steady state of that trial alone, to time its stages, before its time slices
+VERIFY_S = 120.0  # for trying fixes, if the suite has no budget
+MOST_VERIFY_S = 4 * VERIFY_S  # if each trial starts CUDA
 FINAL_S = 10.0  # for the final of a sweep, if its trials are short
-FINAL_TRIALS = 4  # that it has time for, however long they take
-FINAL_SHARE = 0.2  # of the time of the sweep, at most
-SWEEP_SHARE = 0.6  # of a budget, for an adaptive sweep; the rest is for isolation runs and fixes
-ROUND_SHARE = 0.5  # of the time that is left to an adaptive sweep, for a round before the one that can name a winner
-FREED_S = 40.0  # for making stages free, one after the other
-FREED_SECONDS = 0.5  # of time slices of a trial with a stage made free
-FREED_TRIAL_S = 1.7  # of such a trial, with its start and the samples that it keeps
-FREED_ROUNDS = 3  # at least, of such trials
-ISOLATION_SHARE = 0.5  # of a trial's steady state; an isolation run is compared with others of its kind, not ranked
+FINAL_TRIALS = 4  # the final has time for this many trials, however long they take
+FINAL_SHARE = 0.2  # at most this share of the sweep's time
+SWEEP_SHARE = 0.6  # share of a budget for an adaptive sweep; the rest is for isolation runs and fixes
+ROUND_SHARE = 0.5  # share of an adaptive sweep's remaining time for a round before one that can name a winner
+FREED_S = 40.0  # for trials that make one stage free each
+FREED_SECONDS = 0.5  # total time slices of a free-stage trial
+FREED_TRIAL_S = 1.7  # complete free-stage trial, with its start and its kept samples
+FREED_ROUNDS = 3  # minimum rounds of free-stage trials
+ISOLATION_SHARE = 0.5  # share of a trial's steady state; isolation runs are compared with each other, not ranked
 LEAST_ISOLATION_S = 0.5
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The configurations of a run in the order of the grid, the baseline among them."""
+    """The configurations of a run in grid order, including the baseline."""
 
     axes: dict[str, list[Scalar]]
     configurations: tuple[Config, ...]
@@ -62,13 +62,13 @@ class Plan:
 
     @property
     def estimated_s(self) -> float:
-        """About how long the run will take, without free stages and fixes, which are not known before."""
+        """Estimated duration of the run, without free stages and fixes, which are unknown in advance."""
         return FIRST_CHILD_S + self.trials * self.trial_s + self.isolation_trials * self.isolation_s
 
     def with_start(self, extra_s: float) -> Plan:
-        """The same for consumers that take so much longer to start than it expects; `extra_s` may be 0.
+        """A plan for consumers that take `extra_s` longer to start than expected; `extra_s` can be 0.
 
-        Each trial then takes longer, and fixes get more time in proportion, up to a limit.
+        Each trial then takes longer, and fixes get proportionally more time, up to a limit.
         """
         longer = self.verify_trial_s + extra_s
         return replace(
@@ -82,7 +82,7 @@ class Plan:
 
     @property
     def is_adaptive(self) -> bool:
-        """Whether rounds drop configurations that can no longer be the best."""
+        """Whether rounds drop configurations that can no longer be best."""
         return self.strategy == "adaptive"
 
     @property
@@ -92,14 +92,14 @@ class Plan:
 
     @property
     def sweep_s(self) -> float | None:
-        """The part of the budget that an adaptive sweep may use; `None` without one, or for a grid."""
+        """Seconds of the budget for an adaptive sweep; `None` without a budget, or for a grid."""
         if self.budget_s is None or not self.is_adaptive:
             return None
         return SWEEP_SHARE * self.budget_s if self.verify_s or self.isolation_runs else self.budget_s
 
     @property
     def first_look(self) -> int:
-        """How many configurations the first round has time for, about."""
+        """Approximate number of configurations that the first round has time for."""
         count = len(self.configurations)
         if self.sweep_s is None:
             return count
@@ -120,12 +120,12 @@ class Plan:
         return PlannedTrial(id=name, role="sweep", config=config, round=round_number)
 
     def label(self, config: Config) -> str:
-        """Write a configuration by the axes that vary, and what a remedy has added."""
+        """Name a configuration by the axes that vary, and by what a fix added."""
         added = {name: value for name, value in config.items() if name not in self.axes}
         return config_name({**varying(config, self.axes), **added} or config)
 
     def twin(self, round_number: int) -> PlannedTrial:
-        """Name the trial that measures the baseline again, as if it were another configuration."""
+        """Name the trial that measures the baseline a second time, as if it were another configuration."""
         return PlannedTrial(id=f"r{round_number}-aa", role="twin", config=self.baseline, round=round_number)
 
     def final(self, config: Config, round_number: int) -> PlannedTrial:
@@ -134,33 +134,33 @@ class Plan:
         return PlannedTrial(id=name, role="final", config=config, round=round_number)
 
     def isolation(self, name: IsolationName, config: Config, round_number: int) -> PlannedTrial:
-        """Name the trial of a configuration with parts of it taken away."""
+        """Name the isolation run of a configuration."""
         return PlannedTrial(
             id=f"r{round_number}-{name}", role="isolation", config=config, round=round_number, isolation=name
         )
 
     @property
     def isolation_rounds(self) -> int:
-        """How often each isolation run is measured."""
+        """Rounds of each isolation run."""
         return min(self.rounds, MOST_ROUNDS)
 
     @property
     def isolation_trials(self) -> int:
-        """How many isolation trials may follow those of the sweep; the configuration they are of decides."""
+        """Maximum number of isolation trials after the sweep; the configuration decides how many."""
         return self.isolation_runs * self.isolation_rounds
 
     @property
     def trials(self) -> int:
-        """How many trials the sweep has at most, twins included."""
+        """Maximum number of trials of the sweep, including twins."""
         return self.rounds * (len(self.configurations) + self.with_twins)
 
     @property
     def with_twins(self) -> bool:
-        """An A/A pair is measured when there are rounds enough for an interval."""
+        """Whether an A/A pair is measured: only with enough rounds for an interval."""
         return self.rounds >= FEWEST_ROUNDS
 
     def summary(self) -> PlanSummary:
-        """What a run keeps of its plan."""
+        """The part of the plan that a run saves."""
         count = len(self.configurations)
         return PlanSummary(
             self.axes,
@@ -175,9 +175,9 @@ class Plan:
 
 
 def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer: str = NOTHING) -> Plan:
-    """Lay out the sweep: values of every axis, what torch refuses normalised, what cannot differ collapsed.
+    """Plan the sweep: the values of every axis, without values that torch rejects or that make no difference.
 
-    `consumer` is a resolved kind: it decides which isolation runs there are.
+    `consumer` is a resolved kind, which determines the isolation runs.
     """
     backends = backends_of(suite.loader, suite.sweep)
     shares = [cpus_allotted / ranks for ranks in rank_counts(suite)]
@@ -226,27 +226,27 @@ def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer
 
 
 def _start_s(suite: Suite, consumer: str, *, accelerator: bool) -> float:
-    """Seconds that the consumer takes before its first batch, in each trial."""
+    """Seconds before the consumer's first batch, in each trial."""
     kind = consumer_of(suite.consumer, consumer)
     return (DEVICE_START_S if accelerator and kind.may_use_device else 0.0) + kind.start_s
 
 
 def _for_fixes_s(trial_s: float, without_start_s: float) -> float:
-    """The time for trying fixes, in which as many trials fit as if none had to start a consumer, up to a limit."""
+    """Time for trying fixes: enough for as many trials as without starting a consumer, up to a limit."""
     return min(MOST_VERIFY_S, VERIFY_S * trial_s / without_start_s)
 
 
 def isolation_left_out(
     suite: Suite, consumer: str, accelerator: bool, too_short: str = "", config: Config | None = None
 ) -> dict[IsolationName, str]:
-    """The reason against each isolation run of a configuration, or of any; empty for those to be measured."""
+    """The reason against each isolation run of a configuration, or of any; empty if it is to be measured."""
     cache, no_files = suite.measure.cache, suite.dataset.why_no_files or _only_from_stores(suite, config)
     on_gpu = accelerator and consumer_of(suite.consumer, consumer).may_use_device
     return why_not(consumer=consumer, cache=cache, no_files=no_files, accelerator=on_gpu, too_short=too_short)
 
 
 def _only_from_stores(suite: Suite, config: Config | None) -> str:
-    """Why no page cache matters to a configuration, or to all: files come from an object store; empty where it does."""
+    """Why the page cache does not matter to a configuration, or to all: files come from a store; else empty."""
     given = suite.sweep.get(suite.dataset.store_axis, suite.dataset.store)
     stores = given if isinstance(given, list) else [given]
     if config is not None:
@@ -255,22 +255,22 @@ def _only_from_stores(suite: Suite, config: Config | None) -> str:
 
 
 def _is_automatic(backend: LoaderBackend, dataset: DatasetKind) -> bool:
-    """Whether `auto` includes it: a store need not have the shards of a loader that was not asked for by its name."""
+    """Whether `auto` includes the backend: a store may lack the shards of a loader that was not named explicitly."""
     return not why_unreadable(backend, dataset) and not (backend.reads_stores and dataset.store is not None)
 
 
 def isolation_seconds(suite: Suite) -> float:
-    """The steady state of an isolation run."""
+    """Seconds of steady state of an isolation run."""
     return max(LEAST_ISOLATION_S, ISOLATION_SHARE * suite.measure.seconds)
 
 
 def verify_seconds(suite: Suite) -> float:
-    """The steady state of a trial that tries a remedy."""
+    """Seconds of steady state of a fix's trial."""
     return min(VERIFY_SECONDS, suite.measure.seconds)
 
 
 def before_slices_seconds(suite: Suite) -> float:
-    """Seconds of steady state of a remedy's trial before it takes time slices with the others of its round."""
+    """Seconds of steady state of a fix's trial before it shares time slices with the others of its round."""
     return min(BEFORE_SLICES_SECONDS, verify_seconds(suite))
 
 
@@ -279,20 +279,20 @@ def _trial_s(seconds: float) -> float:
 
 
 def rank_counts(suite: Suite) -> list[int]:
-    """How many ranks its trials have; 1 without that axis."""
+    """The numbers of ranks that trials have; 1 without that axis."""
     given = suite.sweep.get(RANKS, 1)
     return [int(ranks) for ranks in (given if isinstance(given, list) else [given])]
 
 
 def _is_meant(config: Config, suite: Suite, backends: Mapping[str, LoaderBackend], cpus_allotted: float) -> bool:
-    """Whether each value of an axis that is `auto` is one for this many ranks: they share the CPUs."""
+    """Whether each `auto` value is meant for this number of ranks, since ranks share the CPUs."""
     cpus = cpus_allotted / process_count(config)
     automatic = [axis for axis in config if axis != AXIS and suite.sweep.get(axis) == "auto"]
     return all(config[axis] in _values(axis, "auto", backends, [cpus]) for axis in automatic)
 
 
 def _values(axis: str, given: object, backends: Mapping[str, LoaderBackend], shares: Sequence[float]) -> list[Scalar]:
-    """The values of an axis; `shares` are the CPUs of a rank, by the numbers of ranks."""
+    """The values of an axis; `shares` are the CPUs per rank, one for each number of ranks."""
     if given == "auto":
         for backend in backends.values():
             if axis in backend.auto:
@@ -303,7 +303,7 @@ def _values(axis: str, given: object, backends: Mapping[str, LoaderBackend], sha
 
 
 def _drop_idle(axes: dict[str, list[Scalar]], backends: Mapping[str, LoaderBackend]) -> Reasons:
-    """Leave one value to each axis that has no effect without a GPU, and say why."""
+    """Keep a single value of each axis that has no effect without a GPU, and return the reasons."""
     reasons: Reasons = {}
     for backend in backends.values():
         for axis, (value, why) in backend.idle_without_accelerator.items():
@@ -313,7 +313,7 @@ def _drop_idle(axes: dict[str, list[Scalar]], backends: Mapping[str, LoaderBacke
 
 
 def _collapsing(backends: Mapping[str, LoaderBackend]) -> Reasons:
-    """Axes whose values are one configuration somewhere, and why: of one backend's own, or of others'."""
+    """Axes whose values sometimes make no difference, with the reasons: of one backend, or of several."""
     reasons: dict[str, list[str]] = {}
     for backend in backends.values():
         for axis, why in backend.collapsing.items():
@@ -327,7 +327,7 @@ def _collapsing(backends: Mapping[str, LoaderBackend]) -> Reasons:
 
 
 def _normalised(config: Config, suite: Suite) -> Config:
-    """One configuration for all that are the same to its backend; what only others take is null."""
+    """Map configurations that are equal to their backend to one; arguments of other backends are null."""
     arguments = {**suite.loader, **config}
     own = own_arguments(arguments, backends_of(suite.loader, suite.sweep).values()).keys() | {AXIS}
     config = {axis: value if axis in own else None for axis, value in config.items()}

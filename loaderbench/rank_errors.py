@@ -1,4 +1,4 @@
-"""Why the ranks of a training could not meet, or one got no GPU of its own, each in one line."""
+"""Explain in one line why ranks could not connect, or why a rank got no GPU of its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SAME = "the same command on every machine"
 
 
 def why_no_ranks(error: BaseException | None) -> str:
-    """What went wrong and what to do; empty where the error has another cause, such as a rank that failed."""
+    """The problem and the fix; empty if the error has another cause, such as a rank that failed."""
     chain = list(_chain(error))
     known = [one for one in chain if _is_known(one)]
     if not known:
@@ -37,7 +37,7 @@ def why_no_ranks(error: BaseException | None) -> str:
 
 
 def why_no_gpu(error: BaseException | None) -> str:
-    """What went wrong in this rank, and what to do; empty where the error has another cause."""
+    """The problem in this rank and the fix; empty if the error has another cause."""
     said = " ".join(f"{one}" for one in _chain(error))
     return _choice_of_gpu(said, os.environ, _gpu_count()) if _NO_SUCH_GPU in said or _SAME_GPU in said else ""
 
@@ -58,7 +58,7 @@ def _choice_of_gpu(said: str, environment: Mapping[str, str], gpus: int) -> str:
 
 
 def _gpu_count() -> int:
-    """How many GPUs CUDA shows this process; 0 where torch is not imported."""
+    """The number of GPUs that CUDA shows this process; 0 without torch imported."""
     torch = sys.modules.get("torch")
     return 0 if torch is None else int(torch.cuda.device_count())
 
@@ -68,7 +68,7 @@ def _is_known(error: BaseException) -> bool:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, then what caused it."""
+    """Yield an error, then its causes."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__

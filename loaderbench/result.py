@@ -1,4 +1,4 @@
-"""A run in a user's program."""
+"""A run in the user's program."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from loaderbench.store import (
 if TYPE_CHECKING:
     import pandas as pd
 
-_WIDTH = 100  # columns of what `print` shows
+_WIDTH = 100  # columns of the printed summary
 
 
 class Run:
@@ -61,19 +61,20 @@ class Run:
         """A line for each file of readings that cannot be read; its charts are missing."""
         self.folder = folder
         self.readings = Readings() if readings is None else readings
-        """What the monitors read, and the batches that were kept, by trial."""
+        """Monitor readings and kept batches, by trial."""
 
     def batches_to_dataframe(self) -> pd.DataFrame:
         """Return one row per recorded batch, as a `pandas.DataFrame`.
 
         Columns: `trial`, `epoch`, `batch` (its number in the epoch, from 0), `samples`, `steady`, `asked_s`, `got_s`,
-        `wait_s`, `ended_s`, `worker`, `began_s`, `collate_began_s`, `made_s` and `stages_s`. Moments are in seconds
-        since the trial began. `wait_s` is the data wait in seconds; `stages_s` has the seconds of each timed stage.
+        `wait_s`, `ended_s`, `worker`, `began_s`, `collate_began_s`, `made_s` and `stages_s`. Times of events are in
+        seconds since the trial began. `wait_s` is the data wait in seconds; `stages_s` has the seconds of each timed
+        stage.
         """
         return batches_frame(self.readings.batches)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "record":  # asked for by copy and pickle before there is one
+        if name == "record":  # copy and pickle ask for it before it is set
             raise AttributeError(name)
         return getattr(self.record, name)
 
@@ -131,18 +132,18 @@ class Run:
         return text
 
     def to_perfetto(self, path: str | Path, trial: str | None = None) -> None:
-        """Write a trial as a Chrome trace, which ui.perfetto.dev opens; compressed where the name ends in `.gz`.
+        """Write a trial as a Chrome trace for ui.perfetto.dev, compressed if the name ends in `.gz`.
 
-        Without `trial` it is one of the configuration that the verdict is about. Raises `UsageError` where no batch of
-        it was kept, and `OSError`.
+        By default, it is a trial of the configuration that the verdict is about. Raises `UsageError` if none of its
+        batches was kept, and `OSError`.
         """
         write_trace(Path(path), chrome_trace(self.record, self.readings, trial))
 
     def to_speedscope(self, path: str | Path) -> None:
-        """Write the stacks of the threads that load, for speedscope.app.
+        """Write the stacks of the loading threads, for speedscope.app.
 
-        They are of the configuration that the verdict is about. Raises `UsageError` for a run without stacks, and
-        `OSError`.
+        The stacks are from the configuration that the verdict is about. Raises `UsageError` for a run without stacks,
+        and `OSError`.
         """
         write_speedscope(Path(path), self.record)
 
@@ -165,17 +166,16 @@ class Run:
 
     @cached_property
     def document(self) -> Document:
-        """Every word and number of the report, which HTML, terminal and Markdown draw."""
+        """All texts and numbers of the report, which HTML, terminal and Markdown display."""
         return build_document(self.record, self.readings)
 
 
 def load(path: str | Path) -> Run:
-    """Read a run folder or its `run.json`, with the conclusions that were saved.
+    """Read a run folder or its `run.json`, with the saved conclusions.
 
-    The commands `show` and `report` apply the rules of the installed version instead, so their verdict may differ from
+    The commands `show` and `report` apply the rules of the installed version instead, so their verdict can differ from
     that of an older run. A run that was killed has the trials measured until then. Units are in the names of fields.
-
-    Raises `RunFileError`, in one line.
+    Raises `RunFileError` with a one-line message.
     """
     place = Path(path)
     folder, record = folder_of(place), read_run(place)
@@ -186,17 +186,17 @@ def load(path: str | Path) -> Run:
 
 
 def load_concluded(path: str | Path) -> Run:
-    """Read a run as `load` does, and conclude it again with the rules of this version."""
+    """Read a run as `load` does, and draw its conclusions again with the rules of this version."""
     saved = load(path)
     return Run(conclude(saved.record), saved.readings, saved.folder, saved.unreadable)
 
 
 def _has_left_trials(run: RunRecord) -> bool:
-    """Whether the run was killed or is under way: its trials are in `trials.jsonl` alone."""
+    """Whether the run was killed or is still in progress: only `trials.jsonl` has its trials."""
     return not run.complete and not run.trials and run.kind != "profile"
 
 
 def _with_left_trials(run: RunRecord, trials: Iterable[Trial]) -> RunRecord:
-    """The run concluded from these trials, except those of remedies, which say nothing until their step has ended."""
+    """Conclude the run from these trials, without trials of fixes, which are inconclusive until their step ends."""
     found = tuple(trial for trial in trials if trial.role not in ("freed", "remedy"))
     return conclude(replace(run, trials=found)) if found else run

@@ -1,4 +1,4 @@
-"""How long a thread may keep the GIL while others wait for it: shorter while any part of loaderbench asks for that."""
+"""The GIL switch interval, shortened while any part of loaderbench requests it."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _RESOLUTION_S = 1e-6
-"""Python keeps the interval in whole microseconds."""
+"""Python rounds the interval to microseconds."""
 
 
 class SwitchInterval:
-    """The shortest interval that is asked for, in seconds, or else the usual one; threads may ask at the same time.
+    """Apply the shortest requested interval, in seconds, or else the usual one. Threads can request concurrently.
 
-    A usual interval that is shorter stays. One that the user sets meanwhile becomes the usual one.
+    A usual interval that is shorter stays in effect. If the user sets an interval later, it becomes the usual one.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # a handler of a signal may come in between
+        self._lock = threading.RLock()  # reentrant, because a signal handler can interrupt the holder
         self._asked_s: list[float] = []
         self._usual_s = self._set_s = sys.getswitchinterval()
 
     def begin(self, seconds: float) -> None:
-        """Ask for an interval of at most so many seconds."""
+        """Request an interval of at most this many seconds."""
         with self._lock:
             self._notice_the_user()
             self._asked_s.append(seconds)
             self._apply()
 
     def end(self, seconds: float) -> None:
-        """Ask for it no longer."""
+        """Withdraw a request."""
         with self._lock:
             self._notice_the_user()
             self._asked_s.remove(seconds)
@@ -39,7 +39,7 @@ class SwitchInterval:
 
     @contextmanager
     def at_most(self, seconds: float) -> Iterator[None]:
-        """Ask for it within a `with` block."""
+        """Request an interval within a `with` block."""
         self.begin(seconds)
         try:
             yield
@@ -47,7 +47,7 @@ class SwitchInterval:
             self.end(seconds)
 
     def forked(self) -> None:
-        """In a child: another thread may have held the lock, and is not there to release it."""
+        """Replace the lock in a forked child, where the thread that held it does not exist."""
         self._lock = threading.RLock()
 
     def _notice_the_user(self) -> None:
@@ -61,7 +61,7 @@ class SwitchInterval:
 
 
 SWITCH_INTERVAL = SwitchInterval()
-"""That of this process."""
+"""The switch interval of this process."""
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=SWITCH_INTERVAL.forked)

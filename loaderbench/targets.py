@@ -1,4 +1,4 @@
-"""What a suite names as `package.module:name`, looked up next to the suite's file first and then on `sys.path`."""
+"""Targets that a suite names as `package.module:name`, looked up next to the suite first, then on `sys.path`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from loaderbench.errors import MissingError
 
 
 def find_target(name: str, folder: Path) -> Callable[..., Any]:
-    """Import a target. Raises `MissingError` where there is none; what its module raises passes through."""
+    """Import a target. Raises `MissingError` if it does not exist; exceptions of its module pass through."""
     module_name, _, attribute = name.partition(":")
     if sys.path[:1] != [str(folder)]:
         sys.path.insert(0, str(folder))
@@ -39,7 +39,7 @@ def find_target(name: str, folder: Path) -> Callable[..., Any]:
 
 
 def file_of(name: str, folder: Path) -> Path | None:
-    """The file of a target's module, which is not imported; `None` where it is no Python file."""
+    """The file of a target's module, without importing it; `None` if there is no Python file."""
     inside = Path(*name.partition(":")[0].split("."))
     for place in (folder, *map(Path, sys.path)):
         for file in (place / inside.with_suffix(".py"), place / inside / "__init__.py"):
@@ -49,7 +49,10 @@ def file_of(name: str, folder: Path) -> Path | None:
 
 
 def _hidden_folder(module_name: str, folder: Path) -> str:
-    """An installed package comes before a folder without `__init__.py`, also before one next to the suite."""
+    """Explain that an installed package hides a folder without `__init__.py`, even one next to the suite.
+
+    Empty if no package does.
+    """
     top, *inside = module_name.split(".")
     found = getattr(sys.modules.get(top), "__file__", None)
     if not inside or not found or not (folder / top).is_dir() or Path(found).parent.samefile(folder / top):
@@ -58,7 +61,7 @@ def _hidden_folder(module_name: str, folder: Path) -> str:
 
 
 def _refuse_another(name: str, module_name: str, folder: Path) -> None:
-    """A module that was imported before hides the one next to the suite. Raises `MissingError`."""
+    """Raise `MissingError` if a module imported earlier hides the one next to the suite."""
     top, *_ = module_name.split(".")
     beside = [file for file in (folder / f"{top}.py", folder / top / "__init__.py") if file.is_file()]
     loaded = getattr(sys.modules[top], "__file__", None)
@@ -68,7 +71,7 @@ def _refuse_another(name: str, module_name: str, folder: Path) -> None:
 
 
 def call_target(target: Callable[..., Any], args: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[Any, set[str]]:
-    """Call it with its own arguments and those axes it has parameters for; also return the axes it took."""
+    """Call a target with its arguments and the axes it has parameters for; also return the axes it took."""
     parameters = inspect.signature(target).parameters.values()
     takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
     names = {parameter.name for parameter in parameters if parameter.kind is not parameter.POSITIONAL_ONLY}

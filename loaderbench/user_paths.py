@@ -7,5 +7,5 @@ from pathlib import Path
 
 
 def expanded(path: str) -> Path:
-    """With `~` and `~user` expanded; a user who is not known here stays as written."""
-    return Path(os.path.expanduser(path))  # noqa: PTH111 - the other one raises for such a user
+    """Expand `~` and `~user`; an unknown user stays as written."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111 - Path.expanduser raises for an unknown user
