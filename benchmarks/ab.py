@@ -1,15 +1,15 @@
-"""How often `loaderbench ab` decides, and how often wrongly: equal code, and a planted loss of 6%, with a limit of 3%.
+"""How often `loaderbench ab` decides, and how often wrongly, for equal code and a planted loss of 6%; the limit is 3%.
 
     uv run python benchmarks/ab.py [--repeats 50] [--budget 180] [--only equal|loss] [--burner] [--json FILE]
     uv run python benchmarks/ab.py --simulate
 
-Each repeat is the command as a user calls it, on a git repository of its own: a commit, and a working tree whose
-samples cost 1 / 0.94 as much (`loss`) or the same (`equal`). The work is a counted loop in one worker. Target, of 50
-comparisons of 3 minutes: of equal code at most 1 fails and at most 5 are undecided; of a true loss of 6%, 95 of 100
+Each repeat runs the command as a user would, in a new git repository: a commit, and a working tree whose samples cost
+1/0.94 as much (`loss`) or the same (`equal`). The work is a counted loop in one worker. Targets: of 50 comparisons of
+equal code that take 3 minutes each, at most 1 fails and at most 5 are undecided; of 100 with a true loss of 6%, 95
 fail.
 
-`--simulate` replaces the machine by normal values, thousands of times: pairs that vary by 1 to 10%, 45 of them at most.
-If the true change equals the limit, a decision is wrong at most as often as the interval misses on that side.
+`--simulate` replaces the machine with thousands of normally distributed values: pairs that vary by 1 to 10%, at most 45
+of them. If the true change equals the limit, a decision is wrong at most as often as the interval misses on that side.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from loaderbench.statistics.sequential import level_at_looks, planned_looks
 
 LIMIT, LOSS = 0.03, 0.06
 GATE = f"samples_per_s:-{LIMIT:.0%}"
-TURNS = 100_000  # of an empty loop: a few milliseconds of CPU time, far more than the rest of a sample
+TURNS = 100_000  # iterations of an empty loop: a few milliseconds of CPU time, far more than the rest of a sample
 OUTCOMES = {0: "passed", 1: "failed", 4: "undecided"}
 ASKED = {"equal": "at most 1 of 50 failed, 5 undecided", "loss": "95 of 100 failed"}
 MOST_PAIRS, SIMULATED = 45, 20_000
@@ -65,7 +65,7 @@ def make():
 
 @dataclass(frozen=True)
 class Found:
-    """One comparison: how it ended, what it found, what it took. `log_spread` is that of the ratios of its pairs."""
+    """One comparison: outcome, ratio and duration. `log_spread` is the spread of its pairs' log ratios."""
 
     outcome: str
     ratio: float
@@ -75,7 +75,7 @@ class Found:
 
 
 def compare(loss: float, seconds: float, budget_s: float) -> Found:
-    """Plant the loss in the working tree of a new repository, and call the command."""
+    """Plant the loss in the working tree of a new repository, and run the command."""
     with TemporaryDirectory() as place:
         folder = Path(place)
         (folder / "suite.yaml").write_text(SUITE.format(seconds=seconds))
@@ -117,7 +117,7 @@ def row(name: str, found: Sequence[Found], *, burned: bool) -> str:
 
 
 def simulate() -> None:
-    """Print how often a comparison fails or passes, by the true change and by how much a pair varies."""
+    """Print how often a comparison fails or passes, by the true change and the variation of a pair."""
     print(f"| true change | one pair varies by | failed | passed | undecided after {MOST_PAIRS} pairs | mean pairs |")
     print("| --: | --: | --: | --: | --: | --: |")
     for change in (0.0, -LIMIT, -LOSS):
@@ -128,7 +128,7 @@ def simulate() -> None:
 
 
 def _simulated(true: float, spread: float) -> tuple[float, float, float]:
-    """The shares that fail and that pass, and the mean number of pairs."""
+    """Return the shares that fail and that pass, and the mean number of pairs."""
     looks = planned_looks(MOST_PAIRS)
     level, limit = level_at_looks(looks), math.log(1 - LIMIT)
     values = true + spread * np.random.default_rng(0).standard_normal((SIMULATED, MOST_PAIRS))
@@ -143,7 +143,7 @@ def _simulated(true: float, spread: float) -> tuple[float, float, float]:
 
 
 def main() -> int:
-    """Run what is asked for and print the table."""
+    """Run the requested experiments and print the table."""
     asked = _arguments()
     if asked.simulate:
         simulate()

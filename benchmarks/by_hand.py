@@ -1,11 +1,11 @@
-"""The fixes of a run, made by hand: each fix's program against the program without it, in turns.
+"""Apply the fixes of a run by hand: each fix's program, interleaved with the program without the fix.
 
     uv run python -m benchmarks.by_hand RUN --images DIR [--turns 4] [--seconds 2]
 
-RUN is a run folder, and DIR the folder of images that it measured. Each program runs in a process of its own. Prints
-samples/s of both, the gain by hand, and the gain of the report. The first batches of each epoch, which workers
-prefetch, are left out. Short epochs still cost more than in trials, which have one epoch without end. Some programs
-write copies next to DIR.
+RUN is a run folder, and DIR the folder of images that it measured. Each program runs in a new process. Prints samples/s
+of both programs, the gain by hand, and the gain of the report. The first batches of each epoch, which workers prefetch,
+are excluded. Short epochs still cost more than in trials, which run one endless epoch. Some programs write copies
+alongside DIR.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from loaderbench.result import load_concluded
 from loaderbench.statistics.configurations import ratio_of
 
 PROGRAM = "program"
-"""The argument with which this file runs one program, from stdin, and prints its samples/s."""
+"""The argument with which this file runs one program from stdin and prints its samples/s."""
 
 
 @dataclass(frozen=True)
 class MadeByHand:
-    """A fix, its gain in the report and by the rounds alone, and samples/s of each turn without it and with it."""
+    """A fix, its gain in the report and by the rounds alone, and samples/s of each turn without and with the fix."""
 
     title: str
     printed: Gain
@@ -44,17 +44,17 @@ class MadeByHand:
 
     @property
     def gain(self) -> float:
-        """By hand, as a factor."""
+        """The gain by hand, as a factor."""
         return geometric_mean(with_it / without for without, with_it in zip(self.before, self.after, strict=True))
 
     @property
     def is_covered(self) -> bool:
-        """Whether the printed interval holds the gain by hand."""
+        """Whether the printed interval contains the gain by hand."""
         return _holds(self.printed, self.gain)
 
     @property
     def is_covered_by_rounds(self) -> bool:
-        """Whether the interval of the rounds alone holds it."""
+        """Whether the interval of the rounds alone contains the gain by hand."""
         return self.of_rounds is not None and _holds(self.of_rounds, self.gain)
 
 
@@ -73,7 +73,7 @@ def main() -> None:
 
 
 def made_by_hand(run: Path, images: Path, turns: int, seconds: float) -> list[MadeByHand]:
-    """Every fix of the run that has a gain with an interval and a program; those of one configuration in turns."""
+    """Apply every fix of the run that has a gain with an interval and a program, interleaved by configuration."""
     record = load_concluded(run).record
     options = options_to_try(record.section("dataset"))
     fixes_of: dict[str, list[tuple[Recommendation, Interval | None]]] = {}
@@ -94,7 +94,7 @@ def made_by_hand(run: Path, images: Path, turns: int, seconds: float) -> list[Ma
 
 
 def rates_in_turns(programs: Sequence[str], images: Path, turns: int, seconds: float) -> Iterator[Sequence[float]]:
-    """Samples/s of each program in each turn; every other turn has the reverse order."""
+    """Yield samples/s of each program in each turn; every other turn has the reverse order."""
     for turn in range(turns):
         order = range(len(programs))
         rates = {at: rate_of(programs[at], images, seconds) for at in (reversed(order) if turn % 2 else order)}
@@ -108,7 +108,7 @@ def rate_of(code: str, images: Path, seconds: float) -> float:
 
 
 def measure(code: str, images: str, seconds: float) -> float:
-    """Samples/s of the `loader` that a program makes."""
+    """Samples/s of the `loader` that a program creates."""
     scope: dict[str, Any] = {"root": images, "__name__": PROGRAM}
     exec(compile(code, "program.py", "exec"), scope)
     samples, took_s = 0, 0.0
@@ -120,7 +120,7 @@ def measure(code: str, images: str, seconds: float) -> float:
 
 
 def steady_cycles(loader: Any) -> Iterator[tuple[int, float]]:
-    """Samples and seconds of each cycle, one batch of every worker, epoch after epoch, but for those prefetched."""
+    """Samples and seconds of each cycle, one batch of every worker, epoch after epoch, without prefetched batches."""
     cycle = max(1, loader.num_workers)
     while True:
         sizes = (len(batch) for batch, _ in loader)
@@ -133,7 +133,7 @@ def steady_cycles(loader: Any) -> Iterator[tuple[int, float]]:
 
 
 def print_table(made: Sequence[MadeByHand]) -> None:
-    """A row for each fix, and how many printed intervals hold the gain by hand."""
+    """Print a row for each fix, and how many printed intervals contain the gain by hand."""
     print("| fix | without | with | by hand | report | in the interval |\n| --- | --: | --: | --: | --: | --- |")
     for fix in made:
         rates = [f"{geometric_mean(found):,.0f}" for found in (fix.before, fix.after)]

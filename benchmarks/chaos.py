@@ -1,12 +1,12 @@
-"""Seeded random faults in short runs: what each run said, and whether anything was lost or left behind.
+"""Inject seeded random faults into short runs: what each run said, and whether anything was lost or left behind.
 
     uv run python benchmarks/torture.py --only chaos [--times 1000] [--seed 0] [--at-once 4] [--keep FOLDER]
     uv run python benchmarks/torture.py --only chaos --seeds 623,903
 
-A fault is drawn from its seed alone, so `--seeds N` repeats it. A preloaded library, compiled here, makes
-writes fail; without a compiler, such faults are not drawn. Each run has a folder of its own for photos, temporary files
-and, where mounts are allowed, shared memory. Runs at a time share the CPUs, so the moments of faults and the time
-limits are counted in seconds of a free CPU: see `machine_time.py`.
+A fault depends only on its seed, so `--seeds N` repeats it. A preloaded library, compiled here, makes writes fail;
+without a compiler, such faults are not drawn. Each run has its own folder for photos, temporary files and, if mounts
+are allowed, shared memory. Concurrent runs share the CPUs, so the times of faults and the time limits are counted in
+seconds of an idle CPU: see `machine_time.py`.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from machine_time import MachineClock
 from loaderbench.store import read_run, read_trials
 
 LIMIT_S = 120
-ENDED_S = 4  # less than the five of a fork server that imports torch for nobody
+ENDED_S = 4  # less than the five seconds of a fork server that imports torch for nobody
 LOOK_S = 0.05
 KILLED, STOPPED, FAILED_WRITE, INTERRUPTED = "kill -9", "SIGSTOP", "write", "Ctrl-C twice"
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens to whom, how long after the start of a run. `number` is of the error of a write."""
+    """A fault, its victim, and its time after the start of a run. `number` is the errno of a failed write."""
 
     kind: str
     whom: str
@@ -54,7 +54,7 @@ class Fault:
 
 
 def drawn(seed: int, *, writes: bool) -> Fault:
-    """The fault of this seed."""
+    """Draw the fault of this seed."""
     dice = random.Random(seed)
     kind = dice.choice([KILLED, KILLED, STOPPED, INTERRUPTED, *([FAILED_WRITE] if writes else [])])
     after_s, lasts_s = dice.uniform(1.0, 14.0), dice.uniform(0.5, 5.0)
@@ -69,7 +69,7 @@ def drawn(seed: int, *, writes: bool) -> Fault:
 
 
 def chaos(place: Path, seeds: Iterable[int], at_once: int = 1, keep: Path | None = None) -> Iterator[str]:
-    """One run for each seed: what went wrong, printed at once, then a table by fault. What went wrong is kept there."""
+    """Run each seed and yield its problems, then a table by fault; `keep` is where folders with problems are kept."""
     preload, own_shared_memory = compiled_write_faults(place), may_mount()
     counts: dict[str, Counter[str]] = {}
 
@@ -94,7 +94,7 @@ def chaos(place: Path, seeds: Iterable[int], at_once: int = 1, keep: Path | None
 
 
 def _wrong_with(own: Place, fault: Fault, preload: Path | None) -> Iterator[str]:
-    """Run, strike, wait for the end, resume; yield what is not as it should be."""
+    """Run, inject the fault, wait for the end, resume; yield every problem."""
     place = own.folder
     folder, said = place / "r", place / "said.txt"
     faulty = {"CHAOS": str(place / "chaos"), "CHAOS_FOLDER": str(folder)}
@@ -130,7 +130,7 @@ def _wrong_with(own: Place, fault: Fault, preload: Path | None) -> Iterator[str]
 
 
 def _started(arguments: Sequence[str], own: Place, environment: dict[str, str], output: IO[str]) -> psutil.Popen:
-    """A run in which Ctrl-C means what it does in a terminal."""
+    """Start a run in which Ctrl-C works as in a terminal."""
     code = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
         f"sys.argv[1:] = {['run', *arguments, '-q']!r};"
@@ -141,7 +141,7 @@ def _started(arguments: Sequence[str], own: Place, environment: dict[str, str], 
 
 
 def _strike(running: psutil.Popen, fault: Fault, place: Path, folder: Path) -> set[str]:
-    """Wait for the moment, and let it happen; return the trials that were complete."""
+    """Wait until the fault is due and inject it; return the trials that were complete."""
     clock = MachineClock()
     while clock.seconds() < fault.after_s and running.poll() is None:
         time.sleep(LOOK_S)
@@ -153,7 +153,7 @@ def _strike(running: psutil.Popen, fault: Fault, place: Path, folder: Path) -> s
                 process.kill()
         elif fault.kind == STOPPED:
             for process in victims:
-                with suppress(psutil.Error):  # one that has ended must not leave the others stopped
+                with suppress(psutil.Error):  # a process that has ended must not leave the others stopped
                     process.suspend()
             time.sleep(fault.lasts_s)
             for process in victims:
@@ -171,7 +171,7 @@ def _strike(running: psutil.Popen, fault: Fault, place: Path, folder: Path) -> s
 
 
 def _victims(running: psutil.Popen, whom: str) -> list[psutil.Process]:
-    """The process of the run, the fork server below it, a trial below that, or a worker below the trial."""
+    """The victims: the run's process, the fork server below it, a trial below that, or a worker below the trial."""
     if whom == "parent":
         return [running]
     below = _below(running)
@@ -188,7 +188,7 @@ def _depth(process: psutil.Process, top: int) -> int:
 
 
 def _name_of(process: psutil.Process) -> str:
-    """What it runs, by the end of its command line, and for how long it has run on a CPU."""
+    """The end of a process's command line, and its CPU time."""
     with suppress(psutil.Error):
         times = process.cpu_times()
         return f"{process.status()} {times.user + times.system:.1f} s of CPU `{' '.join(process.cmdline())[-90:]}`"
@@ -196,7 +196,7 @@ def _name_of(process: psutil.Process) -> str:
 
 
 def _last_place(lines: Sequence[str]) -> str:
-    """The innermost line of code that a traceback names."""
+    """The innermost line of code in a traceback."""
     return next((line.strip() for line in reversed(lines) if line.startswith("  File ")), "")
 
 
@@ -213,7 +213,7 @@ def _below(process: psutil.Process) -> list[psutil.Process]:
 
 
 def _alive_after(seconds: float, place: Path) -> list[psutil.Process]:
-    """Processes of this place that have not ended by then, those that nobody saw start too."""
+    """Processes of this place that are still alive after `seconds`, including any whose start went unseen."""
     clock = MachineClock()
     while (alive := _processes_of(place)) and clock.seconds() < seconds:
         time.sleep(LOOK_S)
@@ -221,7 +221,7 @@ def _alive_after(seconds: float, place: Path) -> list[psutil.Process]:
 
 
 def _processes_of(place: Path) -> list[psutil.Process]:
-    """All that have inherited its folder for temporary files."""
+    """All processes that inherited the place's folder for temporary files."""
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
@@ -243,7 +243,7 @@ def _end_of(running: psutil.Popen) -> int | None:
 
 
 def _completed(folder: Path) -> set[str]:
-    """Those of the sweep, which a resumed run keeps."""
+    """Completed trials of the sweep, which a resumed run keeps."""
     if not (folder / "trials.jsonl").exists():
         return set()
     with suppress(json.JSONDecodeError):

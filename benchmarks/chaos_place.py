@@ -1,4 +1,4 @@
-"""Where a run of chaos lives: its folder, what it sees as /dev/shm, and the library that fails its writes."""
+"""The environment of a chaos run: its folder, its /dev/shm, and the library that makes its writes fail."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ssize_t write(int file, const void *data, size_t size) {
 
 
 def compiled_write_faults(place: Path) -> Path | None:
-    """The library, compiled into this folder; `None` without a compiler."""
+    """Compile the library into this folder; `None` without a compiler."""
     source, library = place / "writes.c", place / "writes.so"
     source.write_text(WRITE_FAULTS)
     if shutil.which("gcc") is None:
@@ -57,17 +57,17 @@ def compiled_write_faults(place: Path) -> Path | None:
 
 @dataclass(frozen=True)
 class Place:
-    """A folder with suite and photos; `shared_memory` is what its runs see as /dev/shm."""
+    """A folder with suite and photos; its runs see `shared_memory` as /dev/shm."""
 
     folder: Path
     shared_memory: Path = SHARED_MEMORY
 
     def shared_files(self) -> set[str]:
-        """What torch has left in it."""
+        """Files that torch has left in the shared memory."""
         return {path.name for path in self.shared_memory.glob("torch_*")}
 
     def command(self, *command: str) -> list[str]:
-        """The command, with this shared memory."""
+        """The command line, with this shared memory mounted."""
         if self.shared_memory == SHARED_MEMORY:
             return list(command)
         bind = f'mount --bind {shlex.quote(str(self.shared_memory))} {SHARED_MEMORY} && exec "$@"'
@@ -76,7 +76,7 @@ class Place:
 
 @contextmanager
 def own_place(place: Path, number: int, *, own_shared_memory: bool) -> Iterator[Place]:
-    """A folder for the runs of one seed, which is taken away afterwards."""
+    """Create a folder for the runs of one seed, and remove it afterwards."""
     folder, shared = place / f"chaos{number}", SHARED_MEMORY / f"loaderbench-chaos-{os.getpid()}-{number}"
     folder.mkdir()
     shutil.copy(place / "s.yaml", folder)
@@ -91,7 +91,7 @@ def own_place(place: Path, number: int, *, own_shared_memory: bool) -> Iterator[
 
 
 def may_mount() -> bool:
-    """Whether a process may have mounts of its own."""
+    """Whether processes are allowed to mount file systems."""
     tried = ["unshare", "--mount", "mount", "--bind", "/mnt", "/mnt"]
     return (
         shutil.which("unshare") is not None and not subprocess.run(tried, capture_output=True, check=False).returncode

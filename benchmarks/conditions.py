@@ -1,10 +1,10 @@
-"""One short run under each condition that containers, pods, shared servers and laptops put it under, made for real.
+"""Run once under each condition of containers, pods, shared servers and laptops, created for real.
 
     uv run --group storage python benchmarks/conditions.py [--only NAME ...] [--no-verify] [--keep FOLDER]
 
-Namespaces, control groups, limits and mounts make the conditions, which takes root on Linux. One that this machine
-cannot make is listed with the reason. Each row: what the program said, what it recommended first, how it ended, and how
-long it took relative to the same run without any condition. Nothing of a condition is left behind.
+Namespaces, control groups, limits and mounts create the conditions, which requires root on Linux. A condition that this
+machine cannot create is listed with the reason. Each row shows what the program said, its first recommendation, its
+exit code, and its duration relative to the same run without any condition. Every condition is removed afterwards.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ int gettimeofday(struct timeval *restrict found, void *restrict zone) {
 
 @dataclass(frozen=True)
 class Condition:
-    """`script` runs the program as `$RUN`. `groups` are limits of control groups: (controller, {file: value})."""
+    """A condition. `script` runs the program as `$RUN`; `groups` are cgroup limits: (controller, {file: value})."""
 
     name: str
     script: str = "$RUN"
@@ -106,7 +106,7 @@ class Condition:
 
 
 def _stop_for_20_s(running: psutil.Popen, place: Path) -> None:
-    """Stop all processes for a while, as the lid of a laptop does."""
+    """Stop all processes for a while, as closing the lid of a laptop does."""
     _until_measuring(running, place)
     processes = [running, *running.children(recursive=True)]
     for process in processes:
@@ -127,7 +127,7 @@ def _clock_jumps(running: psutil.Popen, place: Path) -> None:
 
 
 def _neighbor(running: psutil.Popen, _: Path) -> None:
-    """Take all CPUs until the run ends."""
+    """Keep all CPUs busy until the run ends."""
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * (os.cpu_count() or 1))]
     try:
         with suppress(subprocess.TimeoutExpired):
@@ -147,7 +147,7 @@ def _fill_disk(running: psutil.Popen, place: Path) -> None:
 
 
 def _until_measuring(running: psutil.Popen, place: Path) -> None:
-    """Until two trials are measured."""
+    """Wait until two trials are measured."""
     while running.poll() is None and (place / "said").read_text().count("[Sweep") < 3:
         time.sleep(0.1)
 
@@ -157,7 +157,7 @@ def _shm(size: str) -> str:
 
 
 def _fuse(latency_s: float, *, stall_at: int = 0) -> str:
-    """The photos are read through FUSE; its process ends when the file system goes with its namespace."""
+    """Read the photos through FUSE; its process ends when the file system is removed with its namespace."""
     python, script = shlex.quote(sys.executable), shlex.quote(str(Path(__file__).with_name("slow_files.py")))
     serve = f"{python} {script} photos fuse {latency_s} {stall_at} > server.log 2>&1 &"
     wait = "for _ in $(seq 100); do mountpoint -q fuse && break; sleep 0.1; done; mountpoint -q fuse || exit 77"
@@ -172,7 +172,7 @@ def _cpus(count: float) -> tuple[tuple[str, dict[str, str]], ...]:
     return (("cpu", {"cpu.cfs_quota_us|cpu.max": f"{count * 100_000:.0f}"}),)
 
 
-SEARCH = "--inh-caps=+dac_read_search --ambient-caps=+dac_read_search"  # the interpreter may lie in a home of root
+SEARCH = "--inh-caps=+dac_read_search --ambient-caps=+dac_read_search"  # the interpreter may be in a home of root
 NOBODY = f"setpriv --reuid 65534 --regid 65534 --clear-groups {SEARCH} env HOME=$PWD/home"
 CONDITIONS = (
     Condition("healthy"),
@@ -222,7 +222,7 @@ CONDITIONS = (
 
 @contextmanager
 def control_groups(groups: tuple[tuple[str, dict[str, str]], ...]) -> Iterator[list[Path]]:
-    """Make groups with limits, of version 1 or 2. Raises `OSError` where that is not allowed."""
+    """Create control groups with limits, of version 1 or 2. Raises `OSError` if that is not allowed."""
     made: list[Path] = []
     try:
         for controller, limits in groups:
@@ -277,7 +277,7 @@ def run_under(condition: Condition, place: Path, *flags: str) -> tuple[int | str
 
 
 def said_by(place: Path) -> tuple[str, str, str]:
-    """The verdict or the last line; the first fix; the failures, by their kinds."""
+    """Return the verdict or last line, the first fix, and the failures by kind."""
     lines = (place / "said").read_text().strip().splitlines() or [""]
     try:
         run: Run = load(place / "small" / "r")
@@ -292,7 +292,7 @@ def said_by(place: Path) -> tuple[str, str, str]:
 
 
 def main() -> int:
-    """Run what is asked for and print its table."""
+    """Run the requested conditions and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", help="conditions whose names contain one of these")
     parser.add_argument("--keep", type=Path, help="keep runs and what was printed in this folder")
@@ -317,7 +317,7 @@ def main() -> int:
 
 
 def _prepare(place: Path) -> None:
-    """Files and folders that every user may write to."""
+    """Create files and folders that every user can write to."""
     for folder in (place, place / "tmp", place / "small", place / "home"):
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o777)

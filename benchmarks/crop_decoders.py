@@ -1,12 +1,12 @@
-"""What decoders cost when a random crop is all that is wanted, in CPU time per sample.
+"""CPU time per sample of decoders when only a random crop is needed.
 
     uv run --group loaders --with pyvips-binary --with pyvips python benchmarks/crop_decoders.py [--data DIR]
 
-Each decoder and transform of an image folder makes the same uint8 crops of 224 pixels, by the same seed, in one
+Each decoder and transform of an image folder makes the same uint8 crops of 224 pixels, from the same seed, in one
 process. There are three sizes: the photographs (generated ones without --data), and generated ones of 0.8 and 3.1
-megapixels. Rounds hold each once, in shuffled order. Ratios are to simplejpeg with transforms v2, within a round, with
-their 95% interval. pyvips is not a decoder of loaderbench: it reads the file in sequence, to the end of the crop.
-`psnr_db` compares the crops with those of Pillow and torchvision's first transforms.
+megapixels. Each round measures every pair once, in shuffled order. Ratios are relative to simplejpeg with transforms
+v2, within a round, with their 95% interval. pyvips is not a decoder of loaderbench: it reads the file sequentially, to
+the end of the crop. `psnr_db` compares the crops with those of Pillow and torchvision's v1 transforms.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ PAIRS = (
 )
 VIPS = "pyvips", "imagenet_train_region"
 LARGER = {(1024, 768): 32, (2048, 1536): 16}
-"""Width and height of generated photographs, and how many."""
+"""Width and height of generated photographs, and their number."""
 
 Crop = Callable[[int], Any]
-"""From the number of a file to its crop."""
+"""Returns the crop of a file by number."""
 
 
 class VipsRegions:
-    """What `RegionResizedCrop` cuts a crop from."""
+    """An image of pyvips from which `RegionResizedCrop` can take a crop."""
 
     def __init__(self, path: str) -> None:
         import pyvips
@@ -93,7 +93,7 @@ def _compare(root: Path, rounds: int) -> None:
     crops = dict(_crops(samples))
     numbers, order = range(len(samples)), random.Random(0)
     spent: dict[tuple[str, str], dict[int, float]] = {pair: {} for pair in crops}
-    for turn in range(-1, rounds):  # the first fills caches
+    for turn in range(-1, rounds):  # the first turn fills caches
         for pair in order.sample([*crops], len(crops)):
             torch.manual_seed(turn)
             began_s = time.process_time()
@@ -111,7 +111,7 @@ def _compare(root: Path, rounds: int) -> None:
 
 
 def _crops(samples: Any) -> Iterator[tuple[tuple[str, str], Crop]]:
-    """By decoder and transform, of what is installed."""
+    """Yield crop functions by decoder and transform, as far as installed."""
     for decoder, transform in PAIRS:
         if decoder == nvimagecodec.DECODER and not nvimagecodec.is_installed():
             continue

@@ -2,11 +2,11 @@
 
     uv run python benchmarks/false_alarms.py [--repeats 100] [--burner] [--only aa|power] [--seconds 0.3] [--json FILE]
 
-A/A: a configuration is tried as a fix of itself. A gain or a loss is then a false alarm (target: at most 5 of 100).
+A/A: a configuration is tried as a fix of itself, so a gain or a loss is a false alarm (target: at most 5 of 100).
 Power: the fix does 1 / 1.1 of the work of each sample, which is a true gain of 10% (target: 80 of 100 on a quiet
-machine). Each repeat does what a run does: the same selection, the same trials, five pairs and more while the interval
+machine). Each repeat works as a run does: the same selection, the same trials, five pairs, and more while the interval
 is wide. The work is a counted loop in one worker. `--burner` keeps one more core busy. The spread of the unchanged
-configuration's rates, from one trial to the next, shows how quiet the machine was.
+configuration's rates across trials shows how quiet the machine was.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from loaderbench.records import Candidate, Config, Trial
 from loaderbench.search import StepwiseSelection
 from loaderbench.statistics.judging import judge
 
-TURNS = 100_000  # of an empty loop: a few milliseconds of CPU time, far more than the rest of a sample
+TURNS = 100_000  # iterations of an empty loop: a few milliseconds of CPU time, far more than the rest of a sample
 A_TENTH = 1 / 1.1
 
 SUITE = """\
@@ -49,7 +49,7 @@ EXPERIMENTS: dict[str, tuple[Config, Config]] = {
 
 
 class KnownWork(torch.utils.data.Dataset[torch.Tensor]):
-    """Samples that cost so many turns of a loop."""
+    """Samples that cost `turns` iterations of a loop."""
 
     def __init__(self, turns: int) -> None:
         self._turns = turns
@@ -63,14 +63,14 @@ class KnownWork(torch.utils.data.Dataset[torch.Tensor]):
         return torch.tensor(index)
 
 
-def make(work: float, name: str) -> KnownWork:  # noqa: ARG001 - a name is all that A and A differ in
-    """The dataset of a trial."""
+def make(work: float, name: str) -> KnownWork:  # noqa: ARG001 - A and A differ only in their name
+    """Create the dataset of a trial."""
     return KnownWork(round(TURNS * work))
 
 
 @dataclass(frozen=True)
 class Found:
-    """One repeat: what it was called, with the ratio and how many pairs it took."""
+    """One repeat: its answer, ratio, number of pairs, duration and spread."""
 
     answer: str
     ratio: float
@@ -80,7 +80,7 @@ class Found:
 
 
 def repeat(trials: Trials, unchanged: Config, change: Config, seed: int) -> Found:
-    """Offer the change as a remedy, as a run does."""
+    """Offer the change as a fix, as a run does."""
     began_s, done = time.monotonic(), list[Trial]()
     candidates = [Candidate("offered", change, 1.1)]
     selection = StepwiseSelection(
@@ -112,7 +112,7 @@ def row(name: str, found: Sequence[Found], *, burned: bool) -> str:
 
 
 def main() -> int:
-    """Run what is asked for and print the table."""
+    """Run the requested experiments and print the table."""
     asked = _arguments()
     with TemporaryDirectory() as folder, burner(asked.burner):
         suite = Path(folder) / "suite.yaml"

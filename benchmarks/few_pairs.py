@@ -1,11 +1,11 @@
-"""How often three, four or five pairs call a gain or a loss where there is none, simulated.
+"""How often three, four or five pairs report a gain or a loss that does not exist, in a simulation.
 
     uv run python benchmarks/few_pairs.py [--repeats 4000] [--seed 0]
 
-Rates of two equal configurations are drawn for each round and judged as a run judges a fix. The noise of a trial, as
-the logarithm of its rate, is normal with a spread of 5%; or one trial in ten is slower by 10% to 40%, as next to
-another program; or it has heavy tails (Student's t, two degrees of freedom); or the machine's speed drifts in one
-direction, with a random order in each pair. The last row is a true gain of 2, which a run should not miss.
+Rates of two equal configurations are drawn for each round and judged as in a run. The noise of a trial, as the
+logarithm of its rate, is one of four kinds: normal with a spread of 5%; one trial in ten slower by 10% to 40%, as if
+another program ran; heavy tails (Student's t, two degrees of freedom); or a machine speed that drifts in one direction,
+with a random order in each pair. The last row is a true gain of 2, which a run should not miss.
 """
 
 from __future__ import annotations
@@ -74,14 +74,14 @@ def main() -> None:
 
 
 def decided(noise: Noise, pairs: int, repeats: int, seed: int, gain: float = 1.0) -> float:
-    """The share of comparisons that are called a gain or a loss."""
+    """The share of comparisons that report a gain or a loss."""
     chance = random.Random(seed)
     answers = [judge(CHANGED, UNCHANGED, trials_of(noise(chance, pairs), gain)).answer for _ in range(repeats)]
     return sum(answer in ("gain", "loss") for answer in answers) / repeats
 
 
 def trials_of(logs: Pairs, gain: float) -> list[Trial]:
-    """Both trials of each round."""
+    """Return both trials of each round."""
     rates = [
         (number, config, 100 * times * math.exp(log))
         for number, pair in enumerate(logs, 1)

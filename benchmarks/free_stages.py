@@ -1,11 +1,11 @@
-"""Compares the predicted gain of a free stage with loaders whose stage cost was really removed.
+"""Compare the predicted gain of a free stage with loaders from which the stage's cost was really removed.
 
     uv run python benchmarks/free_stages.py [--seeds 10] [--rounds 3] [--stages 3] [--seconds 0.5]
 
 Each seed draws a loader: megabytes to read, work in decode, in two named transforms and in collate, small tensors to
-hand over, one worker or two. Work is a counted loop, so nothing depends on a clock. For some of its stages, a round
-holds the unchanged loader, the loader with the stage made free, and a loader made without that cost, in time slices.
-Target: the gain without the cost lies within the interval of the prediction in 90%, and the median error is 5%.
+transfer, one worker or two. Work is a counted loop, so nothing depends on a clock. For some of the stages, each round
+measures three loaders in time slices: unchanged, with the stage made free, and without the stage's cost. Targets: the
+gain without the cost is inside the predicted interval in 90% of cases, and the median error is 5%.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ measure: {{seconds: {seconds}}}
 
 
 def work(ms: float) -> None:
-    """Uses the CPU for about `ms` milliseconds."""
+    """Use the CPU for about `ms` milliseconds."""
     for _ in range(round(ms * TURNS_PER_MS)):
         pass
 
@@ -58,11 +58,11 @@ class First:
 
 
 class Second(First):
-    """Another one."""
+    """Another transform with a name and a cost."""
 
 
 class Planted(Dataset[Any]):
-    """Photos of a kind: `loader` reads and decodes, `transform` is composed, a sample has many parts."""
+    """A dataset like an image folder: `loader` reads and decodes, `transform` is composed, a sample has many parts."""
 
     def __init__(self, paths: list[str], costs: dict[str, Any], gone: str) -> None:
         self._paths, self._costs, self._gone = paths, costs, gone
@@ -89,7 +89,7 @@ class Planted(Dataset[Any]):
 
 
 class Collate:
-    """Stacks samples, and adds a drawn number of small tensors to each batch."""
+    """Stack samples, and add a drawn number of small tensors to each batch."""
 
     def __init__(self, costs: dict[str, Any], gone: str) -> None:
         self._costs, self._gone = costs, gone
@@ -104,7 +104,7 @@ class Collate:
 
 
 def make(folder: str, seed: int, gone: str) -> DataLoader[Any]:
-    """The loader of a trial."""
+    """Create the loader of a trial."""
     costs = drawn(seed)
     paths = [str(path) for path in sorted(Path(folder).glob("*.bin"))]
     collate = Collate(costs, gone)
@@ -115,7 +115,7 @@ def make(folder: str, seed: int, gone: str) -> DataLoader[Any]:
 
 
 def drawn(seed: int) -> dict[str, Any]:
-    """The costs of a loader: milliseconds, megabytes, and numbers."""
+    """Draw the costs of a loader: milliseconds, megabytes, and counts."""
     draw = random.Random(seed)
     return {
         "megabytes": draw.choice([1, 2, 4, 8]), "decode": draw.uniform(0.5, 5), "first": draw.uniform(0.3, 3),
@@ -125,7 +125,7 @@ def drawn(seed: int) -> dict[str, Any]:
 
 
 def compare(trials: Trials, folder: str, seed: int, stages: list[str], rounds: int) -> dict[str, tuple[Any, Any]]:
-    """Stage to the predicted ratio and the true one, with their intervals."""
+    """Return, by stage, the predicted ratio and the true one, with their intervals."""
     done: list[Trial] = []
     unchanged = {"folder": folder, "seed": seed, "gone": "nothing"}
     for number in range(1, rounds + 1):

@@ -1,9 +1,9 @@
-"""The waits that `Profiler` measures on a GPU, compared with a trace of what the GPU ran in the same steps.
+"""Compare the waits that `Profiler` measures on a GPU with a trace of the GPU's work in the same steps.
 
     python benchmarks/gpu_waits.py --data DIR [--steps N]
 
-Each loop trains a ResNet-18 on the GPU, and torch.profiler records what the GPU runs. In that trace, a step waits
-within `next()` while the GPU runs no kernel and no copy. The error is the difference of the two means, as a share of a
+Each loop trains a ResNet-18 on the GPU, while torch.profiler records the GPU's work. In that trace, a step waits while
+`next()` runs and the GPU runs no kernel and no copy. The error is the difference of the two means, as a share of a
 step. Prints one table (Markdown).
 """
 
@@ -46,7 +46,7 @@ class Waits:
 
     @property
     def error(self) -> float:
-        """As a share of a step."""
+        """The difference, as a share of a step."""
         return (self.ours_s - self.traced_s) / self.step_s
 
 
@@ -58,7 +58,7 @@ class Training:
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-4)
 
     def __call__(self, batch: Any) -> None:
-        """Queue it."""
+        """Queue the step."""
         images, labels = (part.to("cuda", non_blocking=True) for part in batch)
         with torch.autocast("cuda", torch.bfloat16):
             loss = torch.nn.functional.cross_entropy(self.model(images), labels)
@@ -128,7 +128,7 @@ def compare(step: Training, make: Callable[[], Iterable[Any]], steps: int) -> Wa
             with record_function(NEXT):
                 batch = next(batches)
             step(batch)
-            del batch  # here, or the memory of workers would be unmapped within the next `next()` of the trace
+            del batch  # otherwise the next `next()` in the trace would include unmapping the workers' memory
         torch.cuda.synchronize()
     trial = ours.result.trials[0]
     if not trial.batches or not trial.steady_s or trial.data_wait_share is None:
@@ -139,7 +139,7 @@ def compare(step: Training, make: Callable[[], Iterable[Any]], steps: int) -> Wa
 
 
 def traced_waits_s(found: Any) -> list[float]:
-    """The time of each `next()` in which the GPU ran nothing."""
+    """Time of each `next()` during which the GPU was idle."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         found.export_chrome_trace(str(path))
@@ -154,7 +154,7 @@ def spans(events: Iterable[dict[str, Any]]) -> list[tuple[float, float]]:
 
 
 def joined(found: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Spans that do not overlap, in order."""
+    """Merge spans into ordered spans without overlap."""
     joint: list[tuple[float, float]] = []
     for began, ended in sorted(found):
         if joint and began <= joint[-1][1]:
@@ -165,7 +165,7 @@ def joined(found: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def overlap(busy: Sequence[tuple[float, float]], began: float, ended: float) -> float:
-    """How much of a span is covered by spans that do not overlap, in order."""
+    """Length of a span that is covered by ordered spans without overlap."""
     first = max(0, bisect_right(busy, (began, inf)) - 1)
     inside = takewhile(lambda span: span[0] < ended, busy[first:])
     return sum(max(0.0, min(ended, last) - max(began, first)) for first, last in inside)

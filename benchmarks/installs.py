@@ -1,11 +1,11 @@
-"""What the wheel changes in environments that are there already: nothing.
+"""Check that the wheel changes nothing in existing environments.
 
     uv run python benchmarks/installs.py [--only 3.10,3.13]
 
-For each Python, an environment with an older torch and NumPy is made. The wheel of this clone is added by pip, and a
-small script is run there under `loaderbench profile`. Prints a table (Markdown): versions that the wheel changed,
-what `pip check` says, and which heavy modules the process of the script had imported when it ended. Downloads several
-GB for each torch that uv has not cached.
+For each Python, an environment with an older torch and NumPy is created. pip adds this clone's wheel, and a small
+script runs under `loaderbench profile`. Prints a table (Markdown): versions that the wheel changed, the result of `pip
+check`, and heavy modules that the script's process had imported when it ended. Downloads several GB for each torch that
+uv has not cached.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def built(place: Path) -> Path:
 
 
 def row(python: str, wheel: Path, place: Path) -> str:
-    """One environment: as it is, with the wheel, at work."""
+    """Measure one environment: before the wheel, with the wheel, and while profiling."""
     packages = ENVIRONMENTS[python]
     run("uv", "venv", "--seed", "--python", python, str(place))
     executable = str(place / "bin" / "python")
@@ -82,7 +82,7 @@ def row(python: str, wheel: Path, place: Path) -> str:
 
 
 def seen(place: Path) -> bool:
-    """Whether the run folder has a page and a trial with a rate."""
+    """Whether the run folder has a report and a trial with a rate."""
     file = place / "run" / "run.json"
     found = json.loads(file.read_text()) if file.exists() else {"trials": []}
     return (place / "run" / "report.html").exists() and bool(found["trials"][0]["samples_per_s"])
@@ -98,7 +98,7 @@ def attempt(*command: str, cwd: Path | None = None) -> subprocess.CompletedProce
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:
-    """What a command printed. Raises `RuntimeError` with its last words where it fails."""
+    """Run a command. Raises `RuntimeError` with the end of its stderr if it fails."""
     done = attempt(*command)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)}: {done.stderr[-1000:]}")

@@ -1,10 +1,10 @@
-"""A folder of a million images: how soon the first trial starts, and how much memory that takes.
+"""How soon the first trial starts on a folder of a million images, and how much memory that takes.
 
     python benchmarks/large_folder.py [--images N] [--classes N]
 
-Makes the folder from hard links to generated photos, runs one trial on a sample of it and prints a table: the moment at
-which the first trial starts, counted from the command's start, and the largest sum of the proportional memory (PSS) of
-all processes until then, beside that of a process that only imports torch and torchvision. The targets: 30 s, 500 MB.
+Creates the folder from hard links to generated photos, runs one trial on a sample of it and prints a table: the time
+from the command's start to the start of the first trial, and the peak proportional memory (PSS) of all processes until
+then, compared with a process that only imports torch and torchvision. Targets: 30 s, 500 MB.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def watch(place: Path) -> tuple[float, int, int]:
 
 
 def import_bytes() -> int:
-    """Proportional memory of a process that has imported torch and torchvision, and nothing else."""
+    """Proportional memory of a process that has only imported torch and torchvision."""
     code = "import psutil, os, torchvision; print(psutil.Process().memory_full_info().pss, flush=True); os._exit(0)"
     return int(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
 

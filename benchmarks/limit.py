@@ -5,12 +5,13 @@
 
 `loaderbench run` finds a combination by itself, on the photographs (generated ones without --data), with the usual
 recipe and no consumer. Then the default (`num_workers=0`), each step of that combination and the limit are measured in
-interleaved rounds. The limit is JPEG decoding alone: the fastest decoder that is installed, from memory, in one process
-for each CPU. Shares are ratios within a round, with their 95% interval. Steps that need a copy of the data (smaller
-files, decoded images in memory) decode something else than the limit does, and may pass it.
+interleaved rounds. The limit is JPEG decoding alone: the fastest installed decoder, from memory, with one process per
+CPU. Shares are ratios within a round, with their 95% interval. Steps that need a copy of the data (smaller files,
+decoded images in memory) decode less than the limit does, and can exceed it.
 
-With `--files`, no run looks for a combination. Measured are the fixes that decode the original files in each epoch, one
-on top of the other, and other loaders that decode only crops, as far as their libraries are installed.
+With `--files`, no run searches for a combination. Instead, it measures fixes that decode the original files in each
+epoch, each on top of the previous one, and other loaders that decode only crops, as far as their libraries are
+installed.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ measure: {{seconds: {seconds}, budget: {budget}s}}
 BUDGET_S = 420
 WANTED = 0.85
 CROP_LOADERS = ("dali", "tf_data")
-"""Loaders that decode only the crop of a JPEG, by their own operations."""
+"""Loaders that decode only the crop of a JPEG, with their own operations."""
 
 INSTEAD = "copies instead of the cache"
 
@@ -57,7 +58,7 @@ Rates = dict[str, dict[int, float]]
 
 
 def main() -> int:
-    """Find the combination, measure the ladder, print it."""
+    """Find the combination, measure its steps, and print the table."""
     asked = _arguments()
     root = asked.data or cached_photos(images=512)
     with tempfile.TemporaryDirectory() as folder:
@@ -85,7 +86,7 @@ def _found_by_itself(suite: Path, out: Path) -> dict[str, Any]:
 
 
 def _steps(run: dict[str, Any]) -> dict[str, Config]:
-    """The default, the sweep's best, and what each remedy that was kept made of it."""
+    """The default, the sweep's best, and the configuration after each accepted fix."""
     steps: dict[str, Config] = {"torch's default": run["baseline"]["config"]}
     verification = run["verification"]
     if verification is None:
@@ -95,13 +96,13 @@ def _steps(run: dict[str, Any]) -> dict[str, Config]:
         if tried["accepted"]:
             config = {**config, **tried["change"]}
             steps[f"+ {tried['id']}"] = config
-    if config.get("image_cache"):  # for folders that do not fit into memory
+    if config.get("image_cache"):  # an alternative for folders that do not fit into memory
         steps[INSTEAD] = {**config, "image_cache": None, "presize": 256}
     return steps
 
 
 def _steps_with_files() -> dict[str, Config]:
-    """From torch's default on, with a worker or thread for each CPU."""
+    """Steps from torch's default onwards, with a worker or thread for each CPU."""
     cpus = usable_cores()
     default: Config = {"batch_size": 32, "num_workers": 0}
     uint8 = {**default, "num_workers": cpus, "normalize": "device", "transform": "imagenet_train_v2"}
@@ -125,19 +126,19 @@ def _steps_with_files() -> dict[str, Config]:
 
 
 def _last_kept(steps: dict[str, Config]) -> str:
-    """All that the run recommends together."""
+    """The step with everything that the run recommends."""
     return [name for name in steps if name != INSTEAD][-1]
 
 
 def _before_copies(steps: dict[str, Config]) -> str:
-    """The last step that decodes the files as they are."""
+    """The last step that decodes the original files."""
     return [name for name, config in steps.items() if not config.get("image_cache") and not config.get("presize")][-1]
 
 
 def _measure(
     trials: Trials, steps: dict[str, Config], limit: Callable[[], float], rounds: int
 ) -> tuple[Rates, dict[str, Trial]]:
-    """Every step and the limit once a round, in shuffled order."""
+    """Measure every step and the limit once per round, in shuffled order."""
     order, rates, last = random.Random(0), Rates(), dict[str, Trial]()
     for number in range(1, rounds + 1):
         names = [*steps, "limit"]
@@ -155,7 +156,7 @@ def _measure(
 
 
 def _decoders() -> dict[str, Callable[[bytes], Any]]:
-    """From bytes to pixels, RGB, whole."""
+    """Decoders from bytes to complete RGB images."""
     import torch
     from PIL import Image
     from torchvision.io import ImageReadMode, decode_jpeg
@@ -175,7 +176,7 @@ def _decoders() -> dict[str, Callable[[bytes], Any]]:
 
 
 def _fastest_decoder(root: Path) -> tuple[str, list[bytes]]:
-    """By CPU time, in turns over the same files: the least median."""
+    """Find the decoder with the lowest median CPU time, interleaved over the same files."""
     files = [Path(path).read_bytes() for path, _ in scan_image_folder(root, 240).samples]
     files = [data for data in files if data[:2] == b"\xff\xd8"]
     times: dict[str, list[float]] = {}
@@ -232,7 +233,7 @@ def _print_answer(steps: dict[str, Config], rates: Rates) -> None:
 
 
 def _print_remainder(name: str, last: dict[str, Trial]) -> None:
-    """Where a sample's time goes in the last step."""
+    """Print the time of a sample's stages in a step."""
     trial = last[name]
     print(f"\nWhere a sample's CPU time goes, {name}:\n\n| stage | CPU ms | wall ms |\n| --- | --: | --: |")
     for stage, cost in (trial.stages or {}).items():

@@ -1,10 +1,10 @@
-"""Do lines of code get the shares of loading time that they have? Planted costs, drawn at random, against `hotspots`.
+"""Check that `hotspots` gives lines of code their share of loading time, against randomly drawn planted costs.
 
     python benchmarks/lines.py [--loaders 12] [--seconds 12] [--seed N] [--workers 0 1 2]
 
-Each loader has four functions of known cost in a random order: Python code, a compiled function that keeps the
-interpreter's lock, one that releases it, and a wait. The dataset times every call. Prints a table (Markdown), and how
-many shares are within 5 percentage points of those by the dataset's clocks.
+Each loader has four functions of known cost in a random order: Python code, a compiled function that holds the GIL, one
+that releases it, and a wait. The dataset times every call. Prints a table (Markdown), and how many shares are within 5
+percentage points of the dataset's clocks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from loaderbench import Profiler
 
 WITHIN = 0.05
 BATCH = 8
-COST_S = (0.0002, 0.004)  # of a function in a sample
+COST_S = (0.0002, 0.004)  # cost of a function in a sample
 TEXT = random.Random(0).randbytes(1 << 18)
 NUMBERS = [random.Random(0).random() for _ in range(1 << 18)]
 
@@ -53,7 +53,7 @@ WORK: tuple[Callable[[int], None], ...] = (python_code, keeps_lock, releases_loc
 
 @dataclass(frozen=True)
 class Share:
-    """Of one function in one loader: by the dataset's clocks, and by stacks."""
+    """The share of one function in one loader: by the dataset's clocks, and by stacks."""
 
     function: str
     true: float
@@ -61,7 +61,7 @@ class Share:
 
 
 class Planted(Dataset[Any]):
-    """Samples that are the seconds of the calls that made them."""
+    """Samples that contain the seconds of the calls that made them."""
 
     def __init__(self, units: dict[Callable[[int], None], int]) -> None:
         self.units = units
@@ -98,13 +98,13 @@ def main() -> None:
 
 
 def drawn(draw: random.Random, unit_s: dict[Callable[[int], None], float]) -> dict[Callable[[int], None], int]:
-    """Units of each function, in a random order."""
+    """Draw the units of each function, in a random order."""
     order = draw.sample(WORK, len(WORK))
     return {work: max(1, round(draw.uniform(*COST_S) / unit_s[work])) for work in order}
 
 
 def seconds_per_unit(work: Callable[[int], None], units: int = 10_000) -> float:
-    """The least of several calls."""
+    """The minimum of several calls."""
     took_s = []
     for _ in range(9):
         began_s = time.perf_counter()
@@ -114,7 +114,7 @@ def seconds_per_unit(work: Callable[[int], None], units: int = 10_000) -> float:
 
 
 def shares(dataset: Planted, workers: int, seconds: float) -> Iterator[Share]:
-    """Of the four functions, among themselves."""
+    """Yield the shares of the four functions, relative to each other."""
     took_s, ends_s = torch.zeros(len(WORK), dtype=torch.float64), time.monotonic() + seconds
     with Profiler("lines", warmup=2, trace=True) as profiler:
         for batch in profiler.iter(DataLoader(dataset, BATCH, num_workers=workers)):
@@ -130,7 +130,7 @@ def shares(dataset: Planted, workers: int, seconds: float) -> Iterator[Share]:
 
 
 def summary(found: list[Share]) -> Iterator[str]:
-    """How many are right, and by how much each kind is off in the mean."""
+    """Report how many shares are right, and the mean error of each kind."""
     off = [share.found - share.true for share in found]
     right = sum(abs(one) <= WITHIN for one in off)
     yield f"\nwithin 5 points: {right} of {len(off)}; most off: {100 * max(map(abs, off)):.1f} points"

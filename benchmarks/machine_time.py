@@ -1,4 +1,4 @@
-"""A clock that slows down as much as a busy machine slows down what runs on it."""
+"""A clock that slows down as much as a busy machine slows down its programs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ LOADAVG = Path("/proc/loadavg")
 
 
 class MachineClock:
-    """Seconds in which a process had a CPU to itself, or would have had one. It counts each time it is read."""
+    """Seconds during which a process had a CPU to itself, or would have had one. Counts whenever it is read."""
 
     def __init__(self) -> None:
         self._seconds, self._looked_s = 0.0, time.monotonic()
         self._cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
     def seconds(self) -> float:
-        """The time since the clock was made, each part of it divided by the threads per CPU that wanted to run."""
+        """Seconds since the clock was created, each interval divided by the runnable threads per CPU."""
         now_s = time.monotonic()
         self._seconds += (now_s - self._looked_s) * min(1.0, self._cpus / _runnable())
         self._looked_s = now_s
@@ -26,7 +26,7 @@ class MachineClock:
 
 
 def _runnable() -> int:
-    """Threads that run or could run, those of neighbors too: the fourth field. Source: proc_loadavg(5)."""
+    """Runnable threads, including those of other programs: the fourth field. Source: proc_loadavg(5)."""
     with suppress(OSError, IndexError, ValueError):
         return max(1, int(LOADAVG.read_text().split()[3].partition("/")[0]))
     return 1

@@ -1,11 +1,11 @@
-"""What it costs to make one run of many ranks: time and memory, from their files to the page.
+"""Cost of merging many ranks into one run: time and memory, from the ranks' files to the report.
 
     uv run python benchmarks/merging.py [--steps 100000] [--ranks 64,1024]
 
-A loop of so many steps is recorded once, with its stages. Each simulated rank has that recording, with a data wait of
-its own and clocks that differ a little. For each number of ranks, a fresh process reads their files, merges them,
-concludes and writes the run folder. Prints a table (Markdown): seconds, and those on a CPU, which other programs change
-less; peak memory of that process, and what it was before; the size of the page and of run.json.
+A loop of this many steps is recorded once, with its stages. Each simulated rank uses that recording, with a different
+data wait and slightly different clocks. For each number of ranks, a new process reads the files, merges them, concludes
+and writes the run folder. Prints a table (Markdown): seconds, and CPU seconds, which other programs affect less; peak
+memory of that process, and its memory before; the sizes of the report and of run.json.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def written(place: Path, steps: int, ranks: int) -> float:
-    """The files of all ranks; their size in MB."""
+    """Write the files of all ranks; return their size in MB."""
     from torch import zeros
     from torch.utils.data import DataLoader, TensorDataset
 
@@ -86,7 +86,7 @@ def written(place: Path, steps: int, ranks: int) -> float:
 
 
 def merged(place: Path) -> dict[str, float]:
-    """Read, merge, conclude, write; in this process."""
+    """Read, merge, conclude and write in this process."""
     from loaderbench.report.document import build_document  # noqa: F401 - imported before the clock starts
     from loaderbench.script.recording import read_recordings
     from loaderbench.script.run_folders import make_run_folder, write_run_folders
@@ -105,7 +105,7 @@ def merged(place: Path) -> dict[str, float]:
 
 
 def peak_mb() -> float:
-    """Of this program alone; `getrusage` counts what the process was before it."""
+    """Peak memory of this program alone; `getrusage` includes the process before exec."""
     status = Path("/proc/self/status").read_text()
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")) / 1e3
 

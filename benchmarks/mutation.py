@@ -1,17 +1,17 @@
-"""Mutation testing: makes small changes to the code, one at a time, and lists those that no test catches.
+"""Mutation testing: make small changes to the code, one at a time, and list those that no test catches.
 
     uv run --group mutation python benchmarks/mutation.py [PART ...] [--file TEXT] [--sample N] [--again] [--minutes N]
 
-Prints for each part of the package how many changes ("mutants") its tests kill, and each that survives. The changes are
-those of cosmic-ray's operators that `mutation_operators.py` names, and some of our own: other comparisons, numbers,
-signs and conditions, a call or a loop left out, an exception not caught, `min` for `max`. mutmut was the other choice:
-it leaves constants of a module alone, and with them every threshold. Not changed: strings, annotations, `strict=` of
-`zip` and imports for the type checker.
+Prints for each part of the package how many changes ("mutants") its tests kill, and each one that survives. The changes
+are cosmic-ray's operators that `mutation_operators.py` lists, and some of our own: other comparisons, numbers, signs
+and conditions, a call or a loop removed, an exception not caught, `min` for `max`. mutmut was the alternative: it skips
+module constants, and therefore every threshold. Not changed: strings, annotations, `strict=` of `zip` and imports for
+the type checker.
 
-Each change is tried in a process of its own by the tests that reach its lines, the fastest first, until one fails or
-the time is over. Killed ones are kept in `.mutation/` for as long as the file and the test are as they were; with
-`--again` all are tried. Equivalent mutants are listed with the reason in `mutation_equivalents.yaml`, by its text. One
-process; minutes for a part.
+Each change is tried in a new process by the tests that reach its lines, fastest first, until one fails or the time is
+up. Killed mutants are kept in `.mutation/` as long as the file and the test stay unchanged; `--again` tries all of
+them. Equivalent mutants are listed with the reason in `mutation_equivalents.yaml`, by their text. Uses one process, and
+takes minutes per part.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ KEPT = ROOT / ".mutation"
 EQUIVALENTS = Path(__file__).with_name("mutation_equivalents.yaml")
 GOAL = 0.9
 SPARE_S, TIMES = 4.0, 5.0
-"""A run of tests may take so many times what they took without the change, and so much more."""
+"""Time limit of the tests: this multiple of their time without the change, plus these seconds."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Files of the package, and the tests that are to notice a change to them."""
+    """Files of the package, and the tests that should detect changes to them."""
 
     files: tuple[str, ...]
     tests: tuple[str, ...]
     without: tuple[str, ...] = ()
 
     def sources(self) -> list[Path]:
-        """Its files, in order."""
+        """The part's files, in order."""
         found = {file for pattern in self.files for file in PACKAGE.glob(pattern)}
         return sorted(found - {PACKAGE / name for name in self.without})
 
@@ -81,7 +81,7 @@ PARTS = {
 
 @dataclass(frozen=True)
 class Tried:
-    """A change and the test that fails by it, or why it need not; both are empty where it survives."""
+    """A change and the test that kills it, or the reason why it is equivalent; both are empty if it survives."""
 
     mutant: Mutant
     killed_by: str
@@ -89,7 +89,7 @@ class Tried:
 
 
 def main() -> int:
-    """Try the changes; 1 where a part is below the goal."""
+    """Try the changes; return 1 if a part is below the goal."""
     asked = _arguments()
     _import_what_does_not_change()
     console, below = Console(width=140), False
@@ -120,7 +120,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _import_what_does_not_change() -> None:
-    """Import the third-party packages that tests use: forked processes then have them already."""
+    """Import third-party packages that tests use, so that forked processes already have them."""
     import hypothesis.strategies
     import jsonschema
     import numpy
@@ -160,7 +160,7 @@ def _try_part(name: str, asked: argparse.Namespace) -> list[Tried]:
 
 
 def _killers(mutants: Sequence[Mutant], part: Part, files: Sequence[Path]) -> Iterator[tuple[Mutant, str]]:
-    """Each change with the test that fails by it; first those that need no import, which are most."""
+    """Yield each change with the test that kills it; first the changes that need no import, which are most."""
     if not mutants:
         return
     seconds, reached = survey(files, part.tests)
@@ -177,7 +177,7 @@ def _killers(mutants: Sequence[Mutant], part: Part, files: Sequence[Path]) -> It
 
 
 def _change(mutant: Mutant, seconds: Seconds, reached: Reached) -> Change:
-    """The tests that reach the change, the fastest first; all where it is reached by the import."""
+    """The change with the tests that reach it, fastest first; all tests if the import reaches it."""
     lines = reached.get(str(mutant.file), {})
     names = {name for line in mutant.lines for name in lines.get(line, ())}
     tests = sorted(seconds if "" in names else names & seconds.keys(), key=lambda name: seconds[name])
@@ -186,7 +186,7 @@ def _change(mutant: Mutant, seconds: Seconds, reached: Reached) -> Change:
 
 
 class _Equivalents:
-    """Changes that change nothing, by file and text."""
+    """Equivalent changes, by file and text."""
 
     def __init__(self) -> None:
         listed = YAML(typ="safe").load(EQUIVALENTS) if EQUIVALENTS.exists() else []
@@ -195,29 +195,29 @@ class _Equivalents:
         }
 
     def why(self, mutant: Mutant) -> str:
-        """The reason why nobody can see the change; "" where somebody can."""
+        """The reason why no test can detect the change; empty if one can."""
         return self._why.get((mutant.file.relative_to(PACKAGE).as_posix(), mutant.was, mutant.becomes), "")
 
 
 class _Kept:
-    """What was killed in earlier runs, and by which test; for as long as both files are as they were."""
+    """Mutants killed in earlier runs, and the test that killed each, while both files stay unchanged."""
 
     def __init__(self, file: Path, again: bool) -> None:
         self._file = file
         self._found: dict[str, list[str]] = json.loads(file.read_text()) if file.exists() and not again else {}
 
     def killer(self, mutant: Mutant) -> str | None:
-        """The test that killed it before, and would again."""
+        """The test that killed the mutant before, and would again."""
         killed_by, tested = self._found.get(_hash(mutant.source), ("", ""))
         return killed_by if killed_by and tested == _test_of(killed_by) else None
 
     def add(self, mutant: Mutant, killed_by: str) -> None:
-        """Keep what became of it, unless it survived: other tests may kill it."""
+        """Save the result unless the mutant survived, since other tests may kill it."""
         if killed_by:
             self._found[_hash(mutant.source)] = [killed_by, _test_of(killed_by)]
 
     def save(self) -> None:
-        """Write what is known."""
+        """Write the results."""
         self._file.parent.mkdir(exist_ok=True)
         self._file.write_text(json.dumps(self._found, indent=0))
 

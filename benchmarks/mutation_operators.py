@@ -1,4 +1,4 @@
-"""The changes that benchmarks/mutation.py makes: some of cosmic-ray's operators, and a few of the same kind."""
+"""The changes that benchmarks/mutation.py makes: some of cosmic-ray's operators, and a few similar ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OF_COSMIC_RAY = (
 )
 NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "reversed": "list", "sorted": "list", "abs": "float"}
 SMALL = 100
-"""Whole numbers below it get one more and one less; others and fractions are halved and doubled."""
+"""Integers below this are changed by one up and down; others and fractions are halved and doubled."""
 
 
 _COMPOUND = ("if_stmt", "for_stmt", "while_stmt", "with_stmt", "try_stmt", "funcdef", "classdef", "decorated")
@@ -36,7 +36,7 @@ _COMPOUND = ("if_stmt", "for_stmt", "while_stmt", "with_stmt", "try_stmt", "func
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change: where it is, the lines of its statement, what it replaces (whole lines), and the file with it."""
+    """One change: its position, the lines of its statement, what it replaces (complete lines), and the changed file."""
 
     file: Path
     line: int
@@ -47,7 +47,7 @@ class Mutant:
 
 
 def mutants_of(file: Path) -> Iterator[Mutant]:
-    """Every change to a file, in the order of its lines."""
+    """Yield every change to a file, in line order."""
     source = file.read_text(encoding="utf-8")
     found = [mutant for operator in _operators() for mutant in _mutants(file, source, operator)]
     yield from sorted(found, key=lambda mutant: (mutant.line, mutant.becomes))
@@ -67,7 +67,7 @@ def _mutants(file: Path, source: str, operator: Any) -> Iterator[Mutant]:
 
 
 def _says_nothing(was: str, becomes: str) -> bool:
-    """Checks of our own that no input reaches, imports for the type checker alone, parameters that are named."""
+    """Whether a change has no meaning: checks that no input reaches, type-checker imports, keyword-only markers."""
     says_same = (was.replace("strict=True", "strict=False"), was.replace("*, ", "/, "))
     return "TYPE_CHECKING" in was or becomes in says_same
 
@@ -81,7 +81,7 @@ def _is_python(source: str) -> bool:
 
 
 def _changed_lines(before: str, after: str) -> tuple[str, str]:
-    """What two texts do not share between the lines that they begin and end with."""
+    """The lines in which two texts differ, between their common start and end."""
     one, other = before.splitlines(), after.splitlines()
     start = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
     one, other = one[start:], other[start:]
@@ -91,12 +91,12 @@ def _changed_lines(before: str, after: str) -> tuple[str, str]:
 
 
 def _bare(lines: list[str]) -> str:
-    """Code on one line, without its comments."""
+    """Join code on one line, without its comments."""
     return " ".join(re.sub(r"(^|\s+)# .*$", "", line).strip() for line in lines)
 
 
 def _lines_of_statement(node: Any, line: int) -> range:
-    """The lines of the statement that a node is part of; of a compound one those of its head."""
+    """The lines of the statement that contains a node; of a compound statement, only its header."""
     while node.parent is not None and node.type not in ("simple_stmt", *_COMPOUND):
         node = node.parent
     last = node.end_pos[0] if node.type == "simple_stmt" else line
@@ -104,7 +104,7 @@ def _lines_of_statement(node: Any, line: int) -> range:
 
 
 class Number(Operator):
-    """A number gets a little more and a little less."""
+    """Change a number by a little, up and down."""
 
     def mutation_positions(self, node: Any) -> Iterator[Any]:
         if node.type == "number":
@@ -129,7 +129,7 @@ def _value(text: str) -> float:
 
 
 class Name(Operator):
-    """A function is taken for its opposite: `min` for `max`; or left out: `reversed`."""
+    """Replace a function with its opposite (`min` with `max`), or remove it (`reversed`)."""
 
     def mutation_positions(self, node: Any) -> Iterator[Any]:
         if node.type == "name" and node.value in NAMES and node.parent.type not in ("param", "import_from"):
@@ -147,7 +147,7 @@ class Name(Operator):
 
 
 class Statement(Operator):
-    """A call whose result nobody takes is left out."""
+    """Remove a call whose result is unused."""
 
     def mutation_positions(self, node: Any) -> Iterator[Any]:
         if node.type == "simple_stmt" and node.children[0].type == "atom_expr":
@@ -166,7 +166,7 @@ class Statement(Operator):
 
 
 class Filter(Operator):
-    """A comprehension takes what it leaves out, and leaves out what it takes."""
+    """Invert the condition of a comprehension."""
 
     def mutation_positions(self, node: Any) -> Iterator[Any]:
         if node.type == "comp_if":
@@ -182,7 +182,7 @@ class Filter(Operator):
 
 
 class Handler(Operator):
-    """What was caught is caught no more."""
+    """Stop catching an exception."""
 
     def mutation_positions(self, node: Any) -> Iterator[Any]:
         if node.type == "except_clause":

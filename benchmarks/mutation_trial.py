@@ -1,6 +1,6 @@
-"""Runs of tests in forked processes, with or without a change to one module: for benchmarks/mutation.py.
+"""Run tests in forked processes, with or without a change to one module: for benchmarks/mutation.py.
 
-One process collects the tests of a part once. For each change it forks, gives the changed functions their new code in
+One process collects the tests of a part once. For each change it forks, replaces the code of the changed functions in
 place, and runs the tests that reach them. A change outside functions (a constant, a decorator, a default) needs a
 process that imports the module again, which takes a second.
 """
@@ -27,10 +27,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 Seconds = Mapping[str, float]
-"""How long each test takes."""
+"""Seconds of each test."""
 
 Reached = dict[str, dict[int, list[str]]]
-"""By file and line, the tests that run it; "" among them where it runs as the module is imported."""
+"""Tests that run each line, by file; they include "" if the line runs during import."""
 
 ANEW = "anew"
 """The answer for a change that needs a new import."""
@@ -39,7 +39,7 @@ _OPTIONS = ["-x", "-q", "--no-header", "--tb=no", "-p", "no:cacheprovider", "-o"
 
 
 class Change(NamedTuple):
-    """A module, its file, and another source for it; the tests to run, and how long they may take."""
+    """A module, its file and changed source, the tests to run, and their time limit."""
 
     module: str
     file: Path
@@ -49,7 +49,7 @@ class Change(NamedTuple):
 
 
 def survey(files: Sequence[Path], tests: Sequence[str]) -> tuple[Seconds, Reached]:
-    """How long each test takes, and what it reaches. Raises `RuntimeError` where one fails without any change."""
+    """Return the seconds of each test, and what it reaches. Raises `RuntimeError` if one fails without a change."""
 
     def run() -> Any:
         watched = _Watched(files)
@@ -64,7 +64,7 @@ def survey(files: Sequence[Path], tests: Sequence[str]) -> tuple[Seconds, Reache
 
 
 def killers_in_place(changes: Sequence[Change], tests: Sequence[str]) -> Iterator[str]:
-    """For each change the test that fails by it, "" where none does, or `ANEW`."""
+    """Yield for each change the test that kills it, "" if none does, or `ANEW`."""
 
     def run(say: Callable[[str], None]) -> None:
         _pytest(tests, _Server(changes, say))
@@ -73,7 +73,7 @@ def killers_in_place(changes: Sequence[Change], tests: Sequence[str]) -> Iterato
 
 
 def killer_anew(change: Change) -> str:
-    """The test that fails with a module imported anew, or what else keeps the tests from passing; "" where all pass."""
+    """Return the test that fails with the changed module, or another reason for failure; "" if all tests pass."""
 
     def run(say: Callable[[str], None]) -> None:
         sys.meta_path.insert(0, _Mutated(change))
@@ -89,7 +89,7 @@ def _pytest(tests: Iterable[str], plugin: object) -> int:
 
 
 class _Plugin:
-    """What all runs have in common: examples that are the same each time, and no more of them than are needed."""
+    """The base of all runs: the same examples each time, and no more of them than needed."""
 
     failed = ""
 
@@ -105,7 +105,7 @@ class _Plugin:
 
 
 class _Watched(_Plugin):
-    """Notes how long each test takes, and which lines it reaches."""
+    """Record the seconds of each test, and the lines it reaches."""
 
     def __init__(self, files: Sequence[Path]) -> None:
         self._coverage = coverage.Coverage(data_file=None, include=[str(file) for file in files])
@@ -127,7 +127,7 @@ class _Watched(_Plugin):
 
 
 class _Chosen(_Plugin):
-    """Runs some of the tests that are found, in their order."""
+    """Run some of the collected tests, in a given order."""
 
     def __init__(self, tests: Sequence[str]) -> None:
         self._places = {name: place for place, name in enumerate(tests)}
@@ -138,7 +138,7 @@ class _Chosen(_Plugin):
 
 
 class _Server(_Plugin):
-    """Has all tests collected, and runs those of each change in a fork of its own."""
+    """Collect all tests, and run those of each change in a new fork."""
 
     def __init__(self, changes: Sequence[Change], say: Callable[[str], None]) -> None:
         self._changes, self._say = changes, say
@@ -169,7 +169,7 @@ class _Server(_Plugin):
 
 
 class _Mutated(MetaPathFinder, SourceFileLoader):
-    """Gives one module another source."""
+    """Import one module with changed source."""
 
     def __init__(self, change: Change) -> None:
         SourceFileLoader.__init__(self, change.module, str(change.file))
@@ -184,7 +184,7 @@ class _Mutated(MetaPathFinder, SourceFileLoader):
 
 
 def _changed_functions(change: Change) -> list[tuple[FunctionType, CodeType]] | None:
-    """The functions of the imported module whose code differs, with that code; `None` where more differs."""
+    """The functions of the imported module whose code differs, with the new code; `None` if other code differs."""
     module = sys.modules.get(change.module)
     if module is None:
         return None
@@ -230,7 +230,7 @@ def _find(names: Mapping[str, Any], path: Sequence[str]) -> FunctionType | None:
 
 
 def _answers(run: Callable[[Callable[[Any], None]], None], limit_s: float) -> Iterator[Any]:
-    """What a function says in a fork of this process, by JSON, until it ends, dies or takes too long."""
+    """Yield the JSON answers of a function in a fork of this process, until it ends, dies or exceeds its time."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -248,7 +248,7 @@ def _answers(run: Callable[[Callable[[Any], None]], None], limit_s: float) -> It
 
 
 class _Killed:
-    """Kills a process and its group when its time is over, and takes leave of it in any case."""
+    """Kill a process and its group when its time is up, and reap it in any case."""
 
     def __init__(self, pid: int, limit_s: float) -> None:
         self._pid, self._limit_s = pid, limit_s

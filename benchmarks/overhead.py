@@ -1,12 +1,12 @@
-"""What recording and tracing cost per batch, step and photo, at import and in memory, compared with other profilers.
+"""Cost of recording and tracing per batch, step and photo, at import and in memory, compared with other profilers.
 
     python benchmarks/overhead.py [--quick] [--only PART ...] [--data DIR]
 
-Prints one table (Markdown). With and without are taken in turn, in random order, in blocks of a quarter second or less;
-every figure with brackets is a mean of paired differences or ratios with its 95% interval (Student's t without a tenth
-at each end). CPU time decides, because other programs disturb it less; the wall clock stands beside it. `--quick` takes
-half a minute and its intervals are wide. The row of TraceML needs `uv sync --group rivals`, and that of `--live`
-`uv sync --group trackers`.
+Prints one table (Markdown). Blocks with and without recording are interleaved in random order, each a quarter of a
+second or less. Figures with brackets are means of paired differences or ratios, with their 95% interval (Student's t
+without a tenth at each end). CPU time decides, because other programs affect it less; wall time is shown as well.
+`--quick` takes half a minute and has wide intervals. The row of TraceML needs `uv sync --group rivals`, and that of
+`--live` needs `uv sync --group trackers`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ RIVALS = ("torch.profiler", "cProfile", "TraceML")
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table; `ok` is `None` where nothing was asked for."""
+    """One line of the table; `ok` is `None` if there is no requirement."""
 
     what: str
     asked: str
@@ -59,7 +59,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Effort:
-    """How long to go on."""
+    """How long to measure."""
 
     warm_up_s: float
     empty_rounds: int

@@ -1,4 +1,4 @@
-"""What recording costs a loop that computes on a GPU: for `overhead.py`."""
+"""Cost of recording a loop that computes on a GPU: for `overhead.py`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PRODUCTS, _SIZE = 4, 4096
 
 
 def gpu_loops(limit_s: float, warm_up_s: float) -> Iterator[tuple[str, Rounds]]:
-    """Loops with and without `Profiler`, in turns; each block ends when the GPU is done."""
+    """Interleaved loops with and without `Profiler`; each block ends when the GPU is done."""
     torch.set_num_threads(1)
     for name, step in ((LAUNCH_BOUND, _small_step()), (GPU_BOUND, _large_step())):
         taken = Rounds(BLOCK_STEPS)
@@ -29,7 +29,7 @@ def gpu_loops(limit_s: float, warm_up_s: float) -> Iterator[tuple[str, Rounds]]:
                 OURS: lambda: spent(lambda: _run(step, recorded)),  # noqa: B023
             }
             warm_up(pair, warm_up_s)
-            for _ in range(2):  # an interval needs two
+            for _ in range(2):  # an interval needs two rounds
                 taken.take(pair)
             until_narrow(taken, pair, limit_s)
             recorded.close()

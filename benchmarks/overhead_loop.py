@@ -1,4 +1,4 @@
-"""What recording costs a training loop, compared with torch.profiler, cProfile and TraceML: for `overhead.py`."""
+"""Cost of recording a training loop, compared with torch.profiler, cProfile and TraceML: for `overhead.py`."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from overhead_traceml import TraceML
 from loaderbench import Profiler
 
 STEP_S = 0.8e-3
-BLOCK_STEPS = 256  # the profiler adds up that many rows at once: each block has its share of that
+BLOCK_STEPS = 256  # the profiler aggregates this many rows at once, so each block includes the same share of that work
 EMPTY_BATCHES = 20_000
 WIDTH = 0.008
 OURS, BARE, TIMER = "Profiler", "bare", "timing generator"
 
 
 class Step:
-    """Forward, backward and update of a small network, with a batch of so many rows."""
+    """Forward, backward and optimizer step of a small network, with a batch of `rows` rows."""
 
     def __init__(self, rows: int) -> None:
         layers = [torch.nn.Linear(64, 384), torch.nn.ReLU(), torch.nn.Linear(384, 384), torch.nn.ReLU()]
@@ -33,19 +33,19 @@ class Step:
         self.batch = torch.randn(rows, 64), torch.randint(10, (rows,))
 
     def __call__(self, batch: Any) -> None:
-        """Take a batch."""
+        """Train on a batch."""
         inputs, labels = batch
         self.optimizer.zero_grad()
         torch.nn.functional.cross_entropy(self.model(inputs), labels).backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
 
     def took_s(self) -> float:
-        """The quickest of some."""
+        """CPU seconds of the fastest of several steps."""
         return min(spent(lambda: self(self.batch)).cpu_s for _ in range(12))
 
 
 def empty_loop(rounds: int, warm_up_s: float) -> Rounds:
-    """Nothing is done with ready batches: a list of one batch over and over."""
+    """An empty loop over ready batches: a list that repeats one batch."""
     ready = [(torch.zeros(4, 2), torch.zeros(4))] * EMPTY_BATCHES
     taken = Rounds(EMPTY_BATCHES)
     with Profiler(trace=False) as profiler:
@@ -62,7 +62,7 @@ def empty_loop(rounds: int, warm_up_s: float) -> Rounds:
 
 
 def training_loop(rival_rounds: int, limit_s: float, warm_up_s: float) -> tuple[Rounds, str]:
-    """First rounds of all, then pairs until their interval is narrow; with why TraceML is not among them."""
+    """Rounds of all contestants, then pairs until their interval is narrow; also return why TraceML is missing."""
     step, taken = step_of(STEP_S), Rounds(BLOCK_STEPS)
     with ExitStack() as stack:
         traceml = stack.enter_context(TraceML(step, BLOCK_STEPS))
@@ -83,7 +83,7 @@ def training_loop(rival_rounds: int, limit_s: float, warm_up_s: float) -> tuple[
 
 
 def step_of(seconds: float) -> Step:
-    """The step that takes about so long on one thread of this machine."""
+    """The step whose duration on one thread of this machine is closest to `seconds`."""
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
     torch.manual_seed(0)
@@ -98,7 +98,7 @@ def until_narrow(taken: Rounds, pair: dict[str, Block], limit_s: float) -> None:
 
 
 def warm_up(contestants: dict[str, Block], seconds: float) -> None:
-    """A second is enough: the profiler reads proportional memory then, which it does once."""
+    """Warm up. One second is enough: within it, the profiler makes its only reading of proportional memory."""
     for block in contestants.values():
         ends_s = time.monotonic() + seconds
         while time.monotonic() < ends_s:
@@ -111,7 +111,7 @@ def drain(batches: Iterable[object]) -> None:
 
 
 def timed(ready: Iterable[Any]) -> Iterator[Any]:
-    """The least that somebody would write to time a loader."""
+    """The minimum that a user would write to time a loader."""
     batches, now_s, waits_s = iter(ready), time.perf_counter, []
     while True:
         asked_s = now_s()
@@ -129,7 +129,7 @@ def train(step: Step, batches: Iterable[Any]) -> None:
 
 
 def torch_profiler(step: Step) -> Spent:
-    """Its start and stop are not counted."""
+    """Run under torch.profiler, whose start and stop are not counted."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:

@@ -1,4 +1,4 @@
-"""What a block of work cost, and the 95% intervals of blocks taken in turn: for `overhead.py`."""
+"""Cost of blocks of work, and 95% intervals of interleaved blocks: for `overhead.py`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from statistics import fmean, variance
 from scipy.special import stdtrit
 
 LEVEL = 0.95
-TRIMMED = 0.1  # at each end: a neighbour who wakes up for a second is not what is asked about
+TRIMMED = 0.1  # trimmed at each end, to ignore other programs that run for a second
 
 
 @dataclass(frozen=True)
 class Spent:
-    """CPU and wall seconds of one block. CPU time is disturbed less by other programs, and says nothing of waiting."""
+    """CPU and wall seconds of one block. Other programs affect CPU time less, but it does not include waiting."""
 
     cpu_s: float
     wall_s: float
@@ -33,11 +33,11 @@ class Interval:
 
     @property
     def width(self) -> float:
-        """From end to end."""
+        """The distance between the ends."""
         return self.hi - self.lo
 
     def written(self, digits: int, times: float = 1.0) -> str:
-        """With its ends, in a unit that there are so many of."""
+        """Format the mean with its interval, multiplied by `times`."""
         mean, lo, hi = (f"{value * times:.{digits}f}" for value in (self.mean, self.lo, self.hi))
         return f"{mean} ({lo} to {hi})"
 
@@ -62,7 +62,7 @@ def spent(run: Callable[[], object]) -> Spent:
 
 
 class Rounds:
-    """Blocks by contestant; every round has one of each, in random order, so that a drift falls on all alike."""
+    """Blocks by contestant; every round has one of each in random order, so drift affects all equally."""
 
     def __init__(self, steps: int) -> None:
         self.found: dict[str, list[Spent]] = {}
@@ -70,18 +70,18 @@ class Rounds:
         self._random = random.Random(0)
 
     def take(self, contestants: dict[str, Block]) -> None:
-        """One round."""
+        """Run one round."""
         order = list(contestants)
         self._random.shuffle(order)
         for name in order:
             self.add(name, contestants[name]())
 
     def add(self, name: str, block: Spent) -> None:
-        """A contestant's block of the present round."""
+        """Add a contestant's block of the current round."""
         self.found.setdefault(name, []).append(block)
 
     def added_s(self, name: str, to: str, of: Column) -> Interval:
-        """Seconds that one contestant adds to another per step, over the rounds that both were in."""
+        """Seconds per step that one contestant adds to another, over rounds that include both."""
         pairs = zip(self.found[name], self.found[to], strict=False)
         return mean_interval([(of(one) - of(other)) / self.steps for one, other in pairs])
 
@@ -101,7 +101,7 @@ class Rounds:
 
 
 def mean_interval(values: Sequence[float]) -> Interval:
-    """Student's t of the mean without a tenth at each end.
+    """The mean with its Student's t interval, without a tenth at each end.
 
     Source: Yuen, The Two-Sample Trimmed t for Unequal Population Variances, Biometrika 1974 (with Tukey and McLaughlin
     1963 for one sample).

@@ -1,4 +1,4 @@
-"""What tracing every sample of a photo pipeline costs, in this process and in workers: for `overhead.py`."""
+"""Cost of tracing every sample of a photo pipeline, in this process and in workers: for `overhead.py`."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from loaderbench.tracing.loader import LoaderTrace
 BATCH = 32
 WORKERS = 2
 WIDTH = 0.008
-LEAST_ROUNDS = 5  # also when the time is up: fewer have no interval worth printing
+LEAST_ROUNDS = 5  # even when the time is up: fewer rounds give no useful interval
 ON, OFF = "traced", "not traced"
 
 
 @dataclass(frozen=True)
 class Tracing:
-    """The blocks, and what share of the samples of those that were to be traced had their stages timed."""
+    """The blocks, and the share of samples whose stages were timed when they should have been traced."""
 
     rounds: Rounds
     timed_share: float
 
 
 class SeededFolder(ImageFolder):  # type: ignore[misc]
-    """Takes (index, seed), so that a photo is cropped and flipped alike each time it is asked for so."""
+    """An image folder indexed by (index, seed), so that a photo is always cropped and flipped in the same way."""
 
     def __getitem__(self, asked: Any) -> Any:
         index, seed = asked
@@ -44,14 +44,14 @@ class SeededFolder(ImageFolder):  # type: ignore[misc]
 
 
 class Asked(Sampler[tuple[int, int]]):
-    """Asks for the same photos, epoch after epoch, until others are chosen."""
+    """Request the same photos in every epoch, until others are chosen."""
 
     def __init__(self, photos: int, samples: int) -> None:
         self._photos, self._samples, self._random = photos, samples, random.Random(0)
         self.choose()
 
     def choose(self) -> None:
-        """Other photos, and other seeds."""
+        """Choose other photos and other seeds."""
         drawn = self._random.choices(range(self._photos), k=self._samples)
         self._asked = [(index, self._random.getrandbits(32)) for index in drawn]
 
@@ -69,7 +69,7 @@ def folder(root: Path) -> SeededFolder:
 
 
 def in_this_process(root: Path, batches: int, limit_s: float) -> Tracing:
-    """The same loader with every sample traced, and with every sample left out."""
+    """Compare a loader with every sample traced to the same loader with every sample skipped."""
     torch.set_num_threads(1)  # as in a worker
     photos = folder(root)
     asked = Asked(len(photos), BATCH * batches)
@@ -83,7 +83,7 @@ def in_this_process(root: Path, batches: int, limit_s: float) -> Tracing:
 
 
 def left_out(trace: LoaderTrace) -> None:
-    """An epoch of which no sample is traced, with everything in place as if it were."""
+    """An epoch in which no sample is traced, although everything is set up for tracing."""
     tracer = trace._tracer
     assert tracer is not None
     tracer._skip = 10**9
@@ -92,7 +92,7 @@ def left_out(trace: LoaderTrace) -> None:
 
 
 def in_workers(root: Path, batches: int, limit_s: float) -> Tracing:
-    """The same workers with the switch of their trace on and off."""
+    """Compare the same workers with their tracing switched on and off."""
     photos = folder(root)
     asked = Asked(len(photos), BATCH * batches)
     loader: DataLoader[Any] = DataLoader(photos, BATCH, sampler=asked, num_workers=WORKERS, persistent_workers=True)
@@ -105,7 +105,7 @@ def in_workers(root: Path, batches: int, limit_s: float) -> Tracing:
 
 
 def lines_in_workers(root: Path, batches: int, limit_s: float) -> Rounds:
-    """Traced workers with a thread that looks at their lines, and without one."""
+    """Compare traced workers with and without a thread that samples their lines."""
     photos = folder(root)
     asked = Asked(len(photos), BATCH * batches)
     traces = {}
@@ -120,7 +120,7 @@ def lines_in_workers(root: Path, batches: int, limit_s: float) -> Rounds:
 
 
 def pairs(blocks: dict[str, Block], asked: Asked, limit_s: float) -> Rounds:
-    """Pairs over the same photos, others each time, until their interval is narrow; one of each first, thrown away."""
+    """Pairs over the same photos, different each time, until the interval is narrow. The first pair is discarded."""
     taken, ends_s = Rounds(len(asked)), time.monotonic() + limit_s
     for block in blocks.values():
         block()
@@ -139,20 +139,20 @@ def narrow(taken: Rounds) -> bool:
 
 
 def switched(trace: LoaderTrace, *, on: bool) -> Spent:
-    """CPU time is the workers' alone."""
+    """Run an epoch with tracing on or off. CPU time is that of the workers alone."""
     for block in trace.blocks:
         block.header[ENABLED] = float(on)
     before_s = workers_cpu_s(trace)
     wall_s = spent(lambda: drain(trace.batches())).wall_s
-    time.sleep(0.01)  # the last batch is here, but its worker may not be at rest yet
+    time.sleep(0.01)  # the last batch has arrived, but its worker may still be busy
     cpu_s = workers_cpu_s(trace) - before_s
     for block in trace.blocks:
-        block.header[ENABLED] = 0.0  # while others have their turn
+        block.header[ENABLED] = 0.0  # off during the turns of others
     return Spent(cpu_s, wall_s)
 
 
 def workers_cpu_s(trace: LoaderTrace) -> float:
-    """By the scheduler, which counts nanoseconds where others count ticks; 0 before there are workers."""
+    """CPU seconds of the workers by the scheduler, which counts nanoseconds instead of ticks; 0 before they start."""
     workers = trace._persistent._workers if trace._persistent else ()
     tasks = [task for worker in workers for task in Path(f"/proc/{worker.pid}/task").glob("*/schedstat")]
     return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9

@@ -1,7 +1,7 @@
-"""What `loaderbench profile` costs a script: for `overhead.py`.
+"""Cost of `loaderbench profile` for a script: for `overhead.py`.
 
-In one process, blocks of batches come in turn from a loader that is recorded and from one that is not: the same step
-takes up to a tenth longer in one process than in another. Threads run during both, so their CPU time is added apart.
+In one process, blocks of batches alternate between a recorded loader and an unrecorded one, because the duration of the
+same step differs by up to a tenth between processes. Threads run during both, so their CPU time is added separately.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ PROFILED = "profile"
 RANK, RANK_BARE = "profile of a rank", "the same rank, bare"
 LIVE, LIVE_BARE = "profile --live prometheus", "the same script, bare"
 WARM_UP_STEPS = 1_024  # the profiler reads memory once in its first second
-ROUND_STEPS = 1_024  # it adds up as many rows at once: each round has its share of that
+ROUND_STEPS = 1_024  # it aggregates this many rows at once, so each round includes the same share of that work
 
 Ask = Callable[[str], list[float]]
 
 
 @dataclass(frozen=True)
 class Profiled:
-    """Blocks with and without, in processes that are all profiled, and the CPU seconds of our threads per step."""
+    """Blocks with and without recording in profiled processes, and loaderbench's CPU seconds in threads per step."""
 
     rounds: Rounds
     threads_s: float
 
     def added_s(self) -> Interval:
-        """CPU seconds per step, of the loop and of our threads."""
+        """CPU seconds added per step, in the loop and in loaderbench's threads."""
         loop = self.rounds.added_s(PROFILED, BARE, cpu)
         return Interval(*(end + self.threads_s for end in (loop.mean, loop.lo, loop.hi)))
 
     def beyond_s(self, recorded: str, bare: str) -> Interval:
-        """What another script costs beyond a profiled one by itself, in CPU seconds of the loop per step."""
+        """CPU seconds per step that another script costs in the loop, beyond a profiled script alone."""
         columns = (self.rounds.found[name] for name in (recorded, bare, PROFILED, BARE))
         return mean_interval(
             [
@@ -49,18 +49,18 @@ class Profiled:
         )
 
     def wall_added_s(self) -> Interval:
-        """Wall seconds per step."""
+        """Wall seconds added per step."""
         return self.rounds.added_s(PROFILED, BARE, wall)
 
 
 def profiled_script(workers: int, rounds: int) -> Profiled:
-    """Rounds of both in one process."""
+    """Rounds of both loaders in one process."""
     with TemporaryDirectory() as folder, _running(_profile(folder) + _script(workers)) as ask:
         return _taken({(PROFILED, BARE): ask}, rounds)
 
 
 def profiled_rank(rounds: int) -> Profiled:
-    """Rounds of a script by itself and as the first of two ranks under torchrun, each with one worker."""
+    """Rounds of a script alone, and as the first of two ranks under torchrun, each with one worker."""
     script = _script(1)
     with TemporaryDirectory() as folder:
         alone = _profile(f"{folder}/alone") + script
@@ -71,7 +71,7 @@ def profiled_rank(rounds: int) -> Profiled:
 
 
 def profiled_live(rounds: int) -> Profiled:
-    """Rounds of a script by itself and of one that a tracker follows, each with one worker."""
+    """Rounds of a script alone, and of one that a tracker follows, each with one worker."""
     script = _script(1)
     with TemporaryDirectory() as folder:
         live = ["--live", f"prometheus={folder}/live.prom"]
@@ -89,7 +89,7 @@ def _profile(folder: str) -> list[str]:
 
 
 def _taken(asks: dict[tuple[str, str], Ask], rounds: int) -> Profiled:
-    """Rounds of all scripts, one after the other; each fills in its own two contestants."""
+    """Run rounds of all scripts sequentially; each fills in its two contestants."""
     taken, (first, *_) = Rounds(ROUND_STEPS), asks.values()
     for ask in asks.values():
         ask(f"{WARM_UP_STEPS}")
@@ -105,7 +105,7 @@ def _taken(asks: dict[tuple[str, str], Ask], rounds: int) -> Profiled:
 
 @contextmanager
 def _running(script: list[str]) -> Iterator[Ask]:
-    """A script that answers each line with numbers."""
+    """Start a script that answers each line with numbers."""
     process = subprocess.Popen([sys.executable, *script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     orders, answers = process.stdin, process.stdout
     if orders is None or answers is None:

@@ -1,4 +1,4 @@
-"""A training script that takes blocks of batches in turn from a loader that is recorded and one that is not.
+"""A training script that alternates blocks of batches between a recorded loader and an unrecorded one.
 
 For `overhead_profile.py`. `python overhead_script.py ROWS WORKERS [DONE]` reads one order per line from stdin:
 
@@ -26,11 +26,11 @@ import torch
 from overhead_loop import Step
 from torch.utils.data import DataLoader, Dataset
 
-TURN_STEPS = 16  # other programs disturb for longer than these take
+TURN_STEPS = 16  # shorter than typical disturbances by other programs
 
 
 class Ready(Dataset[Any]):
-    """The same batch over and over."""
+    """A dataset that repeats one batch."""
 
     def __init__(self, batch: Any) -> None:
         self.batch = batch
@@ -52,7 +52,7 @@ def main() -> None:
         DataLoader(Ready(step.batch), batch_size=None, sampler=range(1 << 40), num_workers=workers) for _ in range(2)
     ]
     recorded: Iterator[Any] = iter(loaders[0])
-    bare = loaders[1]._get_iterator()  # which the recorder does not see
+    bare = loaders[1]._get_iterator()  # hidden from the recorder
     while os.environ.get("RANK", "0") != "0" and done is not None and not done.exists():
         step(next(recorded))
         time.sleep(0.2)
@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def in_turns(step: Step, recorded: Iterator[Any], bare: Iterator[Any], steps: int) -> tuple[float, ...]:
-    """CPU and wall seconds of so many steps of each kind; a few of one are followed by as many of the other."""
+    """CPU and wall seconds of `steps` steps of each kind, in short alternating turns."""
     taken_s = {id(recorded): [0.0, 0.0], id(bare): [0.0, 0.0]}
     for _ in range(steps // TURN_STEPS):
         for batches in random.sample((recorded, bare), 2):

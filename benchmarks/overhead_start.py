@@ -1,4 +1,4 @@
-"""What importing costs, and the memory of a million steps, each in fresh interpreters: for `overhead.py`."""
+"""Cost of importing, and memory of a million steps, each in new interpreters: for `overhead.py`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ IMPORTS = ("import loaderbench", "from loaderbench import Profiler")
 
 @dataclass(frozen=True)
 class Import:
-    """Seconds more than an interpreter that does nothing: the median of pairs, and least against least."""
+    """Seconds beyond an interpreter that does nothing: the median of pairs, and minimum minus minimum."""
 
     median_s: float
     least_s: float
@@ -37,7 +37,7 @@ class Memory:
 
 
 def imports(rounds: int) -> dict[str, Import]:
-    """In turn with an interpreter that does nothing."""
+    """Measure imports, interleaved with an interpreter that does nothing."""
     took: dict[str, list[float]] = {code: [] for code in (EMPTY, *IMPORTS)}
     for _ in range(rounds):
         for code, found in took.items():
@@ -58,7 +58,7 @@ def loads_torch(code: str) -> bool:
 
 
 def memory(steps: int) -> Memory:
-    """In a process that has done nothing else."""
+    """Measure in a process that has done nothing else."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         return pool.submit(grown, steps).result()
 
@@ -70,7 +70,7 @@ def grown(steps: int) -> Memory:
 
     batch, process = (torch.zeros(4, 2), torch.zeros(4)), psutil.Process()
     with Profiler() as profiler:
-        walk(profiler, batch, 10_000)  # what is loaded at first use is no growth
+        walk(profiler, batch, 10_000)  # exclude memory of modules loaded on first use
         before = process.memory_info().rss
         walk(profiler, batch, steps)
         resident = process.memory_info().rss - before

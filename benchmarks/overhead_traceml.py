@@ -1,4 +1,4 @@
-"""TraceML on the same loop, in a process of its own, because what it changes in torch cannot be undone."""
+"""TraceML on the same loop, in a child process, because its changes to torch cannot be undone."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ NOT_INSTALLED = "not installed: uv sync --group rivals"
 
 
 class TraceML:
-    """Forked from this process, so that it is laid out alike in memory; idle between its blocks.
+    """A child process with TraceML, forked so that its memory layout is the same; idle between its blocks.
 
-    Its aggregator runs beside, as its documentation says (`traceml serve`), and so does the thread that takes its
-    samples every two seconds: what that does between the blocks is counted to nobody.
+    Its aggregator runs concurrently, as TraceML's documentation says (`traceml serve`), and so does the thread that
+    takes samples every two seconds. Work of that thread between blocks is not counted.
     """
 
     def __init__(self, step: Any, steps: int) -> None:
@@ -57,7 +57,7 @@ class TraceML:
         self._place.cleanup()
 
     def block(self) -> Spent:
-        """Have the child run one."""
+        """Make the child run one block."""
         self._pipe.send("block")
         answer: Spent = self._pipe.recv()
         return answer
@@ -73,11 +73,11 @@ def silent() -> dict[str, Any]:
 
 
 def child(pipe: Connection, step: Any, steps: int, place: str, port: int) -> None:
-    """Say whether TraceML began, and then run a block whenever told to."""
+    """Report whether TraceML started, then run a block on each request."""
     os.chdir(place)
     try:
         run = traced(step, steps, place, port)
-    except Exception as error:  # the other rows are still wanted
+    except Exception as error:  # the other rows are still needed
         pipe.send(f"did not begin: {type(error).__name__}: {error}")
         return
     pipe.send("")

@@ -1,12 +1,12 @@
-"""The page in figures: its size, what writing it takes, and how soon a browser shows it.
+"""Measurements of the report: its size, the cost of writing it, and how soon a browser shows it.
 
     uv run python benchmarks/page.py [--trials 2000] [--samples 1000000] [--opens 5] [--json FILE]
 
-The usual run is the committed example. The large one is that example again and again: so many trials in a third as
-many configurations of five axes, each with its own rates, and so many readings of the monitors, saved to a folder.
-Writing is timed in a process of its own, imports and all, from the two files to the page; memory is the highest it ever
-held (VmHWM). Chromium opens each page several times; first paint is the browser's own (first contentful paint), and
-charts count as drawn when the page says so. Medians, with the slowest in parentheses.
+The usual run is the committed example. The large run repeats that example: this many trials, over a third as many
+configurations of five axes, each with its own rates, and this many monitor readings, saved to a folder. Writing is
+timed in a new process, including imports, from the two files to the report; memory is the process's peak (VmHWM).
+Chromium opens each report several times. First paint is the browser's own (first contentful paint), and charts count as
+drawn when the report says so. Medians, with the slowest in parentheses.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ AXES: dict[str, list[int]] = {
 
 @dataclass(frozen=True)
 class Page:
-    """One page: how large, how dear to write, how soon to be seen."""
+    """One report: its size, the cost of writing it, and the time until it is visible."""
 
     name: str
     bytes: int
@@ -51,7 +51,7 @@ class Page:
 
 
 def write_large_run(folder: Path, trials: int, samples: int) -> None:
-    """The example's trials under new names, configurations and rates, with as many readings as are asked for."""
+    """Write the example's trials under new names, configurations and rates, with the requested number of readings."""
     from loaderbench.records import to_dict
     from loaderbench.statistics.configurations import summarise
     from loaderbench.store import read_run
@@ -98,7 +98,7 @@ def _write_timeline(file: Path, ids: Sequence[str], samples: int, rng: np.random
 
 
 def write_page(run: Path, page: Path) -> None:
-    """What the child does: read the two files, build the document, draw the page; prints seconds and bytes."""
+    """In the child: read the two files, build the document, write the report, and print seconds and bytes."""
     began = time.perf_counter()
     from loaderbench.result import load
 
@@ -109,11 +109,11 @@ def write_page(run: Path, page: Path) -> None:
 
 
 def measure(name: str, run: Path, page: Path, opens: int) -> Page:
-    """One page: written by a child, opened by Chromium."""
+    """Measure one report: written by a child process, opened by Chromium."""
     child = [sys.executable, __file__, "--child", str(run), str(page)]
     kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     kept["PYTHONPYCACHEPREFIX"] = str(page.parent / "cache")
-    for _ in range(2):  # the first compiles what it imports, as the first command after an installation does
+    for _ in range(2):  # the first run compiles its imports, like the first command after an installation
         said = subprocess.run(child, check=True, stdout=subprocess.PIPE, env=kept).stdout
     told: dict[str, Any] = json.loads(said)
     seen = [_open(page) for _ in range(opens)]
@@ -121,7 +121,7 @@ def measure(name: str, run: Path, page: Path, opens: int) -> Page:
 
 
 def _open(page: Path) -> tuple[float, float]:
-    """Seconds to the first text and to the last chart, in a browser of its own."""
+    """Seconds to the first text and to the last chart, in a new browser."""
     from playwright.sync_api import sync_playwright
 
     names = ("chromium", "chromium-browser", "google-chrome")
@@ -138,7 +138,7 @@ def _open(page: Path) -> tuple[float, float]:
 
 
 def list_of_runs_s() -> float:
-    """Seconds that it takes to read a folder of runs and write its index.html."""
+    """Seconds to read a folder of runs and write its index.html."""
     from loaderbench.report.index import INDEX_FILE, update_index
 
     with TemporaryDirectory() as place:
@@ -146,7 +146,7 @@ def list_of_runs_s() -> float:
         for number in range(LISTED):
             (reports / f"run{number}").mkdir()
             shutil.copy(EXAMPLE / "run.json", reports / f"run{number}")
-        older = '<meta name="generator" content="loaderbench 0, list of runs">'  # a list to be drawn anew
+        older = '<meta name="generator" content="loaderbench 0, list of runs">'  # forces the list to be written again
         (reports / INDEX_FILE).write_text(older)
         began = time.perf_counter()
         assert update_index(reports / "run0") is not None
@@ -163,7 +163,7 @@ def row(page: Page) -> str:
 
 
 def main() -> int:
-    """Measure both pages and print the table."""
+    """Measure both reports and print the table."""
     asked = _arguments()
     if asked.child:
         write_page(*asked.child)

@@ -1,9 +1,9 @@
-"""What the kernel needs for a page fault with zeroing, of 4 KiB and of 2 MiB: the basis of two thresholds.
+"""Cost of a page fault with zeroing in the kernel, for 4 KiB and 2 MiB: the basis of two thresholds.
 
     python benchmarks/page_faults.py [--rounds 30]
 
-Each round maps memory, writes one byte to each page, and divides the system time by the faults that the kernel counted.
-Prints a table (Markdown) of medians with quartiles, next to `FAULT_S` and `HUGE_FAULT_S`. Linux only.
+Each round maps memory, writes one byte to each page, and divides the system time by the kernel's count of faults.
+Prints a table (Markdown) of medians with quartiles, and the thresholds `FAULT_S` and `HUGE_FAULT_S`. Linux only.
 """
 
 from __future__ import annotations

@@ -20,13 +20,13 @@ from loaderbench.suite import load_suite
 
 
 class Trials:
-    """Measures rounds of planned trials of one suite, as a run tries remedies, or makes stages free."""
+    """Measures rounds of planned trials of one suite, as a run does when it tries fixes or makes stages free."""
 
     def __init__(self, measure: TrialMeasurer, seconds: float | None = None) -> None:
         self._paired = SlicedRounds(measure, seconds=seconds)
 
     def run(self, planned: Sequence[PlannedTrial]) -> list[Trial]:
-        """Measure a round; a failed trial raises `RuntimeError` with its words."""
+        """Measure a round. Raises `RuntimeError` with the message of a failed trial."""
         trials: list[Trial] = []
         self._paired.run(planned, lambda _: None, lambda outcome: trials.append(outcome.trial))
         for trial in trials:
@@ -37,7 +37,7 @@ class Trials:
 
 @contextmanager
 def trials_of(suite: Path, *, seconds: float | None = None, freeing: Freeing | None = None) -> Iterator[Trials]:
-    """Prepare a suite as `loaderbench run` does; what the trials write is removed at the end."""
+    """Prepare a suite as `loaderbench run` does; the files of its trials are removed at the end."""
     loaded = load_suite(suite)
     server = TrialServer()
     server.warm_up()

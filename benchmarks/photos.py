@@ -1,10 +1,10 @@
-"""Compares generated photos with photographs: decode time per pixel, bytes per pixel and size quantiles.
+"""Compare generated photos with photographs: decode time per pixel, bytes per pixel and size quantiles.
 
     python benchmarks/photos.py --photos DIR [--images N] [--rounds N]
 
-Prints two tables. Each round decodes all files of both sides from memory, one by one in shuffled order, so that a drift
-of the machine falls on both; a first round is thrown away. Times are total time over total pixels. The target: a ratio
-within 15% of 1, and quantiles within 15% of the thousand photographs (the outermost within 30%).
+Prints two tables. Each round decodes all files of both sides from memory in shuffled order, so a drift of the machine
+affects both; the first round is discarded. Times are total time over total pixels. Targets: a ratio within 15% of 1,
+and quantiles within 15% of the thousand photographs (30% for the outermost).
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ class Photos:
 
     @property
     def pixels(self) -> Numbers:
-        """Of each picture."""
+        """Pixels of each picture."""
         return self.width * self.height
 
     @property
     def file_bytes(self) -> Numbers:
-        """Of each file."""
+        """Bytes of each file."""
         return np.array([len(file) for file in self.files], dtype=np.float64)
 
     @property
     def bytes_per_pixel(self) -> float:
-        """All bytes over all pixels."""
+        """Total bytes over total pixels."""
         return float(self.file_bytes.sum() / self.pixels.sum())
 
     def measures(self) -> dict[str, Numbers]:
-        """What the statistics table has quantiles of, under its names."""
+        """The measures whose quantiles the statistics table lists, under the same names."""
         each = {"file_bytes": self.file_bytes, "pixels": self.pixels, "width": self.width, "height": self.height}
         return each | {"bytes_per_pixel": self.file_bytes / self.pixels}
 

@@ -1,15 +1,15 @@
-"""Does the verdict name the slow rank, and none where all are equally fast? Random jobs under torchrun.
+"""Check that the verdict names the slow rank, and none if all are equally fast, on random jobs under torchrun.
 
     uv run --group storage python benchmarks/ranks.py [--seed 1] [--jobs 0:60] [--only KIND] [--results FILE]
 
 Each job is a training of 2, 4 or 8 ranks under `loaderbench profile -- torchrun`, with DistributedDataParallel over
-gloo and a step that sleeps, as if it were computed on a device. Planted: a rank, or half of the ranks, with slow
-samples; with samples that take CPU time; with fewer workers; with files on a slow disk (FUSE). Healthy: all fast, all
-equally slow, or slow samples scattered over all ranks. Prints a line for each job and a table.
+gloo and a step that sleeps, as if a device computed it. Planted: a rank, or half of the ranks, with slow samples; with
+samples that take CPU time; with fewer workers; with files on a slow disk (FUSE). Healthy: all fast, all equally slow,
+or slow samples scattered over all ranks. Prints a line for each job and a table.
 
-Of 60 jobs, the first 40 are planted and the last 20 healthy. Each depends on the seed and its number only, so a part
-of them (`--jobs 10:20`) is the same as in a whole run. With `--results`, each job is added to the file at once; those
-that are there already are not run again, and the table is of all of them.
+Of 60 jobs, the first 40 are planted and the last 20 healthy. Each depends only on the seed and its number, so a part of
+them (`--jobs 10:20`) is the same as in a complete run. With `--results`, each job is immediately added to the file.
+Jobs in the file are not run again, and the table includes all of them.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ main()
 
 @dataclass(frozen=True)
 class Loading:
-    """What a rank's samples take, on how many workers."""
+    """The cost of a rank's samples, and its number of workers."""
 
     folder: str
     workers: int = 1
@@ -96,7 +96,7 @@ class Loading:
 
 @dataclass(frozen=True)
 class Job:
-    """A training; `slow_ranks` hold back the others, and are empty in a healthy one."""
+    """A training job; `slow_ranks` delay the others, and are empty in a healthy job."""
 
     kind: str
     ranks: int
@@ -119,7 +119,7 @@ class Disks:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a job; `named` is the rank of the verdict, and `failed` where there is none."""
+    """The outcome of a job; `named` is the rank of the verdict, or `failed` without a verdict."""
 
     seed: int
     number: int
@@ -139,7 +139,7 @@ def main() -> None:
     outcomes = read_outcomes(asked.results)
     done = {(one.seed, one.number) for one in outcomes}
     with ExitStack() as stack:
-        stack.callback(lambda: print(table(outcomes)))  # also where it is interrupted
+        stack.callback(lambda: print(table(outcomes)))  # also if interrupted
         place = Path(stack.enter_context(TemporaryDirectory()))
         disks = stack.enter_context(mounted(written(place / "files"), place / "slow"))
         for number in asked.jobs:
@@ -152,13 +152,13 @@ def main() -> None:
 
 
 def part_of_all(text: str) -> range:
-    """`10:20`, without the last."""
+    """Parse `10:20`, which excludes the end."""
     first, _, end = text.partition(":")
     return range(int(first or 0), min(ALL, int(end or ALL)))
 
 
 def read_outcomes(file: Path | None) -> list[Outcome]:
-    """Those of earlier calls."""
+    """Read the outcomes of earlier calls."""
     lines = file.read_text().splitlines() if file is not None and file.exists() else []
     return [Outcome(**json.loads(line)) for line in lines]
 
@@ -176,7 +176,7 @@ def outcome_of(job: Job, seed: int, number: int, place: Path) -> Outcome:
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    """How many were right, by kind, and of all planted and all healthy jobs."""
+    """The number of right verdicts, by kind, and for all planted and all healthy jobs."""
     lines = ["", "| kind | right |", "| --- | --: |"]
     groups = [*((kind, (kind,)) for kind in (*PLANTED, *HEALTHY)), ("all planted", PLANTED), ("all healthy", HEALTHY)]
     for label, kinds in groups:
@@ -187,7 +187,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
 
 
 def drawn(seed: int, number: int, disks: Disks) -> Job:
-    """The job of this number: planted ones of each kind in turn, then healthy ones."""
+    """Draw the job of this number: planted jobs of each kind in turn, then healthy ones."""
     draw = random.Random(f"{seed}/{number}")
     if number < PLANTED_JOBS:
         return planted_job(PLANTED[number % len(PLANTED)], draw, disks)
@@ -195,7 +195,10 @@ def drawn(seed: int, number: int, disks: Disks) -> Job:
 
 
 def planted_job(kind: str, draw: random.Random, disks: Disks) -> Job:
-    """The usual loader takes up to 40% of a step, the slow one 1.5 to 4 steps; a fourth of that in four workers."""
+    """Draw a job in which the usual loader takes up to 40% of a step, and the slow one 1.5 to 4 steps.
+
+    With the kind `workers`, the usual loader divides its time among four workers.
+    """
     ranks, batch_size, step_s = draw.choice((2, 4, 8)), draw.choice((4, 8, 16)), draw.uniform(0.02, 0.05)
     slow_ranks = tuple(sorted(draw.sample(range(ranks), ranks // 2 if draw.random() < 0.25 else 1)))
     usual_s, slow_s = draw.uniform(0.05, 0.4) * step_s / batch_size, draw.uniform(1.5, 4.0) * step_s / batch_size
@@ -214,7 +217,7 @@ def planted_job(kind: str, draw: random.Random, disks: Disks) -> Job:
 
 
 def healthy_job(kind: str, draw: random.Random, disks: Disks) -> Job:
-    """All ranks alike: batches of less than half a step, of two to four steps, or of which few are ten times slower."""
+    """Draw a job with equal ranks: batches of under half a step, of two to four steps, or a few ten times slower."""
     ranks, batch_size, step_s = draw.choice((2, 4, 8)), draw.choice((4, 8, 16)), draw.uniform(0.02, 0.05)
     steps = {"fast": (0.0, 0.4), "all slow": (2.0, 4.0), "scattered": (0.3, 0.5)}[kind]
     usual = Loading(disks.fast, blocked_s=draw.uniform(*steps) * step_s / batch_size)
@@ -222,7 +225,7 @@ def healthy_job(kind: str, draw: random.Random, disks: Disks) -> Job:
 
 
 def written(folder: Path) -> Path:
-    """A folder of small files."""
+    """Write a folder of small files."""
     folder.mkdir()
     for number in range(64):
         (folder / f"{number:03d}.bin").write_bytes(os.urandom(8192))
@@ -231,7 +234,7 @@ def written(folder: Path) -> Path:
 
 @contextmanager
 def mounted(folder: Path, place: Path) -> Iterator[Disks]:
-    """The folder, and the same one as a slow disk shows it."""
+    """Provide the folder, and the same folder as seen through a slow disk."""
     place.mkdir()
     server = subprocess.Popen(
         [sys.executable, Path(__file__).with_name("slow_files.py"), folder, place, str(DISK_S), "0"]
@@ -249,7 +252,7 @@ def mounted(folder: Path, place: Path) -> Iterator[Disks]:
 
 
 def verdict_of(job: Job, place: Path) -> dict[str, Any]:
-    """The rank that the verdict names, and its words."""
+    """The rank that the verdict names, and its headline."""
     out, script = place / "run", place / "train.py"
     shutil.rmtree(out, ignore_errors=True)
     script.write_text(SCRIPT)
@@ -263,7 +266,7 @@ def verdict_of(job: Job, place: Path) -> dict[str, Any]:
 
 
 def finished(command: Sequence[str]) -> tuple[int, str]:
-    """The exit code of a command, and what it said; one that takes too long is ended with all that it started."""
+    """Return a command's exit code and stderr; on timeout, end the command with all its children."""
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:

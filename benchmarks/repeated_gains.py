@@ -1,10 +1,10 @@
-"""Whether printed gains hold later, in other processes, by hand.
+"""Check whether printed gains hold later, in other processes, by hand.
 
     uv run python -m benchmarks.repeated_gains [--runs 8] [--seed 0] [--turns 3] [--seconds 2] [--folder DIR]
 
 Draws suites of one configuration at random, over generated images, and runs each as a user does, with its fixes. Then
-makes every fix of every run by hand, as `benchmarks/by_hand.py` does. Prints a table, and how many printed intervals
-hold the gain by hand. The folder keeps the runs, and a run that is there already is not made again.
+applies every fix of every run by hand, as `benchmarks/by_hand.py` does. Prints a table, and how many printed intervals
+contain the gain by hand. The folder keeps the runs, and existing runs are not repeated.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def linked_images(folder: Path) -> Path:
-    """A folder of classes, with a number of names for each image."""
+    """A folder of classes, with several hard links to each image."""
     if folder.exists():
         return folder
     generated = folder.with_name("generated")
@@ -63,7 +63,7 @@ def linked_images(folder: Path) -> Path:
 
 
 def suite_of(draw: random.Random, images: Path) -> str:
-    """A suite of one configuration, drawn at random, in JSON, which is YAML."""
+    """A randomly drawn suite of one configuration, as JSON, which is valid YAML."""
     described = {
         "name": "drawn",
         "dataset": {
@@ -79,7 +79,7 @@ def suite_of(draw: random.Random, images: Path) -> str:
 
 
 def run_of(suite: str, folder: Path) -> Path:
-    """Measure it as a user does, with its fixes."""
+    """Measure a suite as a user does, with its fixes."""
     if not folder.exists():
         file = folder.with_suffix(".yaml")
         file.write_text(suite, encoding="utf-8")

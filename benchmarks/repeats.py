@@ -1,4 +1,4 @@
-"""Repeats an experiment, says on stderr what each repeat found, and keeps all of them as JSON where that is asked."""
+"""Repeat an experiment, report each repeat on stderr, and optionally save all of them as JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Found = TypeVar("Found")
 
 
 def repeated(names: Iterable[str], repeats: int, measure: Callable[[str, int], Found]) -> dict[str, list[Found]]:
-    """What `measure(name, number)` returned for each experiment; numbers count from 0."""
+    """Return the results of `measure(name, number)` for each experiment; numbers count from 0."""
     everything: dict[str, list[Found]] = {}
     for name in names:
         everything[name] = []

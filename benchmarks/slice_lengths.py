@@ -1,11 +1,11 @@
-"""How long should a time slice be? Equal trials next to each other, with slices of several lengths.
+"""Compare lengths of time slices on equal, interleaved trials.
 
     uv run python -m benchmarks.slice_lengths [--rounds 8] [--burner]
 
-Each round holds three trials of a plain image loader and three of a fast one, in slices of one length. A slice begins
-with cold caches, so short ones lower the rates; between long ones, a neighbor's load changes. Prints a table with the
-rates, the gain of the fast loader, and the spread of this gain from pair to pair. `--burner` runs a program that uses
-one CPU and rests, for 0.7 s each on average.
+Each round has three trials of a plain image loader and three of a fast one, in slices of one length. A slice begins
+with cold CPU caches, so short slices lower the rates; between long slices, the load of other programs changes. Prints a
+table with the rates, the gain of the fast loader, and the spread of this gain across pairs. `--burner` runs a program
+that alternately uses one CPU and rests, for 0.7 s each on average.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def suite_in(folder: Path) -> Path:
-    """Generated images, and the loader of both trials."""
+    """Write a suite of generated images, with the loader of both kinds of trial."""
     dataset = {"kind": "image_folder", "root": str(cached_photos(images=512)), "transform": "imagenet_train"}
     described = {"name": "slices", "dataset": dataset, "loader": {"shuffle": True, "drop_last": True}}
     file = folder / "suite.yaml"
@@ -61,7 +61,7 @@ def suite_in(folder: Path) -> Path:
 
 
 def rates_in(trials: Trials, length_s: float, name: str) -> Rates:
-    """Samples/s of the plain trials and of the fast ones."""
+    """Samples/s of the plain trials and of the fast trials."""
     time_slices.SHORTEST_SLICE_S = length_s
     planned = [
         PlannedTrial(id=f"{name}-{kind}{number}", role="remedy", config=config, round=1)
@@ -74,7 +74,7 @@ def rates_in(trials: Trials, length_s: float, name: str) -> Rates:
 
 
 def row(length_s: float, rounds: Sequence[Rates]) -> str:
-    """Rates as geometric means, and the standard deviation of the logarithm of a pair's ratio, within rounds."""
+    """A table row: geometric means of rates, and the standard deviation of a pair's log ratio within rounds."""
     plain, fast = ([[math.log(rate) for rate in rates] for rates in kind] for kind in zip(*rounds, strict=True))
     means = [fmean(fmean(rates) for rates in kind) for kind in (plain, fast)]
     spread = math.sqrt(sum(fmean(variance(rates) for rates in kind) for kind in (plain, fast)))
@@ -85,7 +85,7 @@ def row(length_s: float, rounds: Sequence[Rates]) -> str:
 
 @contextmanager
 def burning(asked: bool) -> Iterator[None]:
-    """A program that uses one CPU now and then."""
+    """Run a program that uses one CPU intermittently."""
     if not asked:
         yield
         return
@@ -97,7 +97,7 @@ def burning(asked: bool) -> Iterator[None]:
 
 
 def burn() -> None:
-    """Use a CPU, and rest, for random times."""
+    """Alternate between using a CPU and resting, for random times."""
     while True:
         until_s = time.monotonic() + random.expovariate(1 / BURNS_S)
         while time.monotonic() < until_s:

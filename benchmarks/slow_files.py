@@ -1,8 +1,8 @@
-"""A folder seen through FUSE as slow storage: `python slow_files.py FOLDER MOUNT LATENCY_S STALL_AT`.
+"""Serve a folder through FUSE as slow storage: `python slow_files.py FOLDER MOUNT LATENCY_S STALL_AT`.
 
-Each read of a file takes LATENCY_S seconds; read number STALL_AT takes a minute (0: none does so), as those of a file
-server that starts again. Needs libfuse and the dependency group `storage`; exits with 77 without them. `conditions.py`
-starts it.
+Each read of a file takes LATENCY_S seconds. Read number STALL_AT takes a minute, as when a file server restarts (0 for
+no such read). Needs libfuse and the dependency group `storage`; exits with code 77 without them. `conditions.py` starts
+it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STATUS = ("st_mode", "st_nlink", "st_size", "st_uid", "st_gid")
 
 
 class SlowFiles(Operations):
-    """Read-only."""
+    """A read-only file system with slow reads."""
 
     use_ns = True
 

@@ -1,11 +1,11 @@
-"""Compares stages measured by `Profiler(trace=True)` with the same transforms timed by hand, in the same run.
+"""Compare stages measured by `Profiler(trace=True)` with the same transforms timed by hand, in the same run.
 
     uv run python benchmarks/stages.py [--data DIR] [--rounds 12]
 
-A real training loop over photographs (generated ones without --data) is profiled; the same loop runs unprofiled over
-a dataset that does the same with a clock around each call, as a user would write it by hand. Rounds of the two are
-interleaved in random order; figures are the median ratio, profiled over by hand, with the range of half the rounds.
-Target: within 5%.
+A real training loop over photographs (generated ones without --data) is profiled. The same loop runs unprofiled over a
+dataset that does the same with a clock around each call, as a user would write it by hand. Rounds of the two are
+interleaved in random order. Figures are the median ratio, profiled over by hand, with the interquartile range. Target:
+within 5%.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Stages = dict[str, float]
 
 
 class ByHand(ImageFolder):
-    """Does what ImageFolder does, and hands out what each call took, in seconds, with the sample."""
+    """An ImageFolder that also returns the seconds of each call with the sample."""
 
     def __getitem__(self, index: int) -> Any:
         path, label = self.samples[index]
@@ -54,7 +54,7 @@ class ByHand(ImageFolder):
 
 
 def train(batches: Iterable[Any]) -> list[Any]:
-    """A small training loop; returns what the batches hold beside images and labels."""
+    """Run a small training loop; return the batches' parts other than images and labels."""
     model = nn.Sequential(nn.Conv2d(3, 4, 7, 8), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     rest = []
@@ -67,7 +67,7 @@ def train(batches: Iterable[Any]) -> list[Any]:
 
 
 def profiled(folder: Path, workers: int) -> Stages:
-    """Seconds per sample of each stage, as the profiler tells them."""
+    """Seconds per sample of each stage, as measured by the profiler."""
     loader = DataLoader(ImageFolder(str(folder), transforms.Compose(list(STEPS))), BATCH, num_workers=workers)
     with Profiler(warmup=0, trace=True) as prof:
         train(prof.iter(loader))
@@ -77,7 +77,7 @@ def profiled(folder: Path, workers: int) -> Stages:
 
 
 def by_hand(folder: Path, workers: int) -> Stages:
-    """The same, as a user would time it."""
+    """Seconds per sample of each stage, timed by hand."""
     took_s = torch.cat(train(DataLoader(ByHand(str(folder)), BATCH, num_workers=workers)))
     return dict(zip(NAMES, took_s.mean(0).tolist(), strict=True))
 
@@ -108,7 +108,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--rounds", type=int, default=12)
     arguments = parser.parse_args()
-    torch.set_num_threads(1)  # as in a worker, so that by hand and profiled are the same work
+    torch.set_num_threads(1)  # as in a worker, so that the loops by hand and profiled do the same work
     folder = arguments.data or cached_photos(images=240)
     by_hand(folder, 0)  # warms the page cache
     for workers in (0, 1):

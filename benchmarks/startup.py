@@ -1,10 +1,10 @@
-"""How soon things start: `--help`, `import loaderbench`, the first trial's process, each further one, and ranks.
+"""Startup times: `--help`, `import loaderbench`, the first trial's process, each further process, and ranks.
 
     python benchmarks/startup.py [--repeats N]
 
-Prints a table of medians with their range. The targets: 200 ms for `--help`, 50 ms for the import; a further process
-starts in milliseconds because the fork server has torch imported, where a process of its own pays seconds. A trial has
-started when its last rank loads its first sample.
+Prints a table of medians with their range. Targets: 200 ms for `--help`, 50 ms for the import. A further process starts
+in milliseconds because the fork server has imported torch, which takes a new interpreter seconds. A trial has started
+when its last rank loads its first sample.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def command(*arguments: str) -> Callable[[], object]:
 
 
 def start(server: TrialServer) -> None:
-    """Start a process that does nothing, and see it end."""
+    """Start a process that does nothing, and wait for its end."""
     server.start(os.getpid).join()
 
 
@@ -67,7 +67,7 @@ class Samples(torch.utils.data.Dataset):
 
 
 def trial_starts(server: TrialServer, ranks: int, repeats: int) -> list[float]:
-    """Seconds from the order of a trial to the first sample of its last rank."""
+    """Seconds from the request of a trial to the first sample of its last rank."""
     runner = TrialRunner(server, describe_machine(server.method, (), {}))
     found = []
     for _ in range(repeats):

@@ -1,11 +1,11 @@
-"""Grid and adaptive sweeps compared: trials used, and how often they choose the best configuration or one as fast.
+"""Compare grid and adaptive sweeps: trials used, and how often they choose the best configuration or one as fast.
 
     uv run python benchmarks/strategies.py [--repeats 200] [--seed 0] [--run reports/examples/two-cores/run.json]
 
-The searches are those of a run; trials are simulated. `recorded` has the rates of a real run as true rates. The others
-draw them: a factor for each value of an axis, and one for each configuration. Each trial has the noise of its
-configuration, whose spread is drawn too (a median of 5%, some of 20%), and that of its round, which all share. One in
-30 is slowed down by a neighbor. Residuals of recorded runs are between 2 and 8%.
+The searches are those of a run; trials are simulated. `recorded` uses the rates of a real run as true rates. The others
+draw a factor for each value of an axis, and one for each configuration. Each trial has noise from its configuration,
+whose spread is drawn too (a median of 5%, sometimes 20%), and from its round, shared by all trials of the round. One
+trial in 30 is slowed down by another program. Residuals of recorded runs are between 2 and 8%.
 
 `best dropped`: the adaptive sweep excluded the configuration that is truly the best. `within 5%`: the chosen
 configuration is truly as fast as the best, or slower by no more than that, which the product calls a tie.
@@ -49,13 +49,13 @@ class Truth:
 
     @property
     def best(self) -> str:
-        """The fastest."""
+        """The fastest configuration."""
         return max(self.rates, key=lambda name: self.rates[name])
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One sweep: its trials, whether the best was dropped, and how fast the chosen one truly is next to the best."""
+    """One sweep: its trials, whether the best was dropped, and the chosen true rate relative to the best."""
 
     trials: int
     dropped: bool
@@ -63,7 +63,7 @@ class Outcome:
 
 
 def plan_of(axes: dict[str, list[int]], strategy: str, rounds: int, budget_s: float | None, seed: int) -> Plan:
-    """Its plan, as a run has it."""
+    """Plan a sweep as a run does."""
     measure = {"strategy": strategy, "rounds": rounds, "seed": seed, "budget": budget_s, "verify": False}
     dataset = {"kind": "target", "target": "simulated:dataset"}
     suite = Suite.model_validate({"dataset": dataset, "sweep": axes, "measure": measure})
@@ -71,7 +71,7 @@ def plan_of(axes: dict[str, list[int]], strategy: str, rounds: int, budget_s: fl
 
 
 def drawn(plan: Plan, random_: random.Random) -> Truth:
-    """True rates: a factor for each value of an axis, one for each configuration, and the spread of each."""
+    """Draw true rates: a factor for each value of an axis, one for each configuration, and the spread of each."""
     factors = {(axis, value): random_.gauss(0.0, 0.3) for axis, values in plan.axes.items() for value in values}
     rates, spreads = {}, {}
     for config in plan.configurations:
@@ -82,7 +82,7 @@ def drawn(plan: Plan, random_: random.Random) -> Truth:
 
 
 def spread(random_: random.Random) -> float:
-    """Of the logarithm of a configuration's rates."""
+    """Draw the spread of the logarithm of a configuration's rates."""
     return min(LARGEST_SPREAD, MEDIAN_SPREAD * math.exp(random_.gauss(0.0, 0.6)))
 
 
@@ -97,7 +97,7 @@ def recorded(plan: Plan, path: Path, random_: random.Random) -> tuple[Plan, Trut
 
 
 def simulate(plan: Plan, truth: Truth, random_: random.Random) -> Outcome:
-    """Measure a sweep, as a run does, and choose."""
+    """Simulate a sweep as in a run, and choose the best."""
     search, trials = (Adaptive if plan.is_adaptive else Grid)(plan), list[Trial]()
     room = math.inf if plan.sweep_s is None else plan.sweep_s / plan.trial_s
     while planned := search.next_round(trials, room - len(trials)):
@@ -121,7 +121,7 @@ def _trial(planned: PlannedTrial, truth: Truth, shared: float, random_: random.R
 
 
 def compare(name: str, made: Callable[[str, int, random.Random], tuple[Plan, Truth]], repeats: int, seed: int) -> None:
-    """A row for each strategy and number of rounds."""
+    """Print a row for each strategy and number of rounds."""
     for strategy, rounds in product(("grid", "adaptive"), (3, 6)):
         if name in BUDGETS_S and strategy == "grid":
             continue

@@ -1,15 +1,16 @@
-"""What a run survives: failures provoked for real, `kill -9` and Ctrl-C at random moments, and many trials in one run.
+"""What a run survives: provoked failures, `kill -9` and Ctrl-C at random times, and many trials in one run.
 
     uv run python benchmarks/torture.py [--only failures|deaths|kills|interrupts|many|chaos] [--times 100]
         [--trials 1000] [--seed 0] [--seeds N,N] [--at-once 4] [--keep FOLDER]
 
-Where small file systems may be mounted, /dev/shm has 64 MB for all of it. Failures: each kind is provoked in a trial of
-its own, with real workers, and has to be named right. Deaths: one worker of a trial dies; the seconds until the trial
-has ended are told. Kills: a run of its own is killed after a random time; then the next start resumes it, and nothing
-that was completed may be gone, no process may live and no file of it be left in /dev/shm or the folder for temporary
-files. Interrupts: Ctrl-C instead, which has to end the run with code 130, a run.json that can be read and a page; the
-seconds until then are told. Many: trials of one run, one after another, and what the process that starts them holds
-after the first tenth and at the end. Chaos: random faults, see `chaos.py`.
+If small file systems can be mounted, /dev/shm has 64 MB for all experiments.
+
+Failures: each kind is provoked in a separate trial with real workers, and must be named correctly. Deaths: one worker
+of a trial dies; reports the seconds until the trial has ended. Kills: a separate run is killed after a random time, and
+the next start resumes it. No completed trial may be lost, no process may survive, and no file may be left in /dev/shm
+or the temporary folder. Interrupts: Ctrl-C instead, which must end the run with code 130, a readable run.json and a
+report; reports the seconds until then. Many: sequential trials of one run; reports the memory and open files of the
+process that starts them. Chaos: random faults, see `chaos.py`.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ measure: {rounds: 3, seconds: 0.3, verify: false}
 
 
 def failures(place: Path) -> Iterator[str]:
-    """Each kind, provoked in a trial."""
+    """Provoke each kind of failure in a trial."""
     (place / "spoilt_targets.py").write_text(TARGETS)
     server = TrialServer()
     found = probe(server)
@@ -145,7 +146,7 @@ def failures(place: Path) -> Iterator[str]:
 
 
 def started(place: Path, folder: str, *more: str) -> subprocess.Popen[bytes]:
-    """A run, in which Ctrl-C means what it does in a terminal."""
+    """Start a run in which Ctrl-C works as in a terminal."""
     code = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
         f"sys.argv[1:] = {['run', 's.yaml', '-q', *more] + ([] if '--resume' in more else ['--out', folder])!r};"
@@ -170,7 +171,7 @@ def shared_files() -> set[str]:
 
 
 def kills(place: Path, times: int, dice: random.Random) -> Iterator[str]:
-    """`kill -9` of the parent, then the next start."""
+    """Kill the parent with `kill -9`, then start again."""
     lost = alive = left = resumed = begun = 0
     for number in range(times):
         folder, before = f"kill{number}", shared_files()
@@ -191,7 +192,7 @@ def kills(place: Path, times: int, dice: random.Random) -> Iterator[str]:
             run = read_run(place / folder)
             resumed += run.complete
             lost += len(done - {trial.id for trial in run.trials} - _later(done))
-        else:  # it had not begun, or had ended: the next start is another run
+        else:  # it had not started, or had ended: the next start is another run
             started(place, f"after{number}", "--rounds", "1", "--no-verify", "--seconds", "0.1").wait()
         left += len(shared_files() - before) + len(_temporary(place / "tmp"))
     heads = "killed", "with trials", "completed trials lost", "processes alive", "files left after the next start"
@@ -201,7 +202,7 @@ def kills(place: Path, times: int, dice: random.Random) -> Iterator[str]:
 
 
 def _temporary(folder: Path) -> list[Path]:
-    """Ours and multiprocessing's; torch keeps a cache there."""
+    """Temporary files of loaderbench and multiprocessing; torch keeps a cache there."""
     return [*folder.glob("loaderbench-*"), *folder.glob("pymp-*")]
 
 
@@ -210,12 +211,12 @@ def _trials(folder: Path) -> list[Trial]:
 
 
 def _later(ids: set[str]) -> set[str]:
-    """Trials of the ladder, which are measured anew."""
+    """Isolation trials, which are measured again."""
     return {name for name in ids if not (name.partition("-")[2].startswith("c") or name.endswith("-aa"))}
 
 
 def interrupts(place: Path, times: int, dice: random.Random) -> Iterator[str]:
-    """Ctrl-C at random moments after the first trial has begun."""
+    """Send Ctrl-C at random times after the first trial has started."""
     wrong, took_s = [], []
     for number in range(times):
         folder = place / f"stop{number}"
@@ -230,7 +231,7 @@ def interrupts(place: Path, times: int, dice: random.Random) -> Iterator[str]:
         running.wait()
         took_s.append(0.0 if finished else time.monotonic() - began)
         fine = running.returncode == (0 if finished else 130) and (folder / "report.html").exists()
-        read_run(folder)  # raises where it cannot be read
+        read_run(folder)  # raises if it cannot be read
         if not fine:
             wrong.append(f"{folder.name}: code {running.returncode}")
     yield "| interrupted | not as it should be | seconds until the end: median | longest |"
@@ -239,7 +240,7 @@ def interrupts(place: Path, times: int, dice: random.Random) -> Iterator[str]:
 
 
 def many(place: Path, trials: int) -> Iterator[str]:
-    """What the parent holds after a tenth of the trials, half and nearly all, half of them twins of the baseline."""
+    """Report the parent's resources after a tenth of the trials, half and nearly all, half of them baseline twins."""
     (place / "many.yaml").write_text(
         "dataset: {kind: target, target: 'spoilt_targets:spoilt', args: {how: fine}}\n"
         "sweep: {batch_size: [4]}\nconsumer: {kind: none}\n"
@@ -266,7 +267,7 @@ def many(place: Path, trials: int) -> Iterator[str]:
 
 
 def main() -> int:
-    """Run what is asked for and print its table."""
+    """Run the requested experiments and print their tables."""
     asked = _arguments()
     _with_small_shared_memory()
     with TemporaryDirectory() as folder:
@@ -289,7 +290,7 @@ def main() -> int:
 
 
 def _with_small_shared_memory() -> None:
-    """Begin again where /dev/shm has 64 MB, as in a container; stay as it is where nothing may be mounted."""
+    """Restart with a /dev/shm of 64 MB, as in a container; continue unchanged if mounting is not allowed."""
     mount = "mount -t tmpfs -o size=64m tmpfs /dev/shm"
     if (
         "TORTURE_SMALL" not in os.environ

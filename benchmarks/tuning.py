@@ -1,11 +1,11 @@
-"""Are the arguments that `tune()` prints the best ones? Ten loaders of other libraries, against a grid of workers.
+"""Check that the arguments printed by `tune()` are the best: ten loaders of other libraries, against a grid of workers.
 
     uv run --group frameworks --group libraries python benchmarks/tuning.py [--only NAME,...] [--rounds 6] [--data DIR]
 
-Each loader has torch's default arguments. It is tuned for a minute in a process of its own. Then every configuration of
-the grid is measured twice, in random order, each time in a process of its own. The best of them and the tuned one are
-then compared in alternating pairs. Prints a table (Markdown): the ratio of the tuned rate to that of the best of the
-grid, over pairs, with its 95% interval (Student's t). It passes within 3%, or where the interval holds 1.
+Each loader has torch's default arguments, and is tuned for a minute in a new process. Then every configuration of the
+grid is measured twice, in random order, each time in a new process. The best configuration and the tuned one are then
+compared in alternating pairs. Prints a table (Markdown): the ratio of the tuned rate to the best rate of the grid, over
+pairs, with its 95% interval (Student's t). A loader passes within 3%, or if the interval contains 1.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def row(name: str, what: Arguments, rounds: int) -> str:
-    """Tune a loader, and compare."""
+    """Tune a loader, and compare it with the best of the grid."""
     began_s = time.monotonic()
     tuned = without_defaults(in_process({**what, "tune": True}))
     took_s = time.monotonic() - began_s
@@ -70,14 +70,14 @@ def row(name: str, what: Arguments, rounds: int) -> str:
 
 
 def without_defaults(arguments: Arguments) -> Arguments:
-    """Those that differ from torch's, so that equal ones look equal."""
+    """Arguments that differ from torch's defaults, so that equivalent ones compare equal."""
     known = {"num_workers": (0,), "prefetch_factor": (None, 2), "persistent_workers": (False,), "pin_memory": (False,)}
     changed = {name: value for name, value in arguments.items() if value not in known.get(name, ())}
     return {"num_workers": 0, **changed}
 
 
 def best_of_grid(what: Arguments) -> Arguments:
-    """That with the highest mean rate of two."""
+    """The configuration with the highest mean rate of two."""
     grid = [{"num_workers": count} for count in range(2 * (os.cpu_count() or 1) + 1)]
     rates = [0.0] * len(grid)
     for _ in range(2):
@@ -87,7 +87,7 @@ def best_of_grid(what: Arguments) -> Arguments:
 
 
 def in_turn(what: Arguments, tuned: Arguments, best: Arguments) -> tuple[float, float]:
-    """The rates of both, in random order."""
+    """Measure both rates in random order."""
     rates = [0.0, 0.0]
     for place in random.sample((0, 1), 2):
         rates[place] = measured({**what, "arguments": (tuned, best)[place]})
@@ -99,7 +99,7 @@ def words(config: Arguments) -> str:
 
 
 def measured(what: Arguments) -> float:
-    """The rate, in a child of a server that has imported torch."""
+    """Measure the rate in a child of a fork server that has imported torch."""
     context = get_context("forkserver")
     context.set_forkserver_preload(["torch", "tuning_loaders"])
     own, others = context.Pipe(duplex=False)
@@ -119,7 +119,7 @@ def send_rate(pipe: Connection, what: Arguments) -> None:
 
 
 def in_process(what: Arguments) -> Any:
-    """What a fresh process prints last."""
+    """The last line printed by a new process."""
     command = [sys.executable, __file__, "--child", json.dumps(what)]
     environment = {**os.environ, "XDG_CACHE_HOME": what["work"]} if what.get("tune") else None
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
@@ -129,7 +129,7 @@ def in_process(what: Arguments) -> Any:
 
 
 def in_child(what: Arguments) -> Any:
-    """The tuned arguments of a loader, or its rate with some."""
+    """The tuned arguments of a loader, or its rate with given arguments."""
     loader = LOADERS[what["name"]](Path(what["root"]), Path(what["work"]))
     if what.get("tune"):
         import loaderbench
@@ -139,7 +139,7 @@ def in_child(what: Arguments) -> Any:
 
 
 def rate(loader: DataLoader[Any], arguments: Arguments) -> float:
-    """Batches per second of the steady state."""
+    """Batches per second in steady state."""
     shuffled = {} if isinstance(loader.dataset, torch.utils.data.IterableDataset) else {"shuffle": True}
     known = {"batch_size": loader.batch_size, **shuffled, **arguments}
     batches = iter(DataLoader(loader.dataset, **known))

@@ -1,4 +1,4 @@
-"""Loaders as people write them with other libraries, for `tuning.py`: each a dataset with torch's default arguments."""
+"""Typical loaders of other libraries, for `tuning.py`: each a dataset with torch's default arguments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
 
 class Items(Dataset[Any]):
-    """What a function makes of each item, many times over: an epoch is long."""
+    """A dataset of `make(item)` for each item, repeated so that an epoch is long."""
 
     def __init__(self, items: list[Any], make: Callable[[Any], Any], times: int = 200) -> None:
         self.items, self.make, self.times = items, make, times
@@ -50,7 +50,7 @@ def torchvision_preset(root: Path, _: Path) -> DataLoader[Any]:
 
 
 def torchvision_tensors(root: Path, _: Path) -> DataLoader[Any]:
-    """Decoded by torchvision, and transformed as tensors."""
+    """Images decoded by torchvision, and transformed as tensors."""
     augment = v2.Compose([v2.RandomResizedCrop(SIDE, antialias=True), v2.RandomHorizontalFlip()])
 
     def make(path: Path) -> Any:
@@ -93,7 +93,7 @@ def opencv_resized(root: Path, _: Path) -> DataLoader[Any]:
 
 
 def hdf5_chunks(_: Path, work: Path) -> DataLoader[Any]:
-    """Compressed chunks; each process opens the file for itself."""
+    """Compressed chunks; each process opens the file separately."""
     import h5py
 
     place = work / "images.h5"
@@ -111,7 +111,7 @@ def hdf5_chunks(_: Path, work: Path) -> DataLoader[Any]:
 
 
 def zip_archive(root: Path, work: Path) -> DataLoader[Any]:
-    """JPEGs in a zip file; each process opens it for itself."""
+    """JPEGs in a zip file; each process opens the file separately."""
     from PIL import Image
 
     place, names = work / "photos.zip", photos_in(root)
@@ -145,12 +145,12 @@ def webdataset_shards(root: Path, work: Path) -> DataLoader[Any]:
 
 
 def arrays_in_memory(_: Path, __: Path) -> DataLoader[Any]:
-    """Samples that cost next to nothing: workers cost more than they save."""
+    """Samples that cost almost nothing, so workers cost more than they save."""
     return DataLoader(TensorDataset(torch.zeros(2_000_000, 64), torch.zeros(2_000_000)), 256, shuffle=True)
 
 
 def memory_mapped(_: Path, work: Path) -> DataLoader[Any]:
-    """Rows of a memory-mapped array, as of a tokenized text."""
+    """Rows of a memory-mapped array, like a tokenized text."""
     place = work / "tokens.npy"
     np.save(place, np.random.default_rng(0).integers(0, 50_000, 4_000_000, dtype=np.uint16))
     tokens = np.load(place, mmap_mode="r")

@@ -1,4 +1,4 @@
-"""How soon a trial ends when one of its workers dies: by a signal or by exiting, after a random number of samples."""
+"""How soon a trial ends when one of its workers dies, by a signal or an exit, after a random number of samples."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def dying(way, after, note): return Dying(way, after, note)
 
 
 def deaths(place: Path, times: int, dice: random.Random) -> Iterator[str]:
-    """A trial for each death; seconds from the death until the trial has ended, and what the failure is called."""
+    """Run a trial for each death; report the seconds from the death to the trial's end, and the failure's kind."""
     (place / "dying_target.py").write_text(TARGET)
     server = TrialServer()
     found = probe(server)
