@@ -71,7 +71,7 @@ class DaliJpegs:
 
 
 def _pipeline(batch_size: int, device: torch.device) -> Any:
-    """Build a pipeline that decodes as Pillow does: no EXIF rotation, interpolated chroma. It prefetches one batch."""
+    """Build a pipeline decoding as Pillow does (no EXIF rotation, interpolated chroma) with a queue of one batch."""
     from nvidia.dali import Pipeline, fn, types
 
     on_gpu = device.type == "cuda"

@@ -18,11 +18,11 @@ MEETING_S = 600.0  # how long ranks wait to connect to the cache; decoding can t
 
 
 class HostImages(SharedImages):
-    """A `SharedImages` for torchrun, filled by the first rank of each machine. Ranks create caches in the same order.
+    """A `SharedImages` for torchrun, filled by the first rank of each machine.
 
-    The memory is passed as file descriptors, so it is freed when the last process that maps it ends. Raises
-    `ValueError` for ranks with different files, `ConnectionError` if the first rank failed, and `TimeoutError` if ranks
-    do not connect.
+    All ranks must create their caches in the same order. The memory is passed as file descriptors, so it is freed when
+    the last process that maps it ends. Raises `ValueError` for ranks with different files, `ConnectionError` if the
+    first rank failed, and `TimeoutError` if ranks do not connect.
     """
 
     made: ClassVar[int] = 0

@@ -63,7 +63,7 @@ class ImageFolder(DatasetOfOptions):
     """A folder of images as `torchvision.datasets.ImageFolder` reads it: `root/class/name.jpg`.
 
     `normalize: device` keeps batches uint8 and normalizes them on the GPU. `decoder: device` and `dali` read files in
-    workers and leave all the rest to the GPU. `presize` reads copies whose short side has this many pixels. `format`
+    workers and do everything else on the GPU. `presize` reads copies whose short side has this many pixels. `format`
     reads a copy in another format, and `storage` the same files in an object store. `image_cache` keeps decoded images,
     and `skip_bad` skips files that cannot be decoded.
     """

@@ -84,7 +84,7 @@ def _name_of(path: str) -> str:
 
 
 def _smaller(path: str, side: int) -> Image.Image | None:
-    """Resize the image to a shorter side of `side` pixels; `None` if it is no longer than that."""
+    """Resize the image to a shorter side of `side` pixels; `None` if its shorter side is not longer."""
     with Image.open(path) as image:
         shorter = min(image.size)
         if shorter <= side:

@@ -12,8 +12,8 @@ from torchvision.transforms import RandomResizedCrop
 class ScaledResizedCrop(RandomResizedCrop):  # type: ignore[misc]
     """torchvision's `RandomResizedCrop`, drawn before the image is decoded.
 
-    The file's header is enough to choose the crop. If the crop would be shrunk by 2, 4 or 8, the JPEG is decoded at
-    1/2, 1/4 or 1/8 of its size. It takes an image opened by `PIL.Image.open`; an already decoded image gets the same
+    The file's header is enough to choose the crop. If the crop would shrink by at least 2, 4 or 8, the JPEG is decoded
+    at 1/2, 1/4 or 1/8 of its size. It takes an image opened by `PIL.Image.open`; an already decoded image gets the same
     crop. Source: libjpeg's scaled inverse DCT, through `PIL.Image.Image.draft`.
     """
 

@@ -305,7 +305,7 @@ class GrainBatches:
 
 
 class ThreadsWatched:
-    """A dataset wrapper that records which Grain threads load from it, and limits each thread to one core.
+    """A dataset wrapper that records which Grain threads load from it, and sets torch to one thread in each.
 
     Grain starts all threads for its first batches. None starts its batch before all threads have started.
     """
