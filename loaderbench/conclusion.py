@@ -97,7 +97,7 @@ def _conclusions(measured: Measured) -> Conclusions:
     costs = epoch_costs(of_config, measured.loader)
     bottlenecks, why_no_bottlenecks = _bottlenecks(measured, config)
     own_verdict = _verdict(measured, subject, config, costs, len(warnings), bottlenecks=bottlenecks, settings=settings)
-    verdict, ranks, hosts = _of_training(measured, own_verdict, of_config)
+    verdict, ranks, hosts = _training_verdict(measured, own_verdict, of_config)
     together = all_hosts(hosts)
     overhead = describe_overhead(trials)
     gpu_memory, why_no_memory = describe_gpu_memory(trials, measured.loader)
@@ -110,7 +110,7 @@ def _conclusions(measured: Measured) -> Conclusions:
         "overhead": (overhead, _why_no_overhead(trials)),
         "all_hosts": (together, "one host"),
         "comparison": (comparison, ONE_VERSION),
-        **_kept(measured),
+        **_optional_parts(measured),
     }
     return Conclusions(
         configurations=configurations,
@@ -141,7 +141,7 @@ def _conclusions(measured: Measured) -> Conclusions:
     )
 
 
-def _kept(measured: Measured) -> dict[str, tuple[object, str]]:
+def _optional_parts(measured: Measured) -> dict[str, tuple[object, str]]:
     """Optional parts of a run, with the reason why each is missing."""
     return {
         "side_by_side": (measured.side_by_side, ONE_VERSION),
@@ -159,7 +159,7 @@ def _why_no_overhead(trials: Sequence[Trial]) -> str:
     return next(filter(None, reasons), "no trial completed")
 
 
-def _of_training(
+def _training_verdict(
     measured: Measured, verdict: Verdict, trials: Sequence[Trial]
 ) -> tuple[Verdict, tuple[Rank, ...], tuple[HostUse, ...]]:
     """Return the verdict on all ranks of a distributed training, the ranks, and their machines."""
@@ -304,7 +304,7 @@ def _recommendations(
             loader=measured.loader,
             why_no_best=ranking.why_no_best,
             diagnosis=_diagnosis(measured, subject.config, verdict, facts) if subject and facts else None,
-            later=_later(measured),
+            later=_later_diagnoses(measured),
             profile=measured.kind == "profile",
             verification=measured.verification,
             options=_options(measured),
@@ -313,7 +313,7 @@ def _recommendations(
     )
 
 
-def _later(measured: Measured) -> tuple[Diagnosis, ...]:
+def _later_diagnoses(measured: Measured) -> tuple[Diagnosis, ...]:
     """Diagnoses after each accepted fix, in the order they were made."""
     verification = measured.verification
     if verification is None:

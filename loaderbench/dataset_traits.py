@@ -27,7 +27,7 @@ def traits_of(dataset: Any) -> dict[str, str]:
     found: dict[str, str] = {}
     if isinstance(dataset, torch.utils.data.DataLoader):
         return {**traits_of(dataset.dataset), "loader": type(dataset).__name__}
-    dataset = _own(dataset).get("dataset", dataset)
+    dataset = _vars(dataset).get("dataset", dataset)
     if isinstance(dataset, torch.utils.data.IterableDataset):
         found["stream"] = type(dataset).__name__
     for name, value in _attributes(dataset):
@@ -35,32 +35,32 @@ def traits_of(dataset: Any) -> dict[str, str]:
             found.setdefault("random_state", f"{name}: {type(value).__name__}")
         elif _is_long_list(value):
             found.setdefault("object_list", f"{name}: {len(value):,} objects")
-    return found | _of_torchvision(dataset)
+    return found | _torchvision_traits(dataset)
 
 
-def _of_torchvision(dataset: Any) -> dict[str, str]:
+def _torchvision_traits(dataset: Any) -> dict[str, str]:
     """Traits of torchvision's decoding and transforms, as far as the dataset holds its functions."""
     found: dict[str, str] = {}
-    own = _own(dataset)
+    own = _vars(dataset)
     decode = own.get("loader")
-    if isinstance(decode, FunctionType) and _is_of(decode, "torchvision.datasets") and decode.__name__ in _PILLOW:
+    if isinstance(decode, FunctionType) and _is_from(decode, "torchvision.datasets") and decode.__name__ in _PILLOW:
         found["pillow"] = decode.__name__
     for value in own.values():
         for step in _steps(value):
-            found = _of_step(step) | found
+            found = _step_traits(step) | found
     steps = list(_steps(own.get("transform")))
-    all_known = all(_of_step(step) and type(step).__name__ != "Lambda" for step in steps)
-    if _is_of(type(dataset), "torchvision.datasets") and steps and all_known and "float_samples" not in found:
+    all_known = all(_step_traits(step) and type(step).__name__ != "Lambda" for step in steps)
+    if _is_from(type(dataset), "torchvision.datasets") and steps and all_known and "float_samples" not in found:
         found["uint8_samples"] = type(steps[-1]).__name__
     return found
 
 
-def _of_step(step: Any) -> dict[str, str]:
+def _step_traits(step: Any) -> dict[str, str]:
     """Traits of one transform; empty unless it is torchvision's."""
-    if not _is_of(type(step), "torchvision.transforms"):
+    if not _is_from(type(step), "torchvision.transforms"):
         return {}
-    name, dtype = type(step).__name__, _own(step).get("dtype")
-    found = {"transforms_v2" if _is_of(type(step), "torchvision.transforms.v2") else "transforms_v1": name}
+    name, dtype = type(step).__name__, _vars(step).get("dtype")
+    found = {"transforms_v2" if _is_from(type(step), "torchvision.transforms.v2") else "transforms_v1": name}
     if name in _FLOAT_MAKERS and (not isinstance(dtype, torch.dtype) or dtype.is_floating_point):
         found["float_samples"] = name
     return found
@@ -68,7 +68,7 @@ def _of_step(step: Any) -> dict[str, str]:
 
 def _steps(transform: Any, levels: int = 4) -> Iterator[Any]:
     """Yield the individual transforms: those of a `Compose`, of a `RandomApply` in it, and so on."""
-    own = _own(transform)
+    own = _vars(transform)
     inner = own.get("transforms", own.get("_modules", {}).get("transforms"))
     if levels and isinstance(inner, list | tuple | torch.nn.ModuleList):
         for step in inner:
@@ -77,7 +77,7 @@ def _steps(transform: Any, levels: int = 4) -> Iterator[Any]:
         yield transform
 
 
-def _is_of(named: Any, module: str) -> bool:
+def _is_from(named: Any, module: str) -> bool:
     """Whether a class or function is defined in a module or its submodules."""
     own = str(getattr(named, "__module__", ""))
     return own == module or own.startswith(f"{module}.")
@@ -85,13 +85,13 @@ def _is_of(named: Any, module: str) -> bool:
 
 def _attributes(dataset: Any) -> Iterator[tuple[str, Any]]:
     """Attributes of the dataset, of its transform, and of that transform's steps."""
-    transform = _own(dataset).get("transform")
-    steps = _own(transform).get("transforms")
+    transform = _vars(dataset).get("transform")
+    steps = _vars(transform).get("transforms")
     for holder in (dataset, transform, *(steps if isinstance(steps, list) else [])):
-        yield from _own(holder).items()
+        yield from _vars(holder).items()
 
 
-def _own(holder: Any) -> dict[str, Any]:
+def _vars(holder: Any) -> dict[str, Any]:
     try:
         return dict(vars(holder))
     except Exception:  # a type without attributes, or one that refuses access

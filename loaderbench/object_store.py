@@ -180,7 +180,7 @@ def check_copy(url: str, folder: Path, files: Sequence[Path]) -> None:
     for number, file in enumerate(files):
         try:
             with store.stream(number) as stream, file.open("rb") as local:
-                is_same = _first(stream, _COMPARED_BYTES) == local.read(_COMPARED_BYTES)
+                is_same = _read_up_to(stream, _COMPARED_BYTES) == local.read(_COMPARED_BYTES)
         except FileNotFoundError as error:
             raise MissingError(f"storage {error}; upload {folder} to {url}") from error
         except OSError as error:
@@ -189,7 +189,7 @@ def check_copy(url: str, folder: Path, files: Sequence[Path]) -> None:
             raise MissingError(f"storage {store.address(number)}: differs from {file}; upload {folder} to {url} again")
 
 
-def _first(stream: Stream, size: int) -> bytes:
+def _read_up_to(stream: Stream, size: int) -> bytes:
     """Read `size` bytes: a single read can return fewer than requested."""
     found = b""
     while more := stream.read(size - len(found)):
@@ -216,7 +216,7 @@ def _get_http(url: str, name: str, opened: dict[Any, Any], timeout_s: float) -> 
         kept = opened.pop(netloc, None)  # kept again once the answer is complete
         connection = kept or _connection(url, timeout_s)
         try:
-            answer = _requested(connection, url, name)
+            answer = _send_request(connection, url, name)
         except _LOST:
             if kept is None:
                 raise
@@ -225,7 +225,7 @@ def _get_http(url: str, name: str, opened: dict[Any, Any], timeout_s: float) -> 
         opened[netloc] = connection
         return found
 
-    return _asked(once)
+    return _with_retries(once)
 
 
 def _stream_http(url: str, name: str, timeout_s: float) -> Stream:
@@ -234,13 +234,13 @@ def _stream_http(url: str, name: str, timeout_s: float) -> Stream:
     def once() -> _Answer[Stream]:
         with ExitStack() as opened:
             connection = opened.enter_context(closing(_connection(url, timeout_s)))
-            found = _requested(connection, url, name)
+            found = _send_request(connection, url, name)
             if found.status != http.client.OK:
                 return _Answer(found.status, found.reason)
             opened.pop_all()
             return _Answer(found.status, found.reason, _HttpStream(connection, found))
 
-    return _asked(once)
+    return _with_retries(once)
 
 
 class _HttpStream:
@@ -264,7 +264,7 @@ class _HttpStream:
         self._connection.close()
 
 
-def _requested(connection: http.client.HTTPConnection, url: str, name: str) -> http.client.HTTPResponse:
+def _send_request(connection: http.client.HTTPConnection, url: str, name: str) -> http.client.HTTPResponse:
     connection.request("GET", f"{quote(urlsplit(url).path, safe='/%')}/{quote(name, errors='surrogateescape')}")
     return connection.getresponse()
 
@@ -275,7 +275,7 @@ def _connection(url: str, timeout_s: float) -> http.client.HTTPConnection:
     return kind(parts.netloc, timeout=timeout_s)
 
 
-def _asked(once: Callable[[], _Answer[Body]]) -> Body:
+def _with_retries(once: Callable[[], _Answer[Body]]) -> Body:
     """Repeat a request while the store is busy or loses the connection. Raises `_RefusedError`."""
     for pause_s in (*PAUSES_S, None):
         try:
@@ -312,10 +312,10 @@ def _from_s3(url: str, name: str, opened: dict[Any, Any], timeout_s: float, take
                 return _Answer(http.client.OK, "", taken(client.get_object(Bucket=parts.netloc, Key=key)["Body"]))
         except ClientError as error:
             status: int = error.response["ResponseMetadata"]["HTTPStatusCode"]
-            said = (error.response["Error"].get(part, "") for part in ("Code", "Message"))
-            return _Answer(status, ": ".join(text for text in said if text not in ("", str(status))))
+            texts = (error.response["Error"].get(part, "") for part in ("Code", "Message"))
+            return _Answer(status, ": ".join(text for text in texts if text not in ("", str(status))))
 
-    return _asked(once)
+    return _with_retries(once)
 
 
 class _S3Stream:
@@ -334,7 +334,7 @@ class _S3Stream:
 
 
 def _client(opened: dict[Any, Any], timeout_s: float) -> Any:
-    """The client of this thread. It tries each request once: `_asked` retries."""
+    """The client of this thread. It tries each request once: `_with_retries` retries."""
     import boto3
     from botocore.config import Config
 

@@ -186,7 +186,7 @@ def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer
         axes[AXIS] = [name for name, found in backends.items() if _is_automatic(found, suite.dataset)]
     collapsed: Reasons = {} if accelerator else _drop_idle(axes, backends)
     grid = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
-    grid = [config for config in grid if _is_meant(config, suite, backends, cpus_allotted)]
+    grid = [config for config in grid if _fits_ranks(config, suite, backends, cpus_allotted)]
     apart = {why for config in grid if (why := suite.dataset.with_axes(config).why_not_together())}
     grid = [config for config in grid if not suite.dataset.with_axes(config).why_not_together()]
     configurations = _unique([_normalised(config, suite) for config in grid])
@@ -216,7 +216,7 @@ def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer
         isolation_s,
         isolation_runs,
         freed_s=FREED_S if suite.measure.verify and suite.dataset.frees_stages else 0.0,
-        verify_s=_for_fixes_s(start_s + verify_trial_s, verify_trial_s) if suite.measure.verify else 0.0,
+        verify_s=_fix_time_s(start_s + verify_trial_s, verify_trial_s) if suite.measure.verify else 0.0,
         verify_trial_s=start_s + verify_trial_s,
         verify_steady_s=before_slices_seconds(suite) + verify_seconds(suite),
         start_s=start_s,
@@ -231,7 +231,7 @@ def _start_s(suite: Suite, consumer: str, *, accelerator: bool) -> float:
     return (DEVICE_START_S if accelerator and kind.may_use_device else 0.0) + kind.start_s
 
 
-def _for_fixes_s(trial_s: float, without_start_s: float) -> float:
+def _fix_time_s(trial_s: float, without_start_s: float) -> float:
     """Time for trying fixes: enough for as many trials as without starting a consumer, up to a limit."""
     return min(MOST_VERIFY_S, VERIFY_S * trial_s / without_start_s)
 
@@ -240,12 +240,12 @@ def isolation_left_out(
     suite: Suite, consumer: str, accelerator: bool, too_short: str = "", config: Config | None = None
 ) -> dict[IsolationName, str]:
     """The reason against each isolation run of a configuration, or of any; empty if it is to be measured."""
-    cache, no_files = suite.measure.cache, suite.dataset.why_no_files or _only_from_stores(suite, config)
+    cache, no_files = suite.measure.cache, suite.dataset.why_no_files or _why_no_page_cache(suite, config)
     on_gpu = accelerator and consumer_of(suite.consumer, consumer).may_use_device
     return why_not(consumer=consumer, cache=cache, no_files=no_files, accelerator=on_gpu, too_short=too_short)
 
 
-def _only_from_stores(suite: Suite, config: Config | None) -> str:
+def _why_no_page_cache(suite: Suite, config: Config | None) -> str:
     """Why the page cache does not matter to a configuration, or to all: files come from a store; else empty."""
     given = suite.sweep.get(suite.dataset.store_axis, suite.dataset.store)
     stores = given if isinstance(given, list) else [given]
@@ -284,7 +284,7 @@ def rank_counts(suite: Suite) -> list[int]:
     return [int(ranks) for ranks in (given if isinstance(given, list) else [given])]
 
 
-def _is_meant(config: Config, suite: Suite, backends: Mapping[str, LoaderBackend], cpus_allotted: float) -> bool:
+def _fits_ranks(config: Config, suite: Suite, backends: Mapping[str, LoaderBackend], cpus_allotted: float) -> bool:
     """Whether each `auto` value is meant for this number of ranks, since ranks share the CPUs."""
     cpus = cpus_allotted / process_count(config)
     automatic = [axis for axis in config if axis != AXIS and suite.sweep.get(axis) == "auto"]

@@ -18,14 +18,14 @@ def why_no_ranks(error: BaseException | None) -> str:
     known = [one for one in chain if _is_known(one)]
     if not known:
         return ""
-    said = " ".join(f"{one}" for one in chain)
-    if "EADDRINUSE" in said:
-        port = re.search(r"port: (\d+)", said)
+    text = " ".join(f"{one}" for one in chain)
+    if "EADDRINUSE" in text:
+        port = re.search(r"port: (\d+)", text)
         named = f"port {port[1]}" if port else "the port"
         return f"{named} is in use on this machine; choose another one on all machines"
-    if joined := re.search(r"(\d+)/(\d+) clients joined", said):
+    if joined := re.search(r"(\d+)/(\d+) clients joined", text):
         return f"{joined[1]} of {joined[2]} machines joined in time; start {_SAME}, or correct --nnodes"
-    if place := re.search(r"connect to \(?\[?([^,\]]+)\]?, (\d+)\)?", said):
+    if place := re.search(r"connect to \(?\[?([^,\]]+)\]?, (\d+)\)?", text):
         return (
             f"no answer from {place[1]}:{place[2]}; start the training on that machine too, "
             "and check address, port and firewall"
@@ -38,11 +38,11 @@ def why_no_ranks(error: BaseException | None) -> str:
 
 def why_no_gpu(error: BaseException | None) -> str:
     """The problem in this rank and the fix; empty if the error has another cause."""
-    said = " ".join(f"{one}" for one in _chain(error))
-    return _choice_of_gpu(said, os.environ, _gpu_count()) if _NO_SUCH_GPU in said or _SAME_GPU in said else ""
+    text = " ".join(f"{one}" for one in _chain(error))
+    return _choice_of_gpu(text, os.environ, _gpu_count()) if _NO_SUCH_GPU in text or _SAME_GPU in text else ""
 
 
-def _choice_of_gpu(said: str, environment: Mapping[str, str], gpus: int) -> str:
+def _choice_of_gpu(text: str, environment: Mapping[str, str], gpus: int) -> str:
     numbers = [environment.get(name, "") for name in ("LOCAL_WORLD_SIZE", "RANK", "LOCAL_RANK")]
     if not gpus or not all(number.isdigit() for number in numbers):
         return ""
@@ -50,7 +50,7 @@ def _choice_of_gpu(said: str, environment: Mapping[str, str], gpus: int) -> str:
     if ranks > gpus:
         counted = "1 GPU" if gpus == 1 else f"{gpus} GPUs"
         return f"{ranks} ranks on a machine with {counted}; start one rank per GPU (--nproc-per-node {gpus})"
-    if _SAME_GPU in said:
+    if _SAME_GPU in text:
         return "two ranks use the same GPU; call torch.cuda.set_device(int(os.environ['LOCAL_RANK'])) in each"
     if rank >= gpus > local_rank:
         return f"no GPU {rank} on this machine; choose the GPU by LOCAL_RANK ({local_rank} here), not by RANK"

@@ -21,11 +21,11 @@ def find_target(name: str, folder: Path) -> Callable[..., Any]:
         sys.path.insert(0, str(folder))
     try:
         module = importlib.import_module(module_name)
-        _refuse_another(name, module_name, folder)
+        _reject_another(name, module_name, folder)
     except ModuleNotFoundError as error:
         if error.name and (module_name == error.name or module_name.startswith(f"{error.name}.")):
-            said = _hidden_folder(module_name, folder) or f"no module {error.name} next to the suite or on sys.path"
-            raise MissingError(f"target {name}: {said}") from None
+            problem = _hidden_folder(module_name, folder) or f"no module {error.name} next to the suite or on sys.path"
+            raise MissingError(f"target {name}: {problem}") from None
         raise
     try:
         found = reduce(getattr, attribute.split("."), module)
@@ -60,7 +60,7 @@ def _hidden_folder(module_name: str, folder: Path) -> str:
     return f"{found} hides the folder {top} next to the suite; add {top}/__init__.py, or rename the folder"
 
 
-def _refuse_another(name: str, module_name: str, folder: Path) -> None:
+def _reject_another(name: str, module_name: str, folder: Path) -> None:
     """Raise `MissingError` if a module imported earlier hides the one next to the suite."""
     top, *_ = module_name.split(".")
     beside = [file for file in (folder / f"{top}.py", folder / top / "__init__.py") if file.is_file()]

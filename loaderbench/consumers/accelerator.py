@@ -47,10 +47,10 @@ def device_here(name: str) -> str:
 def other_gpus(kind: str) -> tuple[Gpu, ...]:
     """All devices of this kind."""
     module = getattr(torch, kind)
-    return tuple(_described(kind, module, index) for index in range(module.device_count()))
+    return tuple(_describe(kind, module, index) for index in range(module.device_count()))
 
 
-def _described(kind: str, module: Any, index: int) -> Gpu:
+def _describe(kind: str, module: Any, index: int) -> Gpu:
     """Describe a device. Older versions of MPS report neither name nor memory; MPS shares the host's memory."""
     if hasattr(module, "get_device_properties"):
         found = module.get_device_properties(index)

@@ -18,13 +18,13 @@ def visible_gpus() -> tuple[tuple[Gpu, ...], Reasons]:
 
     If torch has another kind of accelerator, its devices are returned.
     """
-    with warnings.catch_warnings(record=True) as said:  # for example, that the driver is too old
+    with warnings.catch_warnings(record=True) as caught:  # for example, that the driver is too old
         warnings.simplefilter("always")
         available = torch.cuda.is_available()
     if not available and (kind := other_kind()) is not None:
         return other_gpus(kind), {}
     if not available:
-        why = str(said[-1].message).splitlines()[0] if said else f"CUDA finds no usable device{_with_choice()}"
+        why = str(caught[-1].message).splitlines()[0] if caught else f"CUDA finds no usable device{_choice_note()}"
         return (), {"gpus": why if platform() else "torch was built without CUDA"}
     gpus = []
     for index in range(torch.cuda.device_count()):
@@ -34,7 +34,7 @@ def visible_gpus() -> tuple[tuple[Gpu, ...], Reasons]:
     return tuple(gpus), {}
 
 
-def _with_choice() -> str:
+def _choice_note() -> str:
     """Mention the user's `CUDA_VISIBLE_DEVICES`, which can hide every GPU."""
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
     return "" if chosen is None else f" with CUDA_VISIBLE_DEVICES={chosen!r}"

@@ -18,7 +18,7 @@ ALL_OF_A_STEP = 0.9  # the remainder is noise between two clocks
 DEFAULT_DEMAND = 1000.0
 """Samples/s, not of any particular GPU. Every place that shows this rate says that it is the default."""
 
-_SHOWN_OF_FILE = ("run", "device", "model", "precision")
+_SHOWN_FIELDS = ("run", "device", "model", "precision")
 """Fields of a calibration that a terminal shows."""
 
 
@@ -102,7 +102,7 @@ def read_calibration(path: Path) -> Calibration:
         raise MissingError(f"{where}: {said}; write one with `loaderbench export --to calibration`") from None
     if not _is_sound(found):
         raise MissingError(f"{where}: invalid calibration: step times must be positive; export it again")
-    names: dict[str, Any] = {name: printable(said) for name in _SHOWN_OF_FILE if (said := getattr(found, name))}
+    names: dict[str, Any] = {name: printable(said) for name in _SHOWN_FIELDS if (said := getattr(found, name))}
     return replace(found, **names)
 
 

@@ -184,7 +184,7 @@ class ComputingThreads:
         self._regions, self._region_s = 0, 0.0
         self._begin = threading.Barrier(count)
         for number in range(1, count):
-            threading.Thread(target=self._help, args=(number,), daemon=True).start()
+            threading.Thread(target=self._helper_loop, args=(number,), daemon=True).start()
 
     def compute_for(self, cpu_s: float) -> None:
         """Use this much CPU time in all threads together, plus the time they spin."""
@@ -197,7 +197,7 @@ class ComputingThreads:
         self._begin.wait()
         self._take_part(0)
 
-    def _help(self, number: int) -> None:
+    def _helper_loop(self, number: int) -> None:
         while True:
             self._begin.wait()
             self._take_part(number)

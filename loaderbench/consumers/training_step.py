@@ -103,9 +103,9 @@ class OnSideStream:
             done = torch.cuda.Event()  # type: ignore[no-untyped-call]
             done.record(self._stream)
         before, self._ready = self._ready, (copied, done)
-        return None if before is None else self._taken(*before)
+        return None if before is None else self._wait_for_copy(*before)
 
-    def _taken(self, copied: list[Any], done: Any) -> list[Any]:
+    def _wait_for_copy(self, copied: list[Any], done: Any) -> list[Any]:
         """Make the computing stream wait for the copy, and keep the memory until that stream is done with it."""
         computes = torch.cuda.current_stream(self._device)
         computes.wait_event(done)

@@ -63,12 +63,12 @@ class EncodedSamples(Dataset[tuple[EncodedImage, int]]):
         return EncodedImage(torch.frombuffer(bytearray(data), dtype=torch.uint8)), label
 
 
-def _packed(images: Sequence[EncodedImage], *, collate_fn_map: Any = None) -> EncodedImages:  # noqa: ARG001 - torch's
+def _pack(images: Sequence[EncodedImage], *, collate_fn_map: Any = None) -> EncodedImages:  # noqa: ARG001 - torch's
     files = [image.data for image in images]
     return EncodedImages(torch.tensor([len(file) for file in files]), torch.cat(files))
 
 
-default_collate_fn_map[EncodedImage] = _packed
+default_collate_fn_map[EncodedImage] = _pack
 
 
 class DecodedOnDevice:
@@ -118,7 +118,7 @@ class DecodedOnDevice:
             except RuntimeError:  # if the device itself has failed, the copy below raises again
                 pass
         self._on_cpu += 1
-        return _decoded_by_pillow(file).to(self._device)
+        return _decode_with_pillow(file).to(self._device)
 
 
 def decode_jpegs(files: Sequence[torch.Tensor], device: torch.device) -> list[torch.Tensor]:
@@ -182,7 +182,7 @@ def _is_jpeg(file: torch.Tensor) -> bool:
     return tuple(file[: len(_JPEG)].tolist()) == _JPEG
 
 
-def _decoded_by_pillow(file: torch.Tensor) -> torch.Tensor:
+def _decode_with_pillow(file: torch.Tensor) -> torch.Tensor:
     from torchvision.transforms.functional import pil_to_tensor
 
     with Image.open(io.BytesIO(file.numpy().tobytes())) as image:

@@ -40,21 +40,21 @@ class HostImages(SharedImages):
                 place.bind(address)
                 place.listen(ranks)
                 place.settimeout(MEETING_S)
-                said, files = b"", list[int]()
+                header, files = b"", list[int]()
                 try:
                     super().__init__(samples, loader, room_bytes=room_bytes)
-                    said, files = self._handover()
+                    header, files = self._handover()
                 finally:  # the other ranks learn of a failure, too
                     for _ in range(ranks - 1):
                         with place.accept()[0] as other:
-                            socket.send_fds(other, [said or b"failed"], files)
+                            socket.send_fds(other, [header or b"failed"], files)
 
     def _handover(self) -> tuple[bytes, list[int]]:
         rows = [(begin, *shape) for begin, shape in self._places.values()]
         self._index = torch.tensor(rows, dtype=torch.int64)
         shared = [tensor.untyped_storage()._share_fd_cpu_() for tensor in (self._block, self._index)]
-        said = bytes([self._as_image]) + shared[0][1].to_bytes(8, "big") + _digest(self._paths)
-        return said, [file for file, _ in shared]
+        header = bytes([self._as_image]) + shared[0][1].to_bytes(8, "big") + _digest(self._paths)
+        return header, [file for file, _ in shared]
 
     def _receive(self, address: str) -> None:
         until_s = time.monotonic() + MEETING_S
@@ -63,14 +63,14 @@ class HostImages(SharedImages):
                 if time.monotonic() > until_s:
                     raise TimeoutError("the first rank of this machine made no image cache; make one in every rank")
                 time.sleep(0.05)
-            said, files, _, _ = socket.recv_fds(place, 64, 2)
+            header, files, _, _ = socket.recv_fds(place, 64, 2)
         if not files:
             raise ConnectionError("the first rank of this machine could not decode the images; see its error")
         try:
-            if said[9:] != _digest(self._paths):
+            if header[9:] != _digest(self._paths):
                 raise ValueError("the ranks of this machine have different lists of files; give all of them the same")
             rows = _mapped(files[1], 4 * 8 * len(self._paths)).view(torch.int64).view(-1, 4).tolist()
-            self._block, self._as_image = _mapped(files[0], int.from_bytes(said[1:9], "big")), bool(said[0])
+            self._block, self._as_image = _mapped(files[0], int.from_bytes(header[1:9], "big")), bool(header[0])
             self._places = {
                 path: (begin, tuple(shape)) for path, (begin, *shape) in zip(self._paths, rows, strict=True)
             }

@@ -107,7 +107,7 @@ class ImageFolder(DatasetOfOptions):
         if root is None:
             return f"{self.generate.images:,} synthetic JPEGs, generated once and cached"
         files = scan_image_folder(root, self.sample)
-        return self._found(len(files.samples), len(files.classes), files.complete)
+        return self._describe_files(len(files.samples), len(files.classes), files.complete)
 
     def prepare(self, sweep: Mapping[str, Any], folder: Path, listener: PrepareListener) -> Inputs:
         """Find the files, or generate them."""
@@ -125,7 +125,7 @@ class ImageFolder(DatasetOfOptions):
             listener.doing(f"looking for images in {root}")
         files = scan_image_folder(root, self.sample)
         count, classes = len(files.samples), len(files.classes)
-        description = description or self._found(count, classes, files.complete)
+        description = description or self._describe_files(count, classes, files.complete)
         total = count if files.complete else None
         reasons = {"bad_files": "not checked: dataset.skip_bad is off"}
         if total is None:
@@ -321,7 +321,7 @@ class ImageFolder(DatasetOfOptions):
         if "dali" in named and not dali.is_installed():
             raise MissingError(f"decoder dali: package not installed; run `{dali.INSTALL}`")
 
-    def _found(self, files: int, classes: int, complete: bool) -> str:
+    def _describe_files(self, files: int, classes: int, complete: bool) -> str:
         sampled = "" if complete else " (sampled from a larger folder)"
         return f"{files:,} images of {classes:,} class{'es' if classes > 1 else ''} in {self.root or ''}{sampled}"
 

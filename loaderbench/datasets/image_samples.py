@@ -57,13 +57,13 @@ class ImageSamples(Dataset[tuple[Any, int]]):
         try:
             image = self.loader(encoded)
         except Exception as error:
-            raise _bad(path, error) from error
+            raise _bad_image(path, error) from error
         try:
             return self.transform(image), label
         except OSError as error:
             if self.recipe is None:  # the user's transform
                 raise
-            raise _bad(path, error) from error  # the transform decodes an image that `loader` only opened
+            raise _bad_image(path, error) from error  # the transform decodes an image that `loader` only opened
 
     def encoded(self, index: int) -> Any:
         """The input of `loader`: a path, which `loader` reads."""
@@ -158,7 +158,7 @@ def _compose(steps: list[Any], normalize: bool) -> Transform:
     return cast("Transform", t.Compose([*steps, *last]))
 
 
-def _bad(path: str, error: Exception) -> BadImageError:
+def _bad_image(path: str, error: Exception) -> BadImageError:
     return BadImageError(f"{path}: {type(error).__name__}: {error}")
 
 

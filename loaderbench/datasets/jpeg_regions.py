@@ -37,10 +37,10 @@ class JpegRegions:
         top, bottom, _ = place[1].indices(self.shape[1])
         left, right, _ = place[2].indices(self.shape[2])
         region = nvimgcodec.Region(top, left, bottom, right)
-        opened = _opened()
+        opened = _thread_decoder()
         pixels = opened["decoder"].decode(self._stream.get_sub_code_stream(region=region), params=opened["params"])
         if pixels is None:
-            return _whole(self._data)[place]
+            return _decode_with_pillow(self._data)[place]
         return torch.from_numpy(np.asarray(pixels)).permute(2, 0, 1)
 
     def __deepcopy__(self, memo: Any) -> torch.Tensor:
@@ -51,15 +51,15 @@ def open_jpeg(encoded: str | bytes) -> JpegRegions | torch.Tensor:
     """Open a file, given by its path or bytes. Pillow decodes files other than color or gray JPEGs to a tensor."""
     data = Path(encoded).read_bytes() if isinstance(encoded, str) else encoded
     if not data.startswith(b"\xff\xd8"):
-        return _whole(data)
+        return _decode_with_pillow(data)
     try:
         stream = nvimgcodec.CodeStream(data)
     except RuntimeError:  # a broken header
-        return _whole(data)
-    return JpegRegions(data, stream) if stream.num_channels in (1, 3) else _whole(data)
+        return _decode_with_pillow(data)
+    return JpegRegions(data, stream) if stream.num_channels in (1, 3) else _decode_with_pillow(data)
 
 
-def _opened() -> dict[Any, Any]:
+def _thread_decoder() -> dict[Any, Any]:
     """The decoder of this thread and its parameters. nvImageCodec crashes if threads share a decoder."""
     opened = _OPENED.opened()
     if "decoder" not in opened:
@@ -73,6 +73,6 @@ def _opened() -> dict[Any, Any]:
     return opened
 
 
-def _whole(data: bytes) -> torch.Tensor:
+def _decode_with_pillow(data: bytes) -> torch.Tensor:
     with Image.open(BytesIO(data)) as image:
         return torch.from_numpy(np.array(image.convert("RGB"))).permute(2, 0, 1)

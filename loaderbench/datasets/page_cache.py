@@ -14,7 +14,7 @@ def warm(paths: Iterable[str]) -> None:
     room = WARM_BYTES
     for path in paths:
         with suppress(OSError):  # the trial will report this file
-            room -= _each(path, lambda file: len(os.read(file, os.fstat(file).st_size)))
+            room -= _with_file(path, lambda file: len(os.read(file, os.fstat(file).st_size)))
         if room <= 0:
             return
 
@@ -24,7 +24,7 @@ def evict(paths: Iterable[str]) -> None:
     if not hasattr(os, "posix_fadvise"):
         raise OSError("measure.cache: cold needs posix_fadvise, which this system lacks; use warm")
     for path in paths:
-        _each(path, _forget)
+        _with_file(path, _forget)
 
 
 def _forget(file: int) -> int:
@@ -33,7 +33,7 @@ def _forget(file: int) -> int:
     return 0
 
 
-def _each(path: str, do: Callable[[int], int]) -> int:
+def _with_file(path: str, do: Callable[[int], int]) -> int:
     try:
         file = os.open(path, os.O_RDONLY)
     except OSError:

@@ -71,7 +71,7 @@ def generate_photos(
 
     def progress(done: int, total: int) -> None:
         os.utime(unfinished)  # tells `_remove_stale` that the folder is in use
-        (on_progress or _say_nothing)(done, total)
+        (on_progress or _ignore_progress)(done, total)
 
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -155,7 +155,7 @@ def _move_contents(unfinished: Path, folder: Path) -> None:
         shutil.move(path, folder / path.name)  # also works across file systems
 
 
-def _say_nothing(done: int, total: int) -> None:
+def _ignore_progress(done: int, total: int) -> None:
     pass
 
 
@@ -164,7 +164,7 @@ def photo_jpeg(seed: int, index: int, size: tuple[int, int] | None = None) -> by
     recipe = draw_recipe(seed, index)
     if size is not None:
         recipe = replace(recipe, width=size[0], height=size[1])
-    scene = paint(np.random.default_rng([seed, index]), recipe.height, recipe.width, _busy(recipe))
+    scene = paint(np.random.default_rng([seed, index]), recipe.height, recipe.width, _busyness(recipe))
     return _encode_to_size(scene, recipe)
 
 
@@ -226,7 +226,7 @@ def _difficulty(recipe: PhotoRecipe) -> float:
     return math.log(recipe.bytes_per_pixel) + 0.6 * coarseness + (0.4 if recipe.grey else 0.0)
 
 
-def _busy(recipe: PhotoRecipe) -> float:
+def _busyness(recipe: PhotoRecipe) -> float:
     return min(max(_difficulty(recipe) / 1.2, 0.0), 1.0)
 
 

@@ -40,13 +40,13 @@ def _differs(pair: Pair) -> bool:
 
 
 def _answer(pipe: Connection, dataset: DatasetKind, pairs: list[Pair]) -> None:
-    pipe.send([_compared(dataset, *pair) if _differs(pair) else IDENTICAL for pair in pairs])
+    pipe.send([_compare(dataset, *pair) if _differs(pair) else IDENTICAL for pair in pairs])
 
 
-def _compared(dataset: DatasetKind, one: DatasetOrder, other: DatasetOrder) -> PixelChange:
+def _compare(dataset: DatasetKind, one: DatasetOrder, other: DatasetOrder) -> PixelChange:
     resized = one.arguments.get("presize") != other.arguments.get("presize")
     try:
-        made = [_some(dataset, order, resized=resized) for order in (one, other)]
+        made = [_image_getter(dataset, order, resized=resized) for order in (one, other)]
         errors = [_squared_error(made[0], made[1], index) for index in range(min(IMAGES, len(one.samples)))]
     except Exception as error:  # a missing decoder, a broken file: the trial's failure has the details
         return PixelChange(None, (str(error) or type(error).__name__).splitlines()[0])
@@ -54,7 +54,7 @@ def _compared(dataset: DatasetKind, one: DatasetOrder, other: DatasetOrder) -> P
     return PixelChange(10 * math.log10(255**2 / mean)) if mean else IDENTICAL
 
 
-def _some(dataset: DatasetKind, order: DatasetOrder, *, resized: bool) -> Callable[[int], Any]:
+def _image_getter(dataset: DatasetKind, order: DatasetOrder, *, resized: bool) -> Callable[[int], Any]:
     """Return a function from a number to the uint8 image of that sample, built without a cache.
 
     Processing that workers leave to the device runs there, or on the CPU if there is no GPU.

@@ -101,10 +101,10 @@ def written_copy(
         with _locked(folder):
             return _find_complete(folder) or _write_copy(source, name, how, folder, on_progress)
     except OSError as error:
-        raise MissingError(f"format {name}: {_why(error, folder, source)}") from error
+        raise MissingError(f"format {name}: {_why_not_written(error, folder, source)}") from error
 
 
-def _why(error: OSError, folder: Path, source: _Source) -> str:
+def _why_not_written(error: OSError, folder: Path, source: _Source) -> str:
     """Why a copy could not be written."""
     if error.errno not in (errno.ENOSPC, errno.EDQUOT):
         return f"cannot write to {folder}: {error.strerror or error}"

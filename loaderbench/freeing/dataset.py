@@ -130,39 +130,39 @@ class Part:
 
 def parts_of(dataset: Any) -> list[Part]:
     """The callables that make a sample; each step of a `Compose` comes before the `Compose` itself."""
-    return list(_of_dataset(maker_of(dataset), set()))
+    return list(_dataset_parts(maker_of(dataset), set()))
 
 
-def _of_dataset(dataset: Any, seen: set[int]) -> Iterator[Part]:
+def _dataset_parts(dataset: Any, seen: set[int]) -> Iterator[Part]:
     if id(dataset) in seen:
         return
     seen.add(id(dataset))
     for name, value, holder in attributes_of(dataset):
-        yield from _of_attribute(name, value, holder, seen)
+        yield from _attribute_parts(name, value, holder, seen)
 
 
-def _of_attribute(name: str, value: Any, holder: Any, seen: set[int]) -> Iterator[Part]:
+def _attribute_parts(name: str, value: Any, holder: Any, seen: set[int]) -> Iterator[Part]:
     if is_dataset(value):
-        yield from _of_dataset(value, seen)
+        yield from _dataset_parts(value, seen)
     elif isinstance(value, list | tuple) and value and all(map(is_dataset, value)):
         for part in value:
-            yield from _of_dataset(part, seen)
+            yield from _dataset_parts(part, seen)
     elif callable(value) and not isinstance(value, type):
-        yield from _of_callable(name, value, holder, name, seen)
+        yield from _callable_parts(name, value, holder, name, seen)
 
 
-def _of_callable(name: str, value: Any, holder: Any, key: Any, seen: set[int]) -> Iterator[Part]:
+def _callable_parts(name: str, value: Any, holder: Any, key: Any, seen: set[int]) -> Iterator[Part]:
     if id(value) in seen:
         return
     seen.add(id(value))
     if type(value).__name__ == "StandardTransform":
         for own, part, own_holder in attributes_of(value):
-            yield from _of_attribute(own, part, own_holder, seen)
+            yield from _attribute_parts(own, part, own_holder, seen)
         return
     steps = getattr(value, "transforms", None)
     is_composed = type(value).__name__ == "Compose" and isinstance(steps, list | tuple)
     for place, step in enumerate(steps if is_composed and steps else ()):
-        yield from _of_callable("transform", step, steps, place, seen)
+        yield from _callable_parts("transform", step, steps, place, seen)
     stage, part = ("transform", "") if is_composed else stage_of_callable(name, value)
     yield Part(stage, part, value, holder, key)
 

@@ -32,12 +32,12 @@ def note_reads(making: Making) -> None:
 
     def open_noted(original: Any, file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
         if making.reads is not None and _is_plain(file, mode, args, kwargs):
-            making.reads.append(_again(lambda path: _bytes_of(open, path), file, making.arguments))
+            making.reads.append(_read_again(lambda path: _bytes_of(open, path), file, making.arguments))
         return original(file, mode, *args, **kwargs)
 
     def read_noted(original: Any, path: Any, *args: Any, **kwargs: Any) -> Any:
         if making.reads is not None:
-            making.reads.append(_again(original, path, making.arguments))
+            making.reads.append(_read_again(original, path, making.arguments))
         return original(path, *args, **kwargs)
 
     _replace({"open": open_noted, "read": read_noted})
@@ -56,7 +56,7 @@ def note_decoding(making: Making) -> None:
 
         def note() -> None:
             if making.reads is not None:
-                making.reads.append(_loading(image))
+                making.reads.append(_load_like(image))
 
         _after_load(image, note)
         return image
@@ -124,7 +124,7 @@ def _after_load(image: Any, then: Callable[[], None]) -> None:
     image.load = load_once
 
 
-def _loading(loaded: Any) -> Read:
+def _load_like(loaded: Any) -> Read:
     """Return a function that loads the current call's PIL image at the scale at which libjpeg decoded `loaded`."""
     scale = (getattr(loaded, "decoderconfig", ()) or (1,))[0]
 
@@ -163,7 +163,7 @@ def _bytes_of(opens: Any, path: Any) -> bytes:
     return found
 
 
-def _again(read: Callable[[Any], Any], path: Any, given: Sequence[Any]) -> Read:
+def _read_again(read: Callable[[Any], Any], path: Any, given: Sequence[Any]) -> Read:
     """Return a function that reads the same path again, or the current call's first argument if the path was that."""
     is_given = bool(given) and given[0] is path
 

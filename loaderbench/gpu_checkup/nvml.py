@@ -113,7 +113,7 @@ def check_coverage(device: CheckedDevice, rate_hz: float, read_nvml: ReadNvml) -
         id="nvml",
         title="NVML",
         state=state,
-        said="; ".join(part for part in (doubt, _list(values), _missing(reasons)) if part),
+        said="; ".join(part for part in (doubt, _available(values), _missing(reasons)) if part),
         expected={"utilization_at_least_percent": BUSY_PERCENT},
         found=values,
         not_measured=reasons,
@@ -129,7 +129,7 @@ def _judge(values: dict[str, Value], reasons: Reasons) -> tuple[CheckState, str]
     return "passed", ""
 
 
-def _list(values: dict[str, Value]) -> str:
+def _available(values: dict[str, Value]) -> str:
     return ", ".join(shown.format(values[name]) for name, shown in _SHOWN.items() if values.get(name) is not None)
 
 

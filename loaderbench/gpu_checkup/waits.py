@@ -167,7 +167,7 @@ def check_overhead(device: CheckedDevice, rate_hz: float) -> list[GpuCheck]:
             host_us.append((with_clock[0] - without[0]) * 1e6)
             ratios.append(with_clock[1] / without[1])
             steps_s.append(without[1])
-    return [_of_host(host_us), _of_device(ratios, mean(steps_s))]
+    return [_host_check(host_us), _device_check(ratios, mean(steps_s))]
 
 
 def _block(device: CheckedDevice, cycles: int, clock: WaitClock | None) -> tuple[float, float]:
@@ -191,7 +191,7 @@ def _block(device: CheckedDevice, cycles: int, clock: WaitClock | None) -> tuple
     return host_s / _STEPS, began.elapsed_time(ended) / 1e3 / _STEPS
 
 
-def _of_host(values_us: list[float]) -> GpuCheck:
+def _host_check(values_us: list[float]) -> GpuCheck:
     cost = mean_interval(values_us)
     least = cost.est if cost.lo is None else cost.lo
     state: CheckState = "warning" if least > GOAL_US else "passed"
@@ -199,13 +199,13 @@ def _of_host(values_us: list[float]) -> GpuCheck:
         id="clock_overhead_host",
         title="Clock overhead, host",
         state=state,
-        said=f"{_with_ends(cost, '.1f')} µs per step; goal: at most {GOAL_US:g} µs",
+        said=f"{_with_interval(cost, '.1f')} µs per step; goal: at most {GOAL_US:g} µs",
         expected={"at_most_us": GOAL_US},
         found={"overhead_us": cost},
     )
 
 
-def _of_device(ratios: list[float], step_s: float) -> GpuCheck:
+def _device_check(ratios: list[float], step_s: float) -> GpuCheck:
     ratio = rate_interval(ratios)
     least = ratio.est if ratio.lo is None else ratio.lo
     state: CheckState = "failed" if least > 1 + LARGEST_SLOWDOWN else "passed"
@@ -214,14 +214,14 @@ def _of_device(ratios: list[float], step_s: float) -> GpuCheck:
         id="clock_overhead_device",
         title="Clock overhead, GPU",
         state=state,
-        said=f"step time {_with_ends(ratio, '.4f')}\N{MULTIPLICATION SIGN} of {step_s * 1e3:.2f} ms, {measurable}; "
+        said=f"step time {_with_interval(ratio, '.4f')}\N{MULTIPLICATION SIGN} of {step_s * 1e3:.2f} ms, {measurable}; "
         f"at most {1 + LARGEST_SLOWDOWN:g}\N{MULTIPLICATION SIGN}",
         expected={"at_most_ratio": 1 + LARGEST_SLOWDOWN},
         found={"step_time_ratio": ratio, "step_s": step_s},
     )
 
 
-def _with_ends(value: Interval, style: str) -> str:
+def _with_interval(value: Interval, style: str) -> str:
     est = format(value.est, style)
     if value.lo is None or value.hi is None:
         return est

@@ -27,7 +27,7 @@ _POOL = "[DALI][TP"
 """Name prefix of the threads that decode and transform. Other DALI threads only wait for these, or read ahead."""
 
 _NAMES_A_FILE = re.compile(r"(?:Failed to decode sample #\d+ : |File mapping failed: )(.+)")
-_SAID = re.compile(r"encountered:\s*(.+)")
+_ENCOUNTERED = re.compile(r"encountered:\s*(.+)")
 
 
 _PIPELINE = """\
@@ -182,12 +182,12 @@ class DaliBatches:
         try:
             images, labels = self._pipeline.run()
         except RuntimeError as error:
-            said = str(error)
+            message = str(error)
         else:
             self._given += 1
             return [_stacked(images), _stacked(labels).flatten().long()]
         self.end()  # a pipeline is unusable after an error; frames of the old exception would keep it alive
-        raise _as_exception(said, self._order, self._batch_size, self._given)
+        raise _as_exception(message, self._order, self._batch_size, self._given)
 
     def threads(self) -> list[int]:
         """Kernel IDs of the threads that decode and transform."""
@@ -328,14 +328,14 @@ OPERATIONS: Mapping[str, Callable[[Any, str, bool], Any]] = {
 """Functions by transform name; each takes encoded files, the decoder's device, and whether to normalize."""
 
 
-def _as_exception(said: str, order: Order, batch_size: int, given: int) -> Exception:
+def _as_exception(message: str, order: Order, batch_size: int, given: int) -> Exception:
     """The error for the batch after `given` batches, with the path of the file that DALI rejects, if there is one."""
-    named = _NAMES_A_FILE.search(said)
+    named = _NAMES_A_FILE.search(message)
     path = named[1] if named else _first_rejected(_files_of(order, batch_size, given))
     if path is None:
-        return RuntimeError(said)
-    what = _SAID.search(said)
-    return BadImageError(f"{path}: {_pillow_error(path) or 'DALI cannot decode it: ' + (what[1] if what else said)}")
+        return RuntimeError(message)
+    what = _ENCOUNTERED.search(message)
+    return BadImageError(f"{path}: {_pillow_error(path) or 'DALI cannot decode it: ' + (what[1] if what else message)}")
 
 
 def _files_of(order: Order, batch_size: int, number: int) -> list[str]:

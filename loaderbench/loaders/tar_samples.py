@@ -83,12 +83,12 @@ class TarSamples(ChunkSamples):
     def check_workers(self, count: int) -> None:
         """Raise `ValueError` if a worker of any rank would have nothing to read."""
         unit, there = ("sample", sum(self._sizes)) if self._buffer is None else ("shard", len(self._shards))
-        said = f"{there} {unit}{'' if there == 1 else 's'}"
+        available = f"{there} {unit}{'' if there == 1 else 's'}"
         if there < self._ranks:
-            raise ValueError(f"{said} for {self._ranks} ranks; use a larger dataset, or fewer ranks")
+            raise ValueError(f"{available} for {self._ranks} ranks; use a larger dataset, or fewer ranks")
         most = there // self._ranks
         if unit == "shard" and count > most:
-            each = said if self._ranks == 1 else f"{said} in {self._ranks} ranks"
+            each = available if self._ranks == 1 else f"{available} in {self._ranks} ranks"
             raise ValueError(f"{count} workers, but {each}: each worker needs its own shard; use at most {most}")
 
     def __iter__(self) -> Iterator[tuple[Any, int]]:

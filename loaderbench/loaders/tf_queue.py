@@ -78,7 +78,7 @@ class TfQueue(ThreadLoader):
         """Read a folder of images. Raises `TypeError` for any other source, `ValueError` for fewer files than ranks."""
         files = image_files(source, "tf_queue", OPERATIONS)
         endless_sampler(source, arguments, seed)  # raises the same errors as for torch
-        files = _of_this_rank(files)
+        files = _rank_files(files)
         found, shuffle = self.prefetch(arguments), bool(arguments.get("shuffle"))
         size, threads = found.batch_size or 1, found.workers or 1
         made = TfQueueBatches(files, size, threads, self.queued(arguments), seed=seed, shuffle=shuffle)
@@ -97,7 +97,7 @@ class TfQueue(ThreadLoader):
         return [code_of_files(arguments), queue, "\n".join([*comments, "loader = Batches()"])]
 
 
-def _of_this_rank(files: ImageFiles) -> ImageFiles:
+def _rank_files(files: ImageFiles) -> ImageFiles:
     """The part of this rank in a process group: the same samples in all epochs."""
     if not has_ranks():
         return files
@@ -146,7 +146,7 @@ class TfQueueBatches:
         with without_warnings(self._tf):
             pipeline = self._pipeline()
             self._start(pipeline)
-        session, batches = self._session, self._fetched(pipeline)
+        session, batches = self._session, self._fetch(pipeline)
         if not self._shuffle and self._count > 1:
             numbers = range(len(self._files.samples))
             epochs = repeat(numbers) if self._epochs is None else repeat(numbers, self._epochs)
@@ -203,7 +203,7 @@ class TfQueueBatches:
         with pipeline.graph.as_default():
             self._runners = v1.train.start_queue_runners(self._session, self._coordinator)
 
-    def _fetched(self, pipeline: _Pipeline) -> Iterator[list[Any]]:
+    def _fetch(self, pipeline: _Pipeline) -> Iterator[list[Any]]:
         """Yield batches in the order of the queue."""
         errors = self._tf.errors
         fetch = self._session.make_callable(pipeline.batch)

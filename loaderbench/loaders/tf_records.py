@@ -144,9 +144,9 @@ class TfRecordsBatches(TfDataBatches):
         try:
             return super()._next()
         except self._tf.errors.OpError as error:
-            raise self._of_shard(error) from None
+            raise self._shard_error(error) from None
 
-    def _of_shard(self, error: Any) -> Exception:
+    def _shard_error(self, error: Any) -> Exception:
         """The error for the first shard that cannot be read to its end; the same error if there is none."""
         tf = self._tf
         for path in self._shards.paths:

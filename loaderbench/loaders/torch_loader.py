@@ -222,15 +222,15 @@ def build_loader(source: Any, arguments: Mapping[str, Any], *, seed: int) -> Bat
     from torch.utils.data import DataLoader, Dataset, IterableDataset
 
     if isinstance(source, DataLoader):
-        return _no_larger_than_an_epoch(_of(source, _set_on(source, arguments)))
+        return _no_larger_than_an_epoch(_torch_batches(source, _set_arguments(source, arguments)))
     if isinstance(source, IterableDataset):
-        return _made(DataLoader(source, **_usable(arguments)), arguments)
+        return _wrapped(DataLoader(source, **_accepted_arguments(arguments)), arguments)
     if isinstance(source, Dataset) or _is_map_style(source):
         sampler, per_epoch = endless_sampler(source, arguments, seed)
-        batches = _made(DataLoader(source, sampler=sampler, **_usable(arguments)), arguments)
+        batches = _wrapped(DataLoader(source, sampler=sampler, **_accepted_arguments(arguments)), arguments)
         return replace(batches, samples_per_epoch=per_epoch)
     if isinstance(source, Iterable) and not isinstance(source, str | bytes):
-        _refuse_several(source)
+        _reject_several(source)
         return Batches(source)
     raise TypeError(f"expected a Dataset or an iterable of batches, got {type(source).__name__}")
 
@@ -242,7 +242,7 @@ def _no_larger_than_an_epoch(found: Batches) -> Batches:
     return replace(found, batch_size=min(found.batch_size, found.samples_per_epoch))
 
 
-def _refuse_several(source: Iterable[Any]) -> None:
+def _reject_several(source: Iterable[Any]) -> None:
     """Raise `TypeError` for several loaders or datasets in a container, for example for training and validation."""
     from torch.utils.data import DataLoader, Dataset
 
@@ -288,12 +288,12 @@ def _is_map_style(source: Any) -> bool:
     return hasattr(source, "__getitem__") and hasattr(source, "__len__") and not is_other
 
 
-def _made(loader: DataLoader[Any], arguments: Mapping[str, Any]) -> Batches:
-    _set_up(loader, arguments)
-    return _of(loader, arguments)
+def _wrapped(loader: DataLoader[Any], arguments: Mapping[str, Any]) -> Batches:
+    _apply_worker_options(loader, arguments)
+    return _torch_batches(loader, arguments)
 
 
-def _of(loader: DataLoader[Any], configured: Iterable[str]) -> Batches:
+def _torch_batches(loader: DataLoader[Any], configured: Iterable[str]) -> Batches:
     from torch.utils.data import IterableDataset
 
     prefetched = loader.num_workers * (loader.prefetch_factor or 0)
@@ -303,7 +303,7 @@ def _of(loader: DataLoader[Any], configured: Iterable[str]) -> Batches:
     return TorchBatches(loader, prefetched, cycle, frozenset(configured), loader.batch_size, length)
 
 
-def _set_on(loader: DataLoader[Any], arguments: Mapping[str, Any]) -> list[str]:
+def _set_arguments(loader: DataLoader[Any], arguments: Mapping[str, Any]) -> list[str]:
     """Change a loader of the user before it is iterated; return the names that could be changed."""
     changed = {name: value for name, value in arguments.items() if name in SETTABLE}
     loader.num_workers = changed.get("num_workers", loader.num_workers)  # the others depend on it
@@ -315,11 +315,11 @@ def _set_on(loader: DataLoader[Any], arguments: Mapping[str, Any]) -> list[str]:
         setattr(loader, name, changed[name])
     if loader.num_workers and loader.prefetch_factor is None:
         loader.prefetch_factor = PREFETCH  # torch sets this default if workers are given to the constructor
-    _set_up(loader, arguments)
+    _apply_worker_options(loader, arguments)
     return [*changed, *(name for name in WORKER_OPTIONS if name in arguments)]
 
 
-def _set_up(loader: DataLoader[Any], arguments: Mapping[str, Any]) -> None:
+def _apply_worker_options(loader: DataLoader[Any], arguments: Mapping[str, Any]) -> None:
     """Apply the worker options in the workers; without workers, in this process."""
     setup = worker_setup(arguments, loader.worker_init_fn)
     if setup is not None and loader.num_workers:
@@ -328,7 +328,7 @@ def _set_up(loader: DataLoader[Any], arguments: Mapping[str, Any]) -> None:
         replace(setup, before=None)(0)
 
 
-def _usable(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _accepted_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Drop arguments that torch rejects without workers, and `shuffle`, which the sampler replaces."""
     import torch
 

@@ -121,12 +121,12 @@ class CauseRemedy:
     def _change(self, diagnosis: Diagnosis) -> Config:
         """The part of the change that is not in place yet."""
         known, change = {**(diagnosis.options or {}), **diagnosis.config}, self.change(diagnosis)
-        if not _takes(diagnosis, change):
+        if not _accepts(diagnosis, change):
             return {}
         return {name: value for name, value in change.items() if known.get(name) != value}
 
 
-def _takes(found: Diagnosis, change: Config) -> bool:
+def _accepts(found: Diagnosis, change: Config) -> bool:
     """Whether the loader (the new one, if the loader changes) or the dataset accepts every name in the change."""
     axes = backend_of({**found.loader, **found.config, **change}).axes
     return all(name == AXIS or name in axes or found.has_options(name) for name in change)

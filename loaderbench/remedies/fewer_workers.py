@@ -17,7 +17,7 @@ from loaderbench.remedies.findings import Diagnosis
 from loaderbench.remedies.workers import WorkerRemedy, loading_in
 
 
-def _compete(found: Diagnosis) -> bool:
+def _workers_compete(found: Diagnosis) -> bool:
     """Whether workers compete for CPUs: all ranks have more workers than CPUs, or fewer workers were faster.
 
     False if fewer workers were measured as no faster.
@@ -45,7 +45,7 @@ REMEDY = MeasuredFirst(
         values={"arguments": "num_workers=N"},
         effort=0,
         ends_contention=True,
-        applies=_compete,
+        applies=_workers_compete,
         change=lambda found: loading_in(found, fewer_workers(found.facts)),
     ),
 )

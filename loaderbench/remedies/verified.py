@@ -40,14 +40,14 @@ def with_trials(found: Sequence[Recommendation], findings: Findings) -> tuple[Re
     verification = findings.verification
     if verification is None:
         return tuple(found)
-    answered = [_unless_set_again(_answered(advice, findings, verification), verification) for advice in found]
+    answered = [_close_if_overridden(_with_result(advice, findings, verification), verification) for advice in found]
     whole = _combination(findings, verification, found)
     if whole is None:
         return tuple(answered)
     return (whole, *(advice for advice in answered if advice.id != "best_combination"))
 
 
-def _answered(advice: Recommendation, findings: Findings, verification: Verification) -> Recommendation:
+def _with_result(advice: Recommendation, findings: Findings, verification: Verification) -> Recommendation:
     """The advice with the result of the try that counts: a gain on its own, else the accepted try, else the first."""
     tries = [tried for tried in verification.tried if tried.id == advice.id]
     if not tries:
@@ -62,7 +62,7 @@ def _answered(advice: Recommendation, findings: Findings, verification: Verifica
     if found.ratio is None:
         why = _last_failure(chosen.config, findings.remedy_trials)
         return replace(advice, status="not_checked", basis=None, reason=f"Tried, not measured: {why}")
-    both = _of_both(chosen.against, chosen.config, findings.remedy_trials)
+    both = _common_rounds(chosen.against, chosen.config, findings.remedy_trials)
     before, after = summarise([chosen.against, chosen.config], both)
     measured = replace(
         advice,
@@ -75,8 +75,8 @@ def _answered(advice: Recommendation, findings: Findings, verification: Verifica
         after=after.samples_per_s,
         evidence=(
             *_rates(before, after, chosen.change),
-            _pairs(found),
-            *_on_top(chosen, tries, verification),
+            _pair_count(found),
+            *_gains_on_top(chosen, tries, verification),
         ),
         trials=(*before.trials, *after.trials),
         pixels=pixels_of(advice.pixels, chosen),
@@ -116,7 +116,7 @@ def _known_costs(advice: Recommendation) -> tuple[str, ...]:
     return () if advice.basis == "measured" else advice.costs
 
 
-def _unless_set_again(advice: Recommendation, verification: Verification) -> Recommendation:
+def _close_if_overridden(advice: Recommendation, verification: Verification) -> Recommendation:
     """Close the sweep's advice if a fix tried later set another value of the same axis."""
     axes = {axis for tried in verification.accepted for axis in tried.change}
     again = {axis: verification.config[axis] for axis in axes & advice.change.keys()}
@@ -126,7 +126,7 @@ def _unless_set_again(advice: Recommendation, verification: Verification) -> Rec
     return replace(advice, status="already_ok", reason=f"A fix tried later set {config_label(again)}")
 
 
-def _on_top(chosen: Tried, tries: Sequence[Tried], verification: Verification) -> Iterator[str]:
+def _gains_on_top(chosen: Tried, tries: Sequence[Tried], verification: Verification) -> Iterator[str]:
     """Yield what the same fix gained on top of other fixes."""
     for tried in tries:
         found = tried.judgement
@@ -170,7 +170,7 @@ def _combination(
     of_sweep = caveat_of_batch(baseline, last)
     known = ". ".join(dict.fromkeys(filter(None, (of_sweep, *(advice.caveat for advice in parts)))))
     altered = NOT_COMPARED if findings.alters_pixels(change) else None
-    before, after = summarise([baseline, last], _of_both(baseline, last, findings.remedy_trials))
+    before, after = summarise([baseline, last], _common_rounds(baseline, last, findings.remedy_trials))
     return Recommendation(
         id=COMBINATION,
         title=_title(change, verification.accepted, parts),
@@ -181,7 +181,7 @@ def _combination(
         before=before.samples_per_s,
         after=after.samples_per_s,
         status="open",
-        evidence=(*_rates(before, after, change), _pairs(how)),
+        evidence=(*_rates(before, after, change), _pair_count(how)),
         trials=(*before.trials, *after.trials),
         costs=(*dict.fromkeys(cost for part in parts for cost in _known_costs(part)), *costs(before, after)),
         caveat=known or None,
@@ -211,11 +211,11 @@ def _rates(before: Configuration, after: Configuration, change: Config) -> Itera
     yield evidence(f"with {config_label(change)}", after)
 
 
-def _pairs(found: Judgement) -> str:
+def _pair_count(found: Judgement) -> str:
     return f"Interleaved pairs: {found.pairs}"
 
 
-def _of_both(before: Config, after: Config, trials: Sequence[Trial]) -> list[Trial]:
+def _common_rounds(before: Config, after: Config, trials: Sequence[Trial]) -> list[Trial]:
     """Trials of rounds that contain both configurations, so that both rates come from the same minutes."""
     rounds = [{trial.round for trial in trials if trial.config == config} for config in (before, after)]
     both = rounds[0] & rounds[1]
@@ -231,15 +231,15 @@ LARGE_SHARE = 0.1
 """Share of an epoch's time from which startup cancels much of the gain of workers or larger batches."""
 
 _WITHOUT_START = "set persistent_workers=True or use an endless sampler"
-_STARTS = {"batch_size", "num_workers"}
+_STARTUP_ARGUMENTS = {"batch_size", "num_workers"}
 """Arguments that change how long an epoch takes to start."""
 
 
 def with_start_caveat(advice: Recommendation, findings: Findings) -> Recommendation:
     """Add a caveat if epochs lose much time to startup, which the trials exclude."""
-    if advice.status != "open" or advice.basis != "measured" or not _STARTS & set(advice.change):
+    if advice.status != "open" or advice.basis != "measured" or not _STARTUP_ARGUMENTS & set(advice.change):
         return advice
-    start = _start(advice, findings)
+    start = _startup_cost(advice, findings)
     if start is None or start.share is None or start.share < LARGE_SHARE:
         return advice
     without = "use an endless sampler" if advice.change.get("num_workers") == 0 else _WITHOUT_START
@@ -248,7 +248,7 @@ def with_start_caveat(advice: Recommendation, findings: Findings) -> Recommendat
     return replace(advice, caveat=". ".join(filter(None, (advice.caveat, caveat))))
 
 
-def _start(advice: Recommendation, findings: Findings) -> EpochCost | None:
+def _startup_cost(advice: Recommendation, findings: Findings) -> EpochCost | None:
     """Time that each epoch of the changed configuration loses before its first batch."""
     changed = [
         trial

@@ -49,7 +49,7 @@ class WorkerRemedy:
         if not isinstance(best, int):
             return not_checked(self.id, general, f"Not checked: the best config's loader has no {axis} argument")
         if not self.fits(now, best):
-            return already_ok(self.id, general, _fine(axis, now, best))
+            return already_ok(self.id, general, _why_fine(axis, now, best))
         changed = with_workers(findings.baseline, findings.best.config, axis)
         title = self.title.format(axis=axis, count=best)
         return MeasuredChange(self.id, title, changed, cheaper=self.cheaper).recommend(findings)
@@ -90,7 +90,7 @@ def with_workers(baseline: Config, best: Config, axis: str) -> Config:
     return changed
 
 
-def _fine(axis: str, now: int, best: int) -> str:
+def _why_fine(axis: str, now: int, best: int) -> str:
     if best == now:
         return f"{argument(axis, now)} is already set"
     return f"Best config has {'fewer' if best < now else 'more'} workers: {best}"
