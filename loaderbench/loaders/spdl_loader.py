@@ -24,7 +24,7 @@ def make(numbers):
     return default_collate([dataset[number] for number in numbers])
 """
 _PIPELINE = """\
-torch.get_num_threads()  # the main thread keeps its number
+torch.get_num_threads()  # the main thread keeps its thread count
 pool = ThreadPoolExecutor({threads}, initializer=torch.set_num_threads, initargs=(1,))
 loader = (
     PipelineBuilder()

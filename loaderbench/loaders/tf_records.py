@@ -27,7 +27,7 @@ import shutil
 from pathlib import Path
 
 shards = sorted(map(str, Path("shards").glob("*.tfrecord")))
-if not shards:  # written once, whole
+if not shards:  # written once, complete or not at all
     shutil.rmtree("shards.part", ignore_errors=True)
     Path("shards.part").mkdir()
     size = -(-len(dataset) // {MIXED_SHARDS})

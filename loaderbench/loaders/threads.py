@@ -19,7 +19,7 @@ import torch
 class ThreadLoader:
     def __init__(self, dataset, sampler, threads, queued):
         self.dataset, self.sampler, self.queued = dataset, sampler, queued
-        torch.get_num_threads()  # the main thread keeps its number
+        torch.get_num_threads()  # the main thread keeps its thread count
         self.pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
 
     def __len__(self):

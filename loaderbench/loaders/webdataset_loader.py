@@ -19,7 +19,7 @@ from pathlib import Path
 import webdataset as wds
 
 shards = sorted(map(str, Path("shards").glob("*.tar")))
-if not shards:  # written once, whole
+if not shards:  # written once, complete or not at all
     shutil.rmtree("shards.part", ignore_errors=True)
     Path("shards.part").mkdir()
     with wds.ShardWriter("shards.part/%06d.tar", maxcount=-(-len(dataset) // 16), maxsize=64 << 20) as writer:
