@@ -1,4 +1,4 @@
-"""A run from suite to verdict: search proposes, runner measures, the conclusion is drawn and the report written."""
+"""Runs a suite from start to verdict: propose trials, measure them, draw the conclusion, and write the report."""
 
 from loaderbench.session.listener import Listener, Silent
 from loaderbench.session.resuming import overrides_of

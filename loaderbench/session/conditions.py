@@ -1,4 +1,4 @@
-"""What a run is made under, and whether it needs a GPU: known before its first trial, and part of every conclusion."""
+"""The conditions of a run, known before its first trial: suite, machine, data, plan, consumer, need for a GPU."""
 
 from __future__ import annotations
 
@@ -43,17 +43,18 @@ from loaderbench.session.listener import Listener
 from loaderbench.store import note_without_parquet
 from loaderbench.suite import LoadedSuite, Suite
 
-STILL_S = 0.3  # how long the machine is looked at before the first trial
-FACTS_S = 2.0  # for the driver to report the constant facts of the GPUs
+STILL_S = 0.3  # seconds over which CPU use is sampled before the first trial
+FACTS_S = 2.0  # seconds for the driver to report the GPUs' constant properties
 
-_TO_DO = "use another decoder, or decode on the CPU in the training step with consumer: {kind: model, device: cpu}"
+_FIX = "use another decoder, or decode on the CPU in the training step with consumer: {kind: model, device: cpu}"
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """Suite, machine, data, plan and consumer.
+    """Suite, machine, data, plan and consumer of a run.
 
-    `cpu_percent_before` is what other programs used of all CPUs; `None` where the system does not say.
+    `cpu_percent_before` is the use of all CPUs by other programs before the first trial; `None` if the system does not
+    report it.
     """
 
     loaded: LoadedSuite
@@ -66,12 +67,12 @@ class Conditions:
 
     @cached_property
     def assumed_demand(self) -> AssumedDemand | None:
-        """The rate that an emulated GPU takes samples at, by the table of today; `None` where none is emulated."""
+        """The assumed rate at which an emulated GPU takes samples, by the current table; `None` without emulation."""
         return consumer_of(self.loaded.suite.consumer, self.consumer).assumed_demand(self.loaded.folder)
 
     @property
     def accelerator(self) -> bool:
-        """Whether trials have one."""
+        """Whether trials have a GPU."""
         return bool(self.environment.gpus)
 
     def measured(
@@ -86,7 +87,7 @@ class Conditions:
         parity: tuple[Parity, ...] = (),
         copies: tuple[FormatCopy, ...] = (),
     ) -> Measured:
-        """The run with these trials."""
+        """Return the record of the run with these trials."""
         suite, plan = self.loaded.suite, self.plan
         return Measured(
             name=suite.name,
@@ -119,23 +120,23 @@ class Conditions:
 
 
 def find_conditions(loaded: LoadedSuite, server: TrialServer, listener: Listener, started_at: str) -> Conditions:
-    """Look at data and machine, and plan. Raises `MissingError` where something that is needed is not there."""
-    environment = _with_gpu(loaded, server) if needs_gpu(loaded.suite) else None
+    """Inspect the data and the machine, and make the plan. Raises `MissingError` if a requirement is missing."""
+    environment = _environment_with_gpu(loaded, server) if needs_gpu(loaded.suite) else None
     inputs = prepare_inputs(loaded, listener)
     if environment is None:
         listener.doing("importing torch")
         environment = _environment(loaded, server)
     inputs = loaded.suite.dataset.without_bad(inputs, loaded.suite.sweep, server.ask, listener)
     check_samples(loaded, inputs)
-    for said in (*loaded.warnings, *unused_gpus(environment)):
-        listener.warned(said)
+    for message in (*loaded.warnings, *unused_gpus(environment)):
+        listener.warned(message)
     accelerator = bool(environment.gpus)
     consumer = _consumer(loaded, environment)
     cpus = environment.cpus_allotted
     plan = make_plan(loaded.suite, cpus_allotted=cpus, accelerator=accelerator, consumer=consumer)
     check_stores(loaded, plan.configurations, inputs.samples, listener)
     busy = None
-    with suppress(OSError):  # without /proc
+    with suppress(OSError):  # no /proc
         busy = psutil.cpu_percent(interval=STILL_S)
     return Conditions(loaded, environment, inputs, plan, consumer, busy, started_at)
 
@@ -148,17 +149,17 @@ def _environment(loaded: LoadedSuite, server: TrialServer) -> Environment:
     return describe_machine(server.method, gpus, found.not_measured, gpus_of_driver=of_driver)
 
 
-def _with_gpu(loaded: LoadedSuite, server: TrialServer) -> Environment:
-    """Ask before files are made or read in vain. Raises `MissingError`, with the reason, where no GPU can be used."""
+def _environment_with_gpu(loaded: LoadedSuite, server: TrialServer) -> Environment:
+    """Probe the GPUs before files are generated or read. Raises `MissingError`, with the reason, if none is usable."""
     environment = _environment(loaded, server)
-    unused = [f"{said}; see `loaderbench doctor`" for said in unused_gpus(environment)]
+    unused = [f"{message}; see `loaderbench doctor`" for message in unused_gpus(environment)]
     why_none = next(iter(unused), environment.not_measured.get("gpus"))
     _consumer(loaded, environment, why_none)
     return environment
 
 
 def _consumer(loaded: LoadedSuite, environment: Environment, why_none: str | None = None) -> str:
-    """The resolved kind. Raises `MissingError` where it cannot run with the GPUs that are there."""
+    """The resolved consumer kind. Raises `MissingError` if it cannot run with the GPUs of this machine."""
     gpus = len(environment.gpus)
     consumer = resolve_consumer(loaded.suite.consumer, accelerator=gpus > 0, why_none=why_none)
     kind, ranks = consumer_of(loaded.suite.consumer, consumer), max(rank_counts(loaded.suite))
@@ -172,17 +173,17 @@ def _consumer(loaded: LoadedSuite, environment: Environment, why_none: str | Non
 
 
 def check_samples(loaded: LoadedSuite, inputs: Inputs) -> None:
-    """Raise `MissingError` where a rank would have no samples, as far as files are known."""
+    """Raise `MissingError` if a rank would have no samples; only possible when the number of files is known."""
     ranks, files = max(rank_counts(loaded.suite)), len(inputs.samples)
     if 0 < files < ranks:
         raise MissingError(f"sweep.ranks: {ranks} ranks, but only {files} files; use more files, or fewer ranks")
 
 
-_SHOWN = 3  # of the files that were left out, in a sentence
+_MAX_LISTED = 3  # maximum number of skipped files that a note lists
 
 
 def prepare_inputs(loaded: LoadedSuite, listener: Listener) -> Inputs:
-    """Find or make the files, and read them once where the suite measures a warm page cache."""
+    """Find or generate the files, and read them once if the suite measures with a warm page cache."""
     suite = loaded.suite
     check_installed(backends_of(suite.loader, suite.sweep))
     inputs = suite.dataset.prepare(suite.sweep, loaded.folder, listener)
@@ -194,33 +195,33 @@ def prepare_inputs(loaded: LoadedSuite, listener: Listener) -> Inputs:
 
 
 def note_left_out(found: DatasetSummary) -> list[str]:
-    """The note on files that cannot be decoded; nothing where none was left out."""
+    """The note on files that cannot be decoded; empty if none were skipped."""
     if not found.bad_files:
         return []
     files = f"{found.bad_files:,} file{'' if found.bad_files == 1 else 's'}"
-    more = f"; and {found.bad_files - _SHOWN:,} more" if found.bad_files > _SHOWN else ""
-    return [f"skipped {files} that cannot be decoded: {'; '.join(found.bad_images[:_SHOWN])}{more}"]
+    more = f"; and {found.bad_files - _MAX_LISTED:,} more" if found.bad_files > _MAX_LISTED else ""
+    return [f"skipped {files} that cannot be decoded: {'; '.join(found.bad_images[:_MAX_LISTED])}{more}"]
 
 
 def needs_gpu(suite: Suite) -> bool:
-    """Whether any trial needs a GPU. A consumer that `auto` chooses never does."""
-    return needs_accelerator(suite.consumer) or bool(_left_to_gpu(suite))
+    """Whether any trial needs a GPU; a consumer chosen by `auto` never does."""
+    return needs_accelerator(suite.consumer) or bool(_decoded_on_gpu(suite))
 
 
 def why_not_decoded(suite: Suite, gpus: Sequence[Gpu], why_none: str | None = None) -> str:
-    """Why the machine's GPUs cannot decode for this suite, and what to do; empty if they can or need not.
+    """Why this machine's GPUs cannot decode for the suite, and how to fix it; empty if they can, or if none has to.
 
-    Every such trial would fail. `why_none` says why there is no GPU, if that is known.
+    Every trial that decodes on the GPU would fail. `why_none` says why there is no GPU, if known.
     """
-    left = _left_to_gpu(suite)
-    if not left or (gpus and gpus[0].kind == "cuda"):
+    decoded = _decoded_on_gpu(suite)
+    if not decoded or (gpus and gpus[0].kind == "cuda"):
         return ""
     why = f"this machine has {gpus[0].device} ({gpus[0].name})" if gpus else why_none
-    return f"{left}, and no CUDA device can be used{f' ({why})' if why else ''}; {_TO_DO}"
+    return f"{decoded}, and no CUDA device can be used{f' ({why})' if why else ''}; {_FIX}"
 
 
-def _left_to_gpu(suite: Suite) -> str:
-    """What a GPU has to decode in at least one configuration; empty if nothing, or if the step runs on the CPU."""
+def _decoded_on_gpu(suite: Suite) -> str:
+    """What at least one configuration decodes on the GPU; empty if nothing, or if the training step runs on the CPU."""
     kind = consumer_of(suite.consumer, resolve_consumer(suite.consumer, accelerator=True))
     if kind.device_name == CPU:
         return ""
@@ -230,7 +231,7 @@ def _left_to_gpu(suite: Suite) -> str:
 
 
 def _values(suite: Suite, axis: str) -> list[Any]:
-    """All values that an option of the dataset takes in the suite."""
+    """All values that a dataset option takes in the suite."""
     swept = suite.sweep.get(axis, getattr(suite.dataset, axis))
     values = swept if isinstance(swept, list) else [swept]
     return [*values, suite.baseline[axis]] if axis in suite.baseline else values

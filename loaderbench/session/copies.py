@@ -1,4 +1,4 @@
-"""What the trials of a run read: copies in other formats, found or written, and files of an object store."""
+"""The copies in other formats and the object-store files that a run's trials read."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from loaderbench.suite import LoadedSuite, Suite
 
 
 class Copies:
-    """Those of one run."""
+    """Finds or writes the dataset copies of one run; each copy is prepared once."""
 
     def __init__(self, suite: Suite, listener: Listener) -> None:
         self._suite, self._listener = suite, listener
         self._found: dict[tuple[str, Samples, str | None], StoredCopy] = {}
 
     def of(self, samples: Samples, config: Config) -> StoredCopy | None:
-        """What a configuration reads in place of these files; `None` where it reads the files themselves.
+        """The copy that a configuration reads instead of these files; `None` if it reads the files themselves.
 
-        Raises `MissingError` where it cannot be written, and where an object store does not have it.
+        Raises `MissingError` if the copy cannot be written, or if the object store does not hold it.
         """
         name, url = format_of(config, self._suite), self._suite.dataset.with_axes(config).store
         if name == FILES:
@@ -47,9 +47,9 @@ class Copies:
 
 
 def check_stores(loaded: LoadedSuite, configs: Iterable[Config], samples: Samples, listener: Listener) -> None:
-    """Read a file from each object store that these configurations read files from.
+    """Read one file from each object store that these configurations read image files from.
 
-    Raises `MissingError` where that fails, and where what reads a store is not installed.
+    Raises `MissingError` if the read fails or the store's client library is not installed.
     """
     checked: set[str] = set()
     for config in configs:
@@ -64,7 +64,7 @@ def check_stores(loaded: LoadedSuite, configs: Iterable[Config], samples: Sample
 
 
 def format_of(config: Config, suite: Suite) -> str:
-    """The format that a configuration reads: the only one of its loader, or that of its dataset."""
+    """The format that a configuration reads: its loader's only format, or else that of its dataset."""
     backend = backend_of({**suite.loader, **config})
     if backend.format or backend.decodes:
         return backend.format or FILES

@@ -1,4 +1,4 @@
-"""The final: finalists of the sweep meet again, in time slices, until the best of them is known."""
+"""The final: time-sliced rounds of the sweep's finalists, until the best is known or time runs out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from loaderbench.session.time_slicing import SlicedRounds
 from loaderbench.statistics.finalists import FINAL_TIE, finalists, is_settled
 
 MOST_ROUNDS = 12
-BUDGET_SHARE = 0.5  # of the budget that is left; isolation runs, free stages and fixes get the rest
+BUDGET_SHARE = 0.5  # share of the remaining budget; isolation runs, free-stage trials and fixes get the rest
 
 TOO_FEW_ROUNDS = "no config has enough rounds to win"
 SEPARATED = "one config is significantly faster than all others"
@@ -25,7 +25,7 @@ NO_TIME = "time limit of the final reached"
 
 
 def measure_final(session: Session) -> None:
-    """Let the finalists meet if the sweep is undecided and time is left for a round of two."""
+    """Run the final if the sweep is undecided and there is time for a round of two finalists."""
     found = session.found
     session.step = "final"
     if why := session.why_no_later_step:
@@ -34,12 +34,12 @@ def measure_final(session: Session) -> None:
     final = FinalStep(session)
     try:
         final.run()
-    finally:  # a signal may end it
+    finally:  # a signal can end the final
         final.note()
 
 
 class FinalStep:
-    """The step after the sweep: rounds of its finalists, kept and shown as they end."""
+    """The step after the sweep: rounds of its finalists, saved and shown as each trial ends."""
 
     def __init__(self, session: Session) -> None:
         self._session, plan = session, session.plan
@@ -55,7 +55,7 @@ class FinalStep:
         self._ended = ""
 
     def run(self) -> None:
-        """Round after round, of those that are not excluded yet."""
+        """Measure round after round of the finalists that are not yet excluded."""
         while planned := self._next_round():
             began_s = time.monotonic()
             self._session.measure_round(self._slices, planned, self._progress)
@@ -63,7 +63,7 @@ class FinalStep:
             self._rounds += 1
 
     def note(self) -> None:
-        """Record which configurations met and why it ended, or why there was no final."""
+        """Record the finalists and why the final ended, or why there was none."""
         found = self._session.found
         if found.of("final"):
             ended = self._ended or "interrupted"
@@ -83,7 +83,7 @@ class FinalStep:
         return [self._session.plan.final(config, self._rounds + 1) for config in meeting]
 
     def _left(self) -> list[Config]:
-        """The finalists by what is known now, the fastest first."""
+        """The remaining finalists by the trials so far, fastest first."""
         plan, trials = self._session.plan, self._session.found.of("sweep", "final")
         comparable = [one for one in plan.configurations if one.get(RANKS) == plan.baseline.get(RANKS)]
         found = finalists(comparable, trials)

@@ -1,4 +1,4 @@
-"""A first suite for a folder of images: values that fit the folder and the machine, with reasons as comments."""
+"""Generates a first suite for a folder of images: values that fit folder and machine, with reasons as comments."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from PIL import Image
 from loaderbench import host_memory
 from loaderbench.datasets.folder_scan import ImageFiles, scan_image_folder
 
-SAMPLE = 20_000  # files at most that a run reads of a larger folder
-_LOOKED_AT = 64  # files whose head is read
-_BATCHES, _SMALL_BATCHES = (32, 128), (8, 16)  # the small ones where a folder fills none of the others
-_FEWEST_BATCHES = 4  # of the larger size that the folder has to fill
+SAMPLE = 20_000  # maximum number of files that a run reads of a larger folder
+_INSPECTED = 64  # files whose header is read
+_BATCHES, _SMALL_BATCHES = (32, 128), (8, 16)  # the small sizes are for folders too small for the usual ones
+_MIN_BATCHES = 4  # minimum number of batches of the larger size that the folder must fill
 
 
 @dataclass(frozen=True)
 class Folder:
-    """What was found: sizes are medians over the files looked at; `complete`: the folder was listed to its end.
+    """Summary of an image folder. Sizes are medians over the inspected files; `complete` means all files were listed.
 
-    `root` is `None` for photos that a run generates.
+    `root` is `None` for synthetic photos that a run generates.
     """
 
     root: Path | None
@@ -37,20 +37,20 @@ class Folder:
 
     @property
     def total_bytes(self) -> float:
-        """Of the files that were listed, which is the least that the folder holds."""
+        """Total size of the listed files; a lower bound for the folder."""
         return self.files * self.bytes_per_file
 
 
 GENERATED = Folder(None, 512, 8, True, (".jpg",), 110e3, 0.18)
-"""What `dataset.generate` makes by default."""
+"""The synthetic photos that `dataset.generate` makes by default."""
 
 
 def look_at(root: Path) -> Folder:
-    """Look at a folder and the heads of some of its files. Raises `MissingError` where it holds no image."""
+    """Inspect a folder and the headers of some of its files. Raises `MissingError` if it holds no images."""
     found = scan_image_folder(root, SAMPLE)
-    some = _some(found)
-    sizes = [Path(path).stat().st_size for path in some]
-    pixels = [size for path in some if (size := _megapixels(path)) is not None]
+    inspected = _inspected(found)
+    sizes = [Path(path).stat().st_size for path in inspected]
+    pixels = [size for path in inspected if (size := _megapixels(path)) is not None]
     suffixes = Counter(Path(path).suffix.lower() for path, _ in found.samples)
     return Folder(
         root,
@@ -64,7 +64,7 @@ def look_at(root: Path) -> Folder:
 
 
 def suite_text(folder: Folder, file: Path, *, gpus: int, available_bytes: int | None = None) -> str:
-    """The suite as text, with `root` relative to the file it is written to."""
+    """The suite as YAML text, with `root` relative to the folder of `file`."""
     free = (host_memory.available_bytes() or 0) if available_bytes is None else available_bytes
     cold = folder.total_bytes > free / 2
     eats = "a training step on the GPU" if gpus else "an emulated GPU: none was found"
@@ -106,7 +106,7 @@ measure:
 
 
 def name_of(root: Path | None) -> str:
-    """A name for the suite and its file."""
+    """A name for the suite and its file, derived from the folder's name."""
     name = root.resolve().name if root is not None else ""
     return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:40] or "images"
 
@@ -118,13 +118,13 @@ def _root(folder: Folder, file: Path) -> str:
     return f"{_quoted(root)}    # relative to this file"
 
 
-def _some(found: ImageFiles) -> list[str]:
-    step = max(1, len(found.samples) // _LOOKED_AT)
+def _inspected(found: ImageFiles) -> list[str]:
+    step = max(1, len(found.samples) // _INSPECTED)
     return [path for path, _ in found.samples[::step]]
 
 
 def _megapixels(path: str) -> float | None:
-    """From the file's head; `None` for one that is no image."""
+    """Image size from the file's header; `None` if the file is not an image."""
     try:
         with Image.open(path) as image:
             return image.width * image.height / 1e6
@@ -148,13 +148,13 @@ def _decoders(folder: Folder) -> str:
 
 
 def _batches(files: int) -> str:
-    most = files // _FEWEST_BATCHES
+    most = files // _MIN_BATCHES
     usual, small = ([size for size in sizes if size <= most] for sizes in (_BATCHES, _SMALL_BATCHES))
     return f"[{', '.join(map(str, usual or small or [max(1, most)]))}]"
 
 
 def _why_batches(files: int) -> str:
-    return "" if files >= max(_BATCHES) * _FEWEST_BATCHES else f"   # small enough for several batches of {files} files"
+    return "" if files >= max(_BATCHES) * _MIN_BATCHES else f"   # small enough for several batches of {files} files"
 
 
 def _pinning(gpus: int) -> str:
@@ -164,6 +164,6 @@ def _pinning(gpus: int) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A YAML string in which nothing of a path is a sign; `${` would begin a name from the environment."""
+    """Quote a path as a YAML string. `${` is escaped, because it would start an environment variable."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("${", "${NONE:-$}{")
     return '"' + "".join(char if char.isprintable() else f"\\U{ord(char):08x}" for char in escaped) + '"'

@@ -1,4 +1,4 @@
-"""Fixes that fit: what the sweep has shown not to fit is tried with less in flight or shared another way."""
+"""Fixes that fit the machine: what did not fit in the sweep is tried with less in flight or shared another way."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from loaderbench.suite import Suite
 from loaderbench.suite.batch_bytes import batch_bytes, prefetched_bytes
 
 HALVINGS = 2
-"""Of a batch, at most: a much smaller one is another training."""
+"""Maximum halvings of the batch size: a much smaller batch changes the training."""
 
 
 @dataclass(frozen=True)
 class Fitting:
-    """What fits on this machine, by the trials so far. `shm_total_bytes`: the size of /dev/shm, `None` without one."""
+    """What fits on this machine, judged by the trials so far. `shm_total_bytes` is the size of /dev/shm, or `None`."""
 
     suite: Suite
     done: Sequence[Trial]
     shm_total_bytes: int | None
 
     def fitted(self, candidate: Candidate, config: Config) -> Candidate | None:
-        """The candidate, with as few further changes as let it fit; `None` where none does."""
+        """The candidate with the fewest further changes that make it fit; `None` if no change does."""
         changed = {**config, **candidate.change}
         if self._is_possible(changed):
             return candidate
@@ -43,12 +43,12 @@ class Fitting:
         return any(trial.failure is not None and trial.failure.kind == TOO_MANY_FILES for trial in self.done)
 
     def _leaves_room(self, config: Config) -> bool:
-        """Whether all batches in flight fit in /dev/shm, with the one that is being consumed."""
+        """Whether /dev/shm holds all batches in flight plus the batch being consumed."""
         ahead, one = prefetched_bytes(self.suite, config), batch_bytes(self.suite, config)
         return ahead is None or one is None or self.shm_total_bytes is None or ahead + one <= self.shm_total_bytes
 
     def _with_less(self, config: Config) -> Iterator[Config]:
-        """Changes that put less in flight, the cheapest for the user first."""
+        """Changes that reduce the bytes in flight, starting with the one that costs the user least."""
         arguments = {**self.suite.loader, **config}
         if SHARING in backend_of(arguments).worker_options and self._ran_out_of_files():
             yield {SHARING: "file_system"}

@@ -1,6 +1,6 @@
-"""The step that makes each stage of the verdict's configuration free in turn, in time-sliced rounds of trials.
+"""The step that makes each stage of the verdict's configuration free, one at a time, in time-sliced rounds of trials.
 
-Worker counts that the sweep lacks take part in these rounds.
+Worker counts missing from the sweep are measured in the same rounds.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from loaderbench.statistics.intervals import excludes_one
 from loaderbench.statistics.judging import SMALL
 
 FILLING_S = 0.4
-"""Seconds in which each loading process makes the samples that it keeps."""
+"""Seconds that each loading process spends making the samples it keeps."""
 
 FEWEST_KEPT, MOST_KEPT = 8, 64
 MOST_ROUNDS = 5
 AFTER_STAGES = 2
-"""Other workers are tried after the two most promising stages: they tell which limit it is."""
+"""Other worker counts are tried after this many of the most promising stages, which show where the limit is."""
 
 BUDGET_SHARE = 0.4
-"""Of the budget that is left; fixes get the rest."""
+"""Share of the remaining budget; fixes get the rest."""
 
 NO_TIME = "no time left for this stage"
 KEEPS_UP = "the loader keeps up"
@@ -56,7 +56,7 @@ _RANKS = "several ranks load at the same time"
 
 
 def measure_bottlenecks(session: Session, subject: Config | None) -> None:
-    """Make each stage of the subject free in turn, while there is time."""
+    """Measure the subject with each stage made free, as far as time allows."""
     session.step = "freed"
     found, why = session.found, _why_not(session, subject)
     if why or subject is None:
@@ -88,7 +88,7 @@ def _why_not(session: Session, subject: Config | None) -> str:
 
 
 def _until_s(session: Session) -> float:
-    """The monotonic moment at which the last round has to end; a budget leaves time for fixes."""
+    """The monotonic time by which the last round must end; within a budget, some time is reserved for fixes."""
     now_s, takes_s = time.monotonic(), session.plan.freed_s
     if session.deadline_s is None:
         return now_s + takes_s
@@ -96,7 +96,7 @@ def _until_s(session: Session) -> float:
 
 
 def _expected_s(session: Session, sweep: Sequence[Trial]) -> float:
-    """Expected time of a trial, with the extra start time that trials of the sweep showed."""
+    """Expected seconds per trial, including the extra start time seen in the sweep's trials."""
     starts_s = [
         trial.duration_s - (1 + WARMUP_SHARE) * trial.steady_s
         for trial in sweep
@@ -107,7 +107,10 @@ def _expected_s(session: Session, sweep: Sequence[Trial]) -> float:
 
 
 def freeing_of(trials: Sequence[Trial], *, cold: bool) -> Freeing:
-    """Over which samples, by the sweep's trials of one configuration; `cold`: files are to come from storage."""
+    """How many samples a stage is made free over, from the sweep's trials of one configuration.
+
+    `cold` means that files must come from storage.
+    """
     shares, _, sample_s = shares_of_sample(trials)
     kept = int(FILLING_S / sample_s) if sample_s > 0 else FEWEST_KEPT
     slow_reads = shares.get("read", 0.0) > BLOCKED_READS
@@ -126,7 +129,7 @@ def _other_workers(session: Session, subject: Config, sweep: Sequence[Trial]) ->
 
 @dataclass(frozen=True)
 class _Variant:
-    """A configuration with a stage that is free, or with none."""
+    """A configuration to compare with the subject: one stage made free, or other worker settings."""
 
     config: Config
     freed: str | None = None
@@ -134,7 +137,7 @@ class _Variant:
 
 @dataclass
 class FreeingStep:
-    """Rounds of the unchanged loader and one trial for each variant of it, in random order."""
+    """Rounds of the unchanged loader and one trial of each variant, in random order."""
 
     session: Session
     config: Config
@@ -143,18 +146,18 @@ class FreeingStep:
     trial_s: float
 
     def __post_init__(self) -> None:
-        gone = self._drop_what_does_not_fit(FREED_ROUNDS)
-        self.left_out: Reasons = {self._key(one): NO_TIME for one in gone}
+        dropped = self._drop_what_is_too_late(FREED_ROUNDS)
+        self.left_out: Reasons = {self._key(one): NO_TIME for one in dropped}
         self._random = random.Random(self.session.plan.seed)
 
-    def _drop_what_does_not_fit(self, rounds: int) -> list[_Variant]:
-        """Leave out the least promising variants if `rounds` rounds of all would take too long."""
+    def _drop_what_is_too_late(self, rounds: int) -> list[_Variant]:
+        """Leave out the least promising variants if `rounds` rounds of all of them would take too long."""
         most = max(0, int((self.until_s - time.monotonic()) / (rounds * self.trial_s)) - 1)
-        gone, self.variants = self.variants[most:], self.variants[:most]
-        return gone
+        dropped, self.variants = self.variants[most:], self.variants[:most]
+        return dropped
 
     def run(self) -> None:
-        """Measure round after round."""
+        """Measure rounds until the gains are known, the variants run out, or time is up."""
         made = self.session.conditions
         rounds = SlicedRounds(self.session.measuring, lambda planned: is_alone(planned, made), FREED_SECONDS)
         number = 0
@@ -165,10 +168,10 @@ class FreeingStep:
             self.session.measure_round(rounds, planned, self._progress)
             self.trial_s = (time.monotonic() - began_s) / len(planned)
             self._drop_failed()
-            self._drop_what_does_not_fit(max(1, FREED_ROUNDS - number))
+            self._drop_what_is_too_late(max(1, FREED_ROUNDS - number))
 
     def _is_known(self, number: int) -> bool:
-        """Whether to stop: each gain excludes 1, or is small or decided, or the most rounds are measured."""
+        """Whether to stop: each gain excludes 1, is small or is decided, or `MOST_ROUNDS` rounds are measured."""
         if number < FREED_ROUNDS:
             return False
         loader, trials = self.session.conditions.loaded.suite.loader, self.session.found.of("freed")

@@ -1,4 +1,4 @@
-"""What is asked of git: a user's revisions are read, and nothing in their repository changes."""
+"""Read-only git commands on the user's repository."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 from loaderbench.errors import MissingError, UsageError
 
 _SET_IN_HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR")
-_ALONE = ("-c", "core.splitIndex=false", "-c", "core.sparseCheckout=false", "-c", "core.fsmonitor=false")
-"""An index of our own is one whole file, and holds every file of a revision."""
+_TEMPORARY_INDEX = ("-c", "core.splitIndex=false", "-c", "core.sparseCheckout=false", "-c", "core.fsmonitor=false")
+"""Options for a temporary index: one complete file that lists every file of the revision."""
 
 _SUBMODULE = "160000"
 _RUN_FOLDERS = ":(exclude,top,glob)**/reports/**"
@@ -20,35 +20,43 @@ _RUN_FOLDERS = ":(exclude,top,glob)**/reports/**"
 
 @dataclass(frozen=True)
 class Repository:
-    """A working tree of git; `folder` is its top."""
+    """A git working tree; `folder` is its top level."""
 
     folder: Path
 
     def commit_of(self, revision: str) -> str | None:
-        """The full name of a commit; `None` where there is none of this name."""
+        """The full hash of a commit; `None` if the revision does not exist."""
         found = _git(self.folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         return found.stdout.strip() if found.returncode == 0 else None
 
     def tree_of(self, commit: str) -> str:
-        """What names the content of a commit: two with the same content have the same."""
-        return _asked(self.folder, "rev-parse", "--verify", f"{commit}^{{tree}}").strip()
+        """The tree hash of a commit; commits with the same content share it."""
+        return _output(self.folder, "rev-parse", "--verify", f"{commit}^{{tree}}").strip()
 
     def has_changes(self) -> bool:
         """Whether the working tree differs from its commit; ignored files and run folders do not count."""
-        asked = ("--no-optional-locks", "status", "--porcelain", "--", ".", _RUN_FOLDERS)
-        return bool(_asked(self.folder, *asked))
+        arguments = ("--no-optional-locks", "status", "--porcelain", "--", ".", _RUN_FOLDERS)
+        return bool(_output(self.folder, *arguments))
 
     def extract(self, commit: str, folder: Path) -> None:
-        """Write all files of a commit to a new folder, with its submodules, through an index of its own.
+        """Write all files of a commit, with its submodules, to a new folder, through a temporary index.
 
-        Unlike a worktree, it leaves no entry in the repository. Unlike an archive, it has every file, with filters
-        such as that of Git LFS applied. Raises `UsageError` for a submodule that is not checked out here.
+        Unlike `git worktree`, this leaves no entry in the repository. Unlike `git archive`, it includes every file and
+        applies filters such as Git LFS. Raises `UsageError` for a submodule that is not checked out.
         """
         folder.mkdir(parents=True, exist_ok=True)
         index = folder.with_name(f"{folder.name}.index")
-        own = {"GIT_INDEX_FILE": str(index)}
-        _asked(self.folder, *_ALONE, "read-tree", commit, more=own)
-        _asked(self.folder, *_ALONE, "checkout-index", "--all", "--force", f"--prefix={folder}{os.sep}", more=own)
+        environment = {"GIT_INDEX_FILE": str(index)}
+        _output(self.folder, *_TEMPORARY_INDEX, "read-tree", commit, more=environment)
+        _output(
+            self.folder,
+            *_TEMPORARY_INDEX,
+            "checkout-index",
+            "--all",
+            "--force",
+            f"--prefix={folder}{os.sep}",
+            more=environment,
+        )
         index.unlink(missing_ok=True)
         for path, wanted in self._submodules(commit):
             inner = Repository(self.folder / path)
@@ -57,8 +65,8 @@ class Repository:
             inner.extract(wanted, folder / path)
 
     def _submodules(self, commit: str) -> Iterator[tuple[str, str]]:
-        """The path of each, and its commit."""
-        for line in _asked(self.folder, "ls-tree", "-r", "-z", "--full-tree", commit).split("\0"):
+        """The path and commit of each submodule."""
+        for line in _output(self.folder, "ls-tree", "-r", "-z", "--full-tree", commit).split("\0"):
             mode, _, rest = line.partition(" ")
             if mode == _SUBMODULE:
                 name, _, path = rest.partition("\t")
@@ -66,7 +74,7 @@ class Repository:
 
 
 def find_repository(folder: Path) -> Repository:
-    """The repository that a folder is in. Raises `UsageError` where there is none, or none with a working tree."""
+    """The repository that contains a folder. Raises `UsageError` if there is none, or if it has no working tree."""
     while not folder.is_dir() and folder != folder.parent:
         folder = folder.parent
     found = _git(folder, "rev-parse", "--show-toplevel")
@@ -80,8 +88,8 @@ def find_repository(folder: Path) -> Repository:
     raise UsageError(f"git: {said}")
 
 
-def _asked(folder: Path, *arguments: str, more: Mapping[str, str] | None = None) -> str:
-    """What git answers. Raises `UsageError` with what it says where it cannot."""
+def _output(folder: Path, *arguments: str, more: Mapping[str, str] | None = None) -> str:
+    """Run git and return its output. Raises `UsageError` with git's error message if it fails."""
     found = _git(folder, *arguments, more=more)
     if found.returncode != 0:
         raise UsageError(f"git in {folder}: {_reason(found.stderr)}")
@@ -104,7 +112,7 @@ def _git(folder: Path, *arguments: str, more: Mapping[str, str] | None = None) -
 
 
 def _reason(stderr: str) -> str:
-    """The first line that says what went wrong."""
+    """The first line of stderr that says what went wrong."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     fatal = [line for line in lines if line.startswith(("fatal: ", "error: "))]
     return next(iter(fatal or lines), "failed").removeprefix("fatal: ").removeprefix("error: ")

@@ -1,4 +1,4 @@
-"""Isolation runs of the configuration that the verdict is about: which ones, and their trials."""
+"""Plans and measures the isolation runs of the configuration that the verdict is about."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from loaderbench.statistics.configurations import rates_by_round
 from loaderbench.suite import Suite
 
 FILES_SHARE = 8
-"""How many times the files that end to end reads in that time: the warm-up needs some, a loader alone is faster."""
+"""Files to read, as a multiple of what end to end reads in the same time: for warm-up, and a faster loader alone."""
 
 _SECOND_PASS = "and a second pass would find a warm page cache"
 
 
 @dataclass(frozen=True)
 class IsolationPlan:
-    """The isolation trials in the order to be run, and why other isolation runs are left out.
+    """The isolation trials in run order, and why other isolation runs are left out.
 
-    `files` bounds how many files of an image folder the loader alone reads; `None` where it reads all.
+    `files` limits how many files of an image folder the loader alone reads; `None` means all.
     """
 
     trials: tuple[PlannedTrial, ...] = ()
@@ -38,7 +38,7 @@ class IsolationPlan:
 
 
 def measure_isolation(session: Session, subject: Config | None) -> None:
-    """Measure the isolation runs of the subject, unless none applies or no time is left."""
+    """Measure the isolation runs of the subject, unless none apply or no time is left."""
     found, plan, sweep = session.found, session.plan, session.found.of("sweep")
     session.step = "isolation"
     if why := session.why_no_later_step:
@@ -56,7 +56,7 @@ def measure_isolation(session: Session, subject: Config | None) -> None:
 
     for number, trial in enumerate(planned.trials):
         if any(done.isolation == trial.isolation and done.status != "completed" for done in found.of("isolation")):
-            continue  # it would fail again, or hang as long
+            continue  # the trial would fail or hang again
         if session.is_late(mean_trial_s(found.of("isolation"), plan.isolation_s)):
             _note_not_reached(session, planned.trials[number:])
             return
@@ -66,7 +66,7 @@ def measure_isolation(session: Session, subject: Config | None) -> None:
 
 
 def _note_not_reached(session: Session, left: Sequence[PlannedTrial]) -> None:
-    """Say why there is nothing of the isolation runs that were not reached in any round."""
+    """Record why isolation runs that were not reached in any round have no result."""
     measured = {done.isolation for done in session.found.of("isolation")}
     for name in sorted({one.isolation for one in left if one.isolation} - measured):
         session.found.left_out[name] = f"{session.budget_used_up} left no time for it"
@@ -78,14 +78,14 @@ def _planner(made: Conditions) -> IsolationPlanner:
 
 
 class IsolationPlanner:
-    """Plans the isolation runs of a suite once its sweep is measured."""
+    """Plans the isolation runs of a suite after its sweep."""
 
     def __init__(self, suite: Suite, plan: Plan, *, consumer: str, accelerator: bool, files: int) -> None:
         self._suite, self._plan, self._files = suite, plan, files
         self._consumer, self._accelerator = consumer, accelerator
 
     def plan(self, config: Config | None, trials: Sequence[Trial]) -> IsolationPlan:
-        """The isolation runs of a configuration, shuffled within each round like everything else."""
+        """The isolation runs of a configuration, shuffled within each round."""
         if config is None:
             return IsolationPlan(left_out={"isolation": "nothing was measured"})
         files, too_short = self._one_pass(config, trials)
@@ -103,8 +103,8 @@ class IsolationPlanner:
     def _one_pass(self, config: Config, trials: Sequence[Trial]) -> tuple[int | None, str]:
         """How many files the loader alone reads, and why one pass over them is too short for a steady state, if it is.
 
-        Warm and cold the same, few enough to be read again for each run. A file may hold many samples: the trials of
-        the sweep say how many an epoch has.
+        The number is the same for warm and cold runs, and small enough to read the files again in each run. A file can
+        hold many samples, so the samples per epoch come from the sweep's trials.
         """
         sizes = [
             (trial.samples_per_epoch, trial.samples / trial.batches)

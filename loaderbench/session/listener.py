@@ -1,4 +1,4 @@
-"""What a session reports while it runs; a progress display listens."""
+"""The events that a session reports while it runs, for example to a progress display."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Phase = Literal["Sweep", "Final", "Isolation runs", "Free-stage trials", "Fixes"
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is: `done` of `total` trials of a phase, and seconds left and elapsed of the whole run.
+    """How far a run is: `done` of `total` trials of a phase, and seconds left and elapsed of the run.
 
-    `total` is `None` where the phase ends when nothing is left to try. `left_s` is an estimate that never grows;
-    `best` is the fastest configuration so far.
+    `total` is `None` if the phase ends when nothing is left to try. `left_s` is an estimate that never grows; `best` is
+    the fastest configuration so far.
     """
 
     phase: Phase
@@ -35,10 +35,10 @@ class Listener(Protocol):
     """Receives the events of a session."""
 
     def doing(self, what: str) -> None:
-        """Something that takes a while begins."""
+        """A task that takes a while begins."""
 
     def warned(self, why: str) -> None:
-        """The run will not measure what its user may expect."""
+        """The run will not measure what the user may expect."""
 
     def generating(self, done: int, total: int) -> None:
         """`done` of `total` photos exist."""
@@ -56,53 +56,53 @@ class Listener(Protocol):
         """A trial ended, completed or failed."""
 
     def verdict_so_far(self, verdict: Verdict, after: str, report: Path) -> None:
-        """A provisional verdict, `after` what (`round 1 of 3`), of which the report is drawn already."""
+        """A provisional verdict after a part of the run (`round 1 of 3`); its report is already written."""
 
 
 class Silent:
     """Ignores every event."""
 
     def doing(self, what: str) -> None:
-        """Ignore it."""
+        """Ignore the event."""
 
     def warned(self, why: str) -> None:
-        """Ignore it."""
+        """Ignore the event."""
 
     def generating(self, done: int, total: int) -> None:
-        """Ignore it."""
+        """Ignore the event."""
 
     def writing(self, name: str, done: int, total: int) -> None:
-        """Ignore it."""
+        """Ignore the event."""
 
     def planned(self, plan: Plan) -> None:
-        """Ignore it."""
+        """Ignore the event."""
 
     def trial_started(self, planned: PlannedTrial, progress: Progress) -> None:
-        """Ignore it."""
+        """Ignore the event."""
 
     def trial_ended(self, trial: Trial, progress: Progress) -> None:
-        """Ignore it."""
+        """Ignore the event."""
 
     def verdict_so_far(self, verdict: Verdict, after: str, report: Path) -> None:
-        """Ignore it."""
+        """Ignore the event."""
 
 
 class InTime:
-    """Passes on what is prepared, and ends it at the monotonic time `until_s` by `MissingError`."""
+    """Forwards the events of preparing data, and stops it with `MissingError` at the monotonic time `until_s`."""
 
     def __init__(self, listener: PrepareListener, until_s: float) -> None:
         self._listener, self._until_s = listener, until_s
 
     def doing(self, what: str) -> None:
-        """Pass it on."""
+        """Forward the event."""
         self._listener.doing(what)
 
     def generating(self, done: int, total: int) -> None:
-        """Pass it on."""
+        """Forward the event."""
         self._listener.generating(done, total)
 
     def writing(self, name: str, done: int, total: int) -> None:
-        """Pass it on, unless it is too late."""
+        """Forward the event. Raises `MissingError` if the deadline has passed and files are left to write."""
         self._listener.writing(name, done, total)
         if done < total and time.monotonic() > self._until_s:
             raise MissingError(

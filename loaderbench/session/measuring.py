@@ -1,4 +1,4 @@
-"""From a planned trial to its outcome: the files it reads, the order, the process."""
+"""From a planned trial to its outcome: resolves the files to read, builds the order, and runs the process."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from loaderbench.store import Store
 from loaderbench.suite import LoadedSuite, Suite
 
 LOADER_ALONE = ("loader_warm", "loader_cold")
-"""The isolation runs that nothing consumes."""
+"""The isolation runs without a consumer."""
 
 
 class TrialMeasurer:
-    """Turns a planned trial into an order and lets it run.
+    """Turns planned trials into orders and runs them.
 
-    `files_alone` bounds the files of the loader alone; `freeing` is over which samples a stage is made free.
+    `files_alone` limits the files that the loader alone reads; `freeing` says which samples a stage is made free over.
     """
 
     def __init__(
@@ -54,54 +54,55 @@ class TrialMeasurer:
         self.freeing: Freeing | None = None
 
     def __call__(self, planned: PlannedTrial) -> TrialOutcome:
-        """Measure it."""
+        """Measure a trial."""
         order = self._order(planned)
         if planned.role in ("final", "freed", "remedy"):
             order = order.lasting(verify_seconds(order.suite))
-        if planned.isolation:  # a copy is read as a whole: one of some files would be written for each round
+        if planned.isolation:  # a copy is read completely: a subset would be written again for each round
             order = isolation_order(order, self.files_alone if order.copy is None else None)
         return self._runner.run(order)
 
     @property
     def sliced_seconds(self) -> float:
-        """How long each trial of a final or of a remedy is measured in time slices, all of them together."""
+        """Total seconds in time slices for each trial of the final or of a fix."""
         return verify_seconds(self._loaded.suite)
 
     def begin(self, planned: PlannedTrial) -> Begun:
-        """Start a trial that runs in time slices after a short steady state of its own."""
+        """Start a trial that reaches a short steady state first and then runs in time slices."""
         order = self._order(planned)
         return self._runner.begin(replace(order.lasting(before_slices_seconds(order.suite)), in_time_slices=True))
 
     def guard(self) -> AbstractContextManager[SessionGuard]:
-        """What ends trials that are stopped, should the run be killed."""
+        """A guard that ends stopped trials if the run is killed."""
         return guard(self._server)
 
     def followed(self, begun: Begun) -> None:
-        """One that was begun has its result: the next may go ten times as long without progress."""
+        """Record that a started trial has its result: later trials may take ten times as long without progress."""
         self._runner.followed(begun)
 
     def outcome(self, begun: Begun, slices: TimeSlices | None) -> TrialOutcome:
-        """What came of a trial that was begun, followed and ended."""
+        """The outcome of a trial that has ended."""
         return self._runner.outcome(begun, slices)
 
     def write_copies(self, configs: Sequence[Config], until_s: float = math.inf) -> tuple[FormatCopy, ...]:
-        """Write what these configurations read, before anything is timed.
+        """Write the copies that these configurations read, before anything is timed.
 
-        Raises `MissingError`, also if smaller images would be written at the monotonic time `until_s`.
+        Raises `MissingError` if that fails, or if smaller images are still being written at the monotonic time
+        `until_s`.
         """
         listener = InTime(self._listener, until_s)
         found = [self._copies.of(self._samples(config, listener), config) for config in configs]
         return tuple(dict.fromkeys(copy.about for copy in found if copy is not None))
 
     def pixel_changes(self, pairs: Sequence[tuple[Config, Config]]) -> list[PixelChange]:
-        """How much the samples of two configurations differ."""
+        """How much the samples of each pair of configurations differ."""
         self._listener.doing("comparing pixels")
         orders = [(self._dataset_order(one), self._dataset_order(other)) for one, other in pairs]
         found = self._loaded.suite.dataset.pixel_changes(orders, self._server.ask)
         return [_unless_decoded_by_a_loader(change, *pair) for change, pair in zip(found, orders, strict=True)]
 
     def parity(self, one: Config, other: Config) -> Parity:
-        """Whether the loaders of two configurations give the same batches."""
+        """Whether the loaders of two configurations return the same batches."""
         suite = self._loaded.suite
         backends = tuple(backends_of(suite.loader, suite.sweep).values())
         orders = self._dataset_order(one), self._dataset_order(other)
@@ -124,7 +125,7 @@ class TrialMeasurer:
         return replace(order, freeing=replace(self.freeing, stage=planned.freed, seed=seed))
 
     def _samples(self, config: Config, listener: PrepareListener | None = None) -> Samples:
-        """The files, or what the configuration asks for in their place; made once."""
+        """The files, or the changed samples that the configuration asks for; each change is made once."""
         dataset = self._loaded.suite.dataset.with_axes(config)
         key = tuple(getattr(dataset, option) for option in dataset.change_samples)
         if key not in self._changed:
@@ -133,7 +134,7 @@ class TrialMeasurer:
 
 
 def _unless_decoded_by_a_loader(change: PixelChange, one: DatasetOrder, other: DatasetOrder) -> PixelChange:
-    """The change, which is that of the datasets; of a loader that decodes by itself it is not known."""
+    """The pixel change between the datasets; unknown if the loaders differ and one of them decodes by itself."""
     backends = backend_of(one.arguments), backend_of(other.arguments)
     if backends[0] is backends[1]:
         return change
@@ -142,7 +143,7 @@ def _unless_decoded_by_a_loader(change: PixelChange, one: DatasetOrder, other: D
 
 
 def consumer_for(planned: PlannedTrial, own: str) -> str:
-    """The run's `own` consumer; none for the loader alone, nor for a remedy where the demand would cap the gain."""
+    """The run's own consumer; none for the loader alone, or for a fix whose gain the demand would cap."""
     capped = planned.role == "remedy" and consumer_kind(own).capped
     alone = planned.role == "freed" or planned.isolation in LOADER_ALONE
     return NOTHING if capped or alone else own
@@ -151,8 +152,8 @@ def consumer_for(planned: PlannedTrial, own: str) -> str:
 def is_alone(planned: PlannedTrial, made: Conditions) -> bool:
     """Whether the trial must run alone: it has several ranks, uses a GPU, or needs a cold page cache.
 
-    Ranks end together. GPU memory may hold one trial only. Trials in turns read the same files and would warm them for
-    each other.
+    Ranks end together. GPU memory may only fit one trial. Interleaved trials read the same files and would warm the
+    page cache for each other.
     """
     if rank_count(planned.config) is not None or made.loaded.suite.measure.cache == "cold":
         return True
@@ -160,7 +161,7 @@ def is_alone(planned: PlannedTrial, made: Conditions) -> bool:
 
 
 def may_use_device(planned: PlannedTrial, suite: Suite, own: str) -> bool:
-    """Whether the trial uses a GPU where there is one, if only to pin memory; `own` is the run's consumer."""
+    """Whether the trial uses a GPU if there is one, even only to pin memory; `own` is the run's consumer."""
     arguments = {**suite.loader, **planned.config}
     computes = consumer_of(suite.consumer, consumer_for(planned, own)).may_use_device
     decodes = bool(suite.dataset.why_not_on_device(arguments))
@@ -168,7 +169,7 @@ def may_use_device(planned: PlannedTrial, suite: Suite, own: str) -> bool:
 
 
 def isolation_order(order: TrialOrder, files: int | None) -> TrialOrder:
-    """The order of an isolation run: shorter, and for the loader alone a sample of the files."""
+    """The order of an isolation run: shorter, and with a random subset of the files for the loader alone."""
     planned, suite = order.planned, order.suite
     order = order.lasting(isolation_seconds(suite))
     if planned.isolation not in LOADER_ALONE:

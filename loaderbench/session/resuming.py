@@ -1,4 +1,4 @@
-"""Resumes a run that was interrupted or killed, if nothing that matters has changed since."""
+"""Resumes a run that was interrupted or killed, provided that nothing relevant has changed since."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from loaderbench.store.parquet import note_without_parquet
 from loaderbench.suite import Override
 from loaderbench.targets import file_of
 
-_MAY_DIFFER = {("measure", "budget"), ("measure", "verify"), ("measure", "timeout_s"), ("consumer", "demand")}
-"""Keys of a suite that change no trial. The demand is compared as it was resolved: earlier versions kept it so."""
+_IGNORED_KEYS = {("measure", "budget"), ("measure", "verify"), ("measure", "timeout_s"), ("consumer", "demand")}
+"""Suite keys that do not affect trials. The demand is compared after it is resolved, as earlier versions saved it."""
 
 _PACKAGES = ("torch", "torchvision", "pillow", "numpy")
 
 
 @dataclass(frozen=True)
 class Earlier:
-    """What an earlier call left: the run as it was then, and the trials of its sweep that are not repeated, by id.
+    """What an earlier call left: the record of the run, and by id the sweep trials that are not repeated.
 
-    `unreadable` has a line for each file of readings that cannot be read.
+    `unreadable` has one line for each file of readings that cannot be read.
     """
 
     folder: Path
@@ -37,9 +37,9 @@ class Earlier:
 
 
 def read_earlier(folder: Path) -> Earlier:
-    """Read what there is to go on with: a remedy's trials are measured again, for a round needs both of its pair.
+    """Read the run to resume. Trials of fixes are measured again, because a round needs both trials of a pair.
 
-    Raises `UsageError` and `RunFileError`, in one line.
+    Raises `UsageError` or `RunFileError`, with a one-line message.
     """
     folder = folder.parent if folder.name == RUN_FILE else folder
     if not folder.is_dir():
@@ -57,14 +57,14 @@ def read_earlier(folder: Path) -> Earlier:
 
 
 def _all_trials(record: RunRecord, folder: Path) -> list[Trial]:
-    """Those that were saved one by one, and those that `run.json` alone still has: a line may be damaged or lost."""
+    """All saved trials, plus trials found only in `run.json`: a line of `trials.jsonl` can be damaged or lost."""
     saved = read_trials(folder)
     known = {trial.id for trial in saved}
     return [*saved, *(trial for trial in record.trials if trial.id not in known)]
 
 
 def _not_repeated(record: RunRecord, trials: Sequence[Trial]) -> Iterator[Trial]:
-    """Completed trials of the sweep. What failed is measured again, unless an adaptive sweep has drawn conclusions."""
+    """Completed trials of the sweep. Failed ones are repeated, unless an adaptive sweep already used their result."""
     of_sweep = [trial for trial in trials if trial.role in ("sweep", "twin")]
     is_adaptive = record.section("measure").get("strategy") == "adaptive"
     last = max((trial.round for trial in of_sweep), default=0)
@@ -74,18 +74,18 @@ def _not_repeated(record: RunRecord, trials: Sequence[Trial]) -> Iterator[Trial]
 
 
 def overrides_of(folder: Path | None) -> list[Override]:
-    """What the flags of the earlier call set; none where there was none. Raises as `read_earlier` does."""
+    """The overrides set by the flags of the earlier call; empty without one. Raises the errors of `read_earlier`."""
     kept = read_earlier(folder).record.overrides if folder is not None else {}
     return [Override(tuple(key.split(".", 1)), value, f"--resume {folder}: {key}") for key, value in kept.items()]
 
 
 def refuse_another_suite(earlier: Earlier, suite: Mapping[str, Any]) -> None:
-    """Raise `UsageError` if the suite has changed. This check needs no preparation of data or machine."""
+    """Raise `UsageError` if the suite has changed. This check does not prepare data or probe the machine."""
     _refuse(earlier, [*_suites(earlier.record.suite, suite)])
 
 
 def refuse_changes(earlier: Earlier, now: Measured) -> None:
-    """Raise `UsageError` with what else is not as it was: trials of two kinds cannot be one run."""
+    """Raise `UsageError` if anything else has changed: trials under different conditions cannot form one run."""
     then = earlier.record
     changed = [
         *_demands(demand_rate(then), demand_rate(now)),
@@ -103,9 +103,9 @@ def _refuse(earlier: Earlier, changed: Sequence[str]) -> None:
 
 
 def changed_code(earlier: Earlier, names: Sequence[str], folder: Path) -> str:
-    """Which files of targets are younger than trials that are kept, in one line; empty if none is.
+    """One line naming a target's file that is newer than kept trials; empty if there is none.
 
-    That is no reason to refuse: a failed trial may be why the code was changed.
+    Newer code is not an error: a failed trial can be the reason why the code was changed.
     """
     began = [datetime.fromisoformat(trial.started_at) for trial in earlier.trials.values() if trial.started_at]
     for file in filter(None, (file_of(name, folder) for name in names)):
@@ -120,7 +120,7 @@ def changed_code(earlier: Earlier, names: Sequence[str], folder: Path) -> str:
 def lost_readings(earlier: Earlier) -> str:
     """How many kept trials have neither timeline nor batches, in one line; empty if none, or if none could be saved.
 
-    Those are in memory until a call ends. A file that cannot be read is the reason where there is one.
+    Readings are in memory until a call ends. If a file of readings cannot be read, its error is returned instead.
     """
     if earlier.unreadable:
         return "; ".join(earlier.unreadable)
@@ -133,24 +133,24 @@ def lost_readings(earlier: Earlier) -> str:
 
 
 def _suites(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """Each key of the suite that is not as it was."""
+    """Each suite key whose value has changed."""
     for section in sorted(before.keys() | now.keys()):
         then, today = before.get(section), now.get(section)
         if isinstance(then, dict) and isinstance(today, dict):
-            keys = [key for key in sorted(then.keys() | today.keys()) if (section, key) not in _MAY_DIFFER]
+            keys = [key for key in sorted(then.keys() | today.keys()) if (section, key) not in _IGNORED_KEYS]
             yield from _differences(section, then, today, keys)
         elif then != today:
-            yield _differs(section, then, today)
+            yield _changed(section, then, today)
 
 
 def _demands(before: float | None, now: float | None) -> Iterator[str]:
-    """The rate of an emulated GPU: the same suite asks for another where the published rate was corrected."""
+    """A changed target rate: the same suite resolves to another rate after a published rate was corrected."""
     if before != now:
-        yield _differs("target in samples/s", before, now)
+        yield _changed("target in samples/s", before, now)
 
 
 def _plans(before: Sequence[Config], now: Sequence[Config]) -> Iterator[str]:
-    """The values of `auto` depend on what is installed and on the version of loaderbench."""
+    """Changed configurations: `auto` depends on the installed packages and on the version of loaderbench."""
     if [*before] != [*now]:
         yield f"configs differ ({len(before)} then, {len(now)} now): auto resolved to other values"
 
@@ -159,7 +159,7 @@ def _machines(before: Environment, now: Environment) -> Iterator[str]:
     yield from _differences("machine", to_dict(before), to_dict(now), ("cpu_model", "cpus_allotted", "python"))
     then, today = ([gpu.uuid for gpu in env.gpus] for env in (before, now))
     if then != today:
-        yield _differs("machine.gpus", then, today)
+        yield _changed("machine.gpus", then, today)
     yield from _differences("version of", before.versions, now.versions, _PACKAGES, joint=" ")
 
 
@@ -168,10 +168,10 @@ def _differences(
 ) -> Iterator[str]:
     for key in keys:
         if before.get(key) != now.get(key):
-            yield _differs(f"{name}{joint}{key}", before.get(key), now.get(key))
+            yield _changed(f"{name}{joint}{key}", before.get(key), now.get(key))
 
 
-def _differs(name: str, before: Any, now: Any) -> str:
+def _changed(name: str, before: Any, now: Any) -> str:
     return f"{name} changed from {_short(before)} to {_short(now)}"
 
 

@@ -1,4 +1,4 @@
-"""The whole of a run: `run_suite` makes the folder, `_run_into` prepares, measures, concludes and writes."""
+"""A complete run: `run_suite` creates the run folder, `_run_into` prepares, measures, concludes and writes."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ from loaderbench.suite import LoadedSuite, Override, load_suite
 NOT_ENDED = "the run is in progress or was killed; results so far are in trials.jsonl, and --resume continues it"
 
 Doubt = Callable[[Measured], str]
-"""Says what speaks against a run that is planned, in a line; empty if nothing does."""
+"""Returns a one-line warning about a planned run; empty if there is none."""
 
 
 @dataclass(frozen=True)
 class SessionResult:
-    """A run, its folder, and the signal that ended it early or came while its report was written."""
+    """A run, its folder and report, and the signal that ended the run early or arrived while the report was written."""
 
     run: Run
     folder: Path
@@ -64,11 +64,11 @@ def run_suite(
     undecided: Undecided | None = None,
     doubt: Doubt | None = None,
 ) -> SessionResult:
-    """Measure a suite and write the run folder; with `resume`, continue in the folder of a run that did not end.
+    """Measure a suite and write the run folder; with `resume`, continue in the folder of an incomplete run.
 
-    `server` starts the processes of trials; without it, a new fork server does. `undecided` names the configuration of
-    which more rounds may decide a gate. `doubt` is asked before the first trial for a warning about the run.
-    Raises `MissingError` and `UsageError` before anything is measured; a failed trial is a record and raises nothing.
+    `server` starts the trial processes; by default, a new fork server does. `undecided` returns the configuration for
+    which more rounds may decide a gate. `doubt` is called before the first trial and returns a warning about the run.
+    Raises `MissingError` and `UsageError` before anything is measured. A failed trial is recorded and raises nothing.
     """
     earlier = read_earlier(resume) if resume is not None else None
     if earlier is not None:
@@ -86,7 +86,7 @@ def run_suite(
 
 
 def _store(loaded: LoadedSuite, out: Path | None, earlier: Earlier | None) -> Store:
-    """A new folder, or that of the earlier call."""
+    """A new run folder, or that of the earlier call."""
     if earlier is None:
         return Store(out or new_run_folder(loaded.suite.name))
     return Store(earlier.folder, again=True)
@@ -101,7 +101,7 @@ def _run_into(  # noqa: PLR0917
     undecided: Undecided | None,
     doubt: Doubt | None,
 ) -> SessionResult:
-    """Prepare, measure, conclude, write."""
+    """Prepare, measure, conclude and write."""
     server.warm_up()
     conditions = find_conditions(loaded, server, listener, earlier.record.started_at if earlier else utc_now())
     nothing_yet = conditions.measured((), None, dict.fromkeys(LATER_STEPS, NOT_ENDED), NOT_ENDED)
@@ -112,7 +112,7 @@ def _run_into(  # noqa: PLR0917
     measuring = TrialMeasurer(server, runner, loaded, inputs, consumer=consumer, store=store, listener=listener)
     if earlier is not None:
         refuse_changes(earlier, nothing_yet)
-        measuring.write_copies(conditions.plan.configurations)  # may fail: the folder is still as it was
+        measuring.write_copies(conditions.plan.configurations)  # can raise: the folder must still be unchanged here
         store.keep_only(earlier.trials.values())
     listener.planned(conditions.plan)
     store.write_run(conclude(nothing_yet))
@@ -127,7 +127,7 @@ def _run_into(  # noqa: PLR0917
 
 
 def _measure(session: Session, undecided: Undecided | None = None) -> None:
-    """The sweep and the steps after it; a signal ends any of them, and what was measured is kept."""
+    """Measure the sweep and the steps after it. A signal can end any of them; the results so far are kept."""
     try:
         session.found.copies = session.measuring.write_copies(session.plan.configurations)
         session.found.parity = compare_batches(session.plan, session.measuring)
@@ -148,19 +148,19 @@ def _measure(session: Session, undecided: Undecided | None = None) -> None:
 
 
 def _show_so_far(session: Session, after: str) -> None:
-    """Draw a provisional report and announce its verdict; between trials, when nothing is timed."""
+    """Write a provisional report and announce its verdict, between trials when nothing is timed."""
     if not any(trial.status == "completed" for trial in session.found.trials):
         return
     so_far = Run(conclude(session.provisional(after)), session.found.readings, session.store.folder)
     try:
         page = session.store.write_page(so_far.to_html())
-    except UsageError:  # the disk may be full for a report, but not for trials
+    except UsageError:  # the disk can be too full for a report, yet have room for trials
         return
     session.listener.verdict_so_far(so_far.verdict, after, page)
 
 
 def write_results(session: Session) -> SessionResult:
-    """Conclude, and write all that a run folder holds."""
+    """Draw the conclusion and write all files of the run folder."""
     found, store = session.found, session.store
     session.listener.doing("writing the report")
     run = Run(conclude(session.so_far()), found.readings, store.folder)
@@ -187,13 +187,14 @@ def run(
 
     `axes` sets or adds axes of the sweep, a list of values each: `{"num_workers": [0, 2]}`. `data` is the folder of
     images. `rounds` is how often each configuration is measured, and `seconds` the minimum steady state of a trial, in
-    seconds. `verify=False` tries no fixes. All other options are set in the suite, whose paths are relative to it.
+    seconds. `verify=False` tries no fixes. All other options are set in the suite, whose paths are relative to its
+    file.
 
     `out` is the run folder; by default, a new one in `reports`. `resume` is the folder of an interrupted run to
     continue; a `listener` receives progress.
 
     If every trial fails, nothing is raised: `run.verdict.bound` is `unknown`. Raises `SuiteError`, `UsageError` and
-    `MissingError`, each with one line, and `KeyboardInterrupt` after writing the results so far.
+    `MissingError`, each with a one-line message, and `KeyboardInterrupt` after writing the results so far.
     """
     if resume is not None and out is not None:
         raise UsageError("resume cannot be combined with out: a resumed run stays in its folder")

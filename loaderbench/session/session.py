@@ -1,4 +1,4 @@
-"""A run in progress: what it is made under, what it has, and what ends it early."""
+"""A run in progress: its conditions, its results so far, and what ends it early."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ ALL_FAILED = "every trial of the first round failed; later rounds were skipped"
 
 @dataclass
 class RunSoFar:
-    """What a run has so far. `why_partial` says why it is not complete; `stopped_by` the signal that ended it.
+    """The results of a run so far. `why_partial` says why it is incomplete; `stopped_by` is the signal that ended it.
 
-    `remarks` are further notes, by what they are about. `late_signals` came when nothing was left to measure.
-    `left_out` is that of `Measured`.
+    `remarks` are further notes, keyed by subject. `late_signals` arrived when nothing was left to measure. `left_out`
+    is the field of `Measured`.
     """
 
     trials: list[Trial] = field(default_factory=list)
@@ -64,7 +64,7 @@ class RunSoFar:
     late_signals: list[int] = field(default_factory=list)
 
     def of(self, *roles: Role) -> list[Trial]:
-        """Trials of these roles."""
+        """The trials with one of these roles."""
         return [trial for trial in self.trials if trial.role in roles]
 
 
@@ -77,9 +77,9 @@ _AFTER_SWEEP: dict[Step, str] = {
 
 
 class Session:
-    """A run under way: what it is made under, what measures its trials, and what it has.
+    """A run in progress: its conditions, its measurer, and its results so far.
 
-    Each trial is on the disk before the next begins.
+    Each trial is saved to disk before the next begins.
     """
 
     def __init__(
@@ -102,11 +102,11 @@ class Session:
         self._earlier = dict(earlier.trials) if earlier else {}
 
     def so_far(self) -> Measured:
-        """The run so far."""
+        """The record of the run so far."""
         return self._measured(self.found.left_out, self.found.why_partial)
 
     def provisional(self, after: str) -> Measured:
-        """The run so far, as one that is still in progress after this step."""
+        """The record of the run so far, marked as still in progress after this part of it."""
         why = f"The run was still in progress after {after}"
         left_out = dict.fromkeys(LATER_STEPS, why) | self.found.left_out
         return replace(self._measured(left_out, why), in_progress=True)
@@ -128,13 +128,13 @@ class Session:
         return measured if found.side_by_side is None else _of_two_versions(measured, found.side_by_side)
 
     def measure(self, planned: PlannedTrial) -> Trial:
-        """Measure a trial and keep it."""
+        """Measure a trial and keep its outcome."""
         return self.keep(self.measuring(planned))
 
     def measure_round(
         self, rounds: SlicedRounds, planned: Sequence[PlannedTrial], progress: Callable[[], Progress]
     ) -> None:
-        """Measure a round of trials and keep them; the listener hears of each one's start and end."""
+        """Measure and keep a round of trials; the listener receives the start and end of each."""
 
         def keep(outcome: TrialOutcome) -> None:
             self.listener.trial_ended(self.keep(outcome), progress())
@@ -142,12 +142,12 @@ class Session:
         rounds.run(planned, lambda one: self.listener.trial_started(one, progress()), keep)
 
     def of_sweep(self) -> list[Trial]:
-        """The trials of the sweep so far, and those of an earlier call that are still to be taken over."""
+        """The sweep trials so far, including those of an earlier call that have not been taken over yet."""
         here = {trial.id: trial for trial in self.found.of("sweep", "twin")}
         return [*({**self._earlier, **here}).values()]
 
     def from_earlier(self, planned: PlannedTrial) -> Trial | None:
-        """The trial as an earlier call has measured it, which is kept; `None` where it has not."""
+        """Take over the trial as an earlier call measured it; `None` if that call did not."""
         trial = self._earlier.get(planned.id)
         if trial is None or trial.config != planned.config:
             return None
@@ -155,12 +155,12 @@ class Session:
         return trial
 
     def leave_out(self, planned: PlannedTrial, why: str) -> Trial:
-        """Keep a record that a trial was not tried, and why; it costs no time."""
+        """Record that a trial was not tried, and why; this takes no time."""
         return self.keep(TrialOutcome(not_tried(planned, why, consumer_for(planned, self.conditions.consumer)), []))
 
     def keep(self, outcome: TrialOutcome) -> Trial:
-        """Keep what came of a trial."""
-        self.found.trials.append(outcome.trial)  # first: a signal may come at any moment, and run.json is written after
+        """Keep the outcome of a trial."""
+        self.found.trials.append(outcome.trial)  # first: a signal can arrive any time, and run.json comes after
         self.found.readings.extend(outcome.timeline)
         self.found.readings.keep_batches(outcome.trial.id, outcome.batches)
         self.store.append(outcome.trial)
@@ -168,32 +168,32 @@ class Session:
 
     @property
     def why_no_later_step(self) -> str:
-        """Why nothing is measured after the sweep; empty where something is."""
+        """Why nothing is measured after the sweep; empty if the later steps run."""
         return "" if self.found.why_partial is None else f"incomplete sweep: {self.found.why_partial}"
 
     @property
     def budget_until_s(self) -> float:
-        """The monotonic time at which the budget ends; infinite without one."""
+        """The monotonic time at which the budget ends; infinite without a budget."""
         return math.inf if self.deadline_s is None else self.deadline_s
 
     @property
     def sweep_until_s(self) -> float:
-        """The monotonic time at which the sweep ends, if it has not ended by itself; infinite without a budget."""
+        """The monotonic time at which the sweep ends at the latest; infinite without a budget."""
         if self.plan.sweep_s is not None:
             return self.began_s + self.plan.sweep_s
         return self.budget_until_s
 
     def is_late(self, takes_s: float) -> bool:
-        """Whether the budget leaves no time for this."""
+        """Whether the budget has less than `takes_s` seconds left."""
         return self.deadline_s is not None and time.monotonic() + takes_s > self.deadline_s
 
     @property
     def budget_used_up(self) -> str:
-        """What the budget is called when it ends the run."""
+        """The budget, in the words used when it ends a step."""
         return f"the budget of {self.budget_s:g} s"
 
     def stopped(self, stop: BaseException) -> None:
-        """A signal ends the run: note which, and what is missing because of it."""
+        """Record the signal that ends the run, and what is missing because of it."""
         found = self.found
         put_off_signals(found.late_signals)
         found.stopped_by = signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT
@@ -207,7 +207,7 @@ class Session:
             found.left_out.setdefault("verification", found.why_partial)
 
     def take_over_earlier(self) -> None:
-        """Add the trials of the sweep that an earlier call had measured and this one does not reach."""
+        """Add the sweep trials of an earlier call that this call has not reached."""
         here = {trial.id for trial in self.found.trials}
         self.found.trials += [trial for trial in self.of_sweep() if trial.id not in here]
 
@@ -217,7 +217,7 @@ class Session:
         done, of = len(self.found.of("sweep", "twin", "ab")), self.plan.trials
         if self.step == "sweep" and not self.plan.is_adaptive and done <= of:
             return f"interrupted after {done} of {of} trials"
-        return f"interrupted after {trials_counted(done)}"  # a gate asks for rounds that were not planned
+        return f"interrupted after {trials_counted(done)}"  # a gate can ask for rounds that were not planned
 
 
 def trials_counted(count: int) -> str:
@@ -226,7 +226,7 @@ def trials_counted(count: int) -> str:
 
 
 def _of_two_versions(measured: Measured, found: SideBySide) -> Measured:
-    """The run as one of two versions: its plan is what was measured of both."""
+    """The record as a comparison of two versions; its plan is what was measured of both."""
     rounds = max((trial.round for trial in measured.trials), default=0)
     plan = replace(
         measured.plan,

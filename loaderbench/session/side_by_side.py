@@ -1,4 +1,4 @@
-"""Two versions measured in turns: pairs of trials, until what was asked is decided or the budget is used up."""
+"""Compares two versions in interleaved pairs of trials, until the question is decided or the budget is used up."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from loaderbench.store import Store, new_run_folder
 from loaderbench.suite import LoadedSuite
 
 MOST_CONFIGS = 4
-"""Each further configuration takes a share of the budget and widens all intervals."""
+"""Each additional configuration takes a share of the budget and widens all intervals."""
 
 CAPPED = "the gate on data_wait_share caps samples/s at the target; use another call for the gate on samples_per_s"
 
 FAILED_ROUNDS = 2
-"""A version is given up after this many rounds in which it only failed."""
+"""A version is given up after this many rounds in which all of its trials failed."""
 
 UNDER_WAY = "the comparison is in progress or was killed; results so far are in trials.jsonl"
 DECIDED = "decided"
@@ -50,7 +50,7 @@ _LEFT_OUT = "two versions were compared"
 
 Made = TypeVar("Made")
 Load = Callable[[Path], LoadedSuite]
-"""Reads a suite, with what the flags of the call set in it."""
+"""Reads a suite file and applies the overrides from the command line."""
 
 
 def run_side_by_side(
@@ -62,9 +62,9 @@ def run_side_by_side(
     budget_s: float,
     out: Path | None = None,
 ) -> SessionResult:
-    """Measure both versions in turns and write the run folder, which describes the later one and what changed.
+    """Measure both versions in interleaved pairs and write a run folder that describes the later one and what changed.
 
-    Raises `UsageError` and `MissingError`, which name the version, before anything is measured.
+    Raises `UsageError` and `MissingError`, naming the version, before anything is measured.
     """
     loaded = _both(versions, lambda version: _checked(load(version.suite), gates))
     store = Store(out or new_run_folder(f"ab-{loaded['after'].suite.name}"))
@@ -86,7 +86,7 @@ def _run_into(  # noqa: PLR0917
     gates: Sequence[Gate],
     budget_s: float,
 ) -> SessionResult:
-    """Prepare, measure, conclude, write."""
+    """Prepare, measure, conclude and write."""
     servers = {version.version.side: PlacedServer(version.place) for version in versions}
     servers["before"].warm_up()
     started = utc_now()
@@ -126,7 +126,7 @@ def _run_into(  # noqa: PLR0917
 
 
 def _both(versions: tuple[Found, Found], make: Callable[[Found], Made]) -> dict[Side, Made]:
-    """Something of each version; an error names the version."""
+    """Call `make` for each version; an error names the version."""
     made: dict[Side, Made] = {}
     for version in versions:
         try:
@@ -143,23 +143,23 @@ def _checked(loaded: LoadedSuite, gates: Sequence[Gate]) -> LoadedSuite:
 
 
 def _untracked(version: Found, error: LoaderbenchError) -> str:
-    """A likely reason why something is missing in a revision."""
+    """A hint that a file missing in a revision may be untracked by git."""
     return f"; {NOT_TRACKED}" if _is_revision(version) and isinstance(error, MissingError) else ""
 
 
 def _is_revision(version: Found) -> bool:
-    """Whether it is a revision of git, with the files that git tracks."""
+    """Whether the version is a git revision, which has only the files that git tracks."""
     return version.version.commit is not None and version.place.root != version.place.home
 
 
 def _consuming(conditions: Conditions, *, with_consumer: bool) -> Conditions:
-    """Without a demand that would cap both versions alike, unless data wait is asked for, which needs a demand."""
+    """The conditions without a consumer whose demand would cap both versions alike; data wait needs the consumer."""
     capped = consumer_kind(conditions.consumer).capped and not with_consumer
     return replace(conditions, consumer=NOTHING) if capped else conditions
 
 
 def _configs(conditions: Mapping[Side, Conditions], listener: Listener) -> tuple[Config, ...]:
-    """Those of both versions, if they are few; else the baseline. Raises `UsageError` where none is in both."""
+    """The configurations in both suites if they are few, else the baseline. Raises `UsageError` if none are shared."""
     before, after = conditions["before"].plan, conditions["after"].plan
     shared = tuple(config for config in after.configurations if config in before.configurations)
     if not shared:
@@ -177,9 +177,9 @@ def _configs(conditions: Mapping[Side, Conditions], listener: Listener) -> tuple
 
 
 class TwoVersions:
-    """Measures trials of two versions, each in its own place, by its side; `of` are the two.
+    """Measures trials of two versions, each in its own place. `of` maps each side to its measurer.
 
-    `revisions` are the sides that have only files which git tracks.
+    `revisions` are the sides that have only the files that git tracks.
     """
 
     def __init__(
@@ -206,42 +206,42 @@ class TwoVersions:
         self._conditions = conditions
 
     def is_alone(self, planned: PlannedTrial) -> bool:
-        """Whether it cannot run in time slices."""
+        """Whether the trial cannot run in time slices."""
         return is_alone(planned, self._conditions[_side(planned)])
 
     @property
     def sliced_seconds(self) -> float:
-        """How long each is measured in time slices: as long in both.
+        """Total seconds in time slices for each trial, the same for both versions.
 
-        More than a trial of a fix: on a busy machine, a pair of twice the length is worth more than two.
+        Longer than a trial of a fix: on a busy machine, one pair of twice the length is worth more than two pairs.
         """
         return max(one.loaded.suite.measure.seconds for one in self._conditions.values())
 
     def __call__(self, planned: PlannedTrial) -> TrialOutcome:
-        """Measure one alone."""
+        """Measure a trial alone."""
         return self._with_hint(self.of[_side(planned)](planned))
 
     def begin(self, planned: PlannedTrial) -> Begun:
-        """Start one that runs in time slices."""
+        """Start a trial that runs in time slices."""
         return self.of[_side(planned)].begin(planned)
 
     def followed(self, begun: Begun) -> None:
-        """It has its result."""
+        """Record that a started trial has its result."""
         self.of[_side(begun.process.order.planned)].followed(begun)
 
     def outcome(self, begun: Begun, slices: TimeSlices | None) -> TrialOutcome:
-        """What came of it."""
+        """The outcome of a trial that has ended."""
         return self._with_hint(self.of[_side(begun.process.order.planned)].outcome(begun, slices))
 
     def _with_hint(self, outcome: TrialOutcome) -> TrialOutcome:
-        """Say so where a file that a revision lacks may be one that git does not track."""
+        """Add a hint if a file that a revision lacks may be untracked by git."""
         trial, failure = outcome.trial, outcome.trial.failure
         if failure is None or trial.side not in self._revisions or NO_FILE not in failure.message:
             return outcome
         return replace(outcome, trial=replace(trial, failure=replace(failure, hint=f"{failure.hint}; {NOT_TRACKED}")))
 
     def guard(self) -> AbstractContextManager[SessionGuard]:
-        """What ends trials that are stopped, should the run be killed."""
+        """A guard that ends stopped trials if the run is killed."""
         return self.of["after"].guard()
 
 
@@ -251,7 +251,7 @@ def _side(planned: PlannedTrial) -> Side:
 
 
 class Pairs:
-    """Pairs of trials, one of each version, in rounds; the order is reversed in every other round."""
+    """Rounds of pairs of trials, one trial of each version; the order is reversed in every other round."""
 
     def __init__(self, session: Session, measuring: TwoVersions, budget_s: float, *, alone: bool) -> None:
         self._session, self._found = session, session.found
@@ -263,7 +263,7 @@ class Pairs:
         self._pairs_s: list[float] = []
 
     def run(self) -> None:
-        """Measure round after round of what is not decided, as long as there is time."""
+        """Measure rounds of the undecided configurations as long as there is time."""
         left = list(self._asked.configs)
         while left and not self._ended:
             self._round += 1
@@ -275,7 +275,7 @@ class Pairs:
             left = self._undecided(left)
 
     def end(self) -> None:
-        """Note why it ended. Pairs that a signal ended early are compared too."""
+        """Record why the comparison ended. Pairs cut short by a signal are compared too."""
         if not self._asked.looks:
             pairs = [pairs_of(config, self._found.of("ab")) for config in self._asked.configs]
             self._note(looks=planned_looks(max(pairs)))
@@ -303,12 +303,12 @@ class Pairs:
         ]
 
     def _is_late(self) -> bool:
-        """Whether another pair would end after the budget, by those before."""
+        """Whether another pair would end after the budget, judged by the pairs so far."""
         expected_s = sum(self._pairs_s) / len(self._pairs_s) if self._pairs_s else 0.0
         return time.monotonic() + expected_s > self._until_s
 
     def _undecided(self, left: list[Config]) -> list[Config]:
-        """What needs more pairs: nothing once a gate has failed, because it can no longer pass."""
+        """The configurations that need more pairs; none once a gate has failed, because it can no longer pass."""
         trials = self._found.of("ab")
         failed = [config for config in left if self._has_failed(config)]
         left = [config for config in left if config not in failed]
@@ -328,15 +328,15 @@ class Pairs:
         return [config for config in left if config not in decided]
 
     def _most_pairs(self) -> int:
-        """How many pairs of each configuration the budget allows, by the time that a round took."""
-        later = self._pairs_s[len(self._asked.configs) :]  # the first ones import everything
+        """How many pairs of each configuration the budget allows, judged by the time per round so far."""
+        later = self._pairs_s[len(self._asked.configs) :]  # the first round is excluded because it imports everything
         round_s = sum(later) / (self._round - 1)
         return self._round + max(0, int((self._until_s - time.monotonic()) / round_s))
 
     def _has_failed(self, config: Config) -> bool:
-        """Whether a version fails again and again in it."""
-        of_it = [trial for trial in self._found.of("ab") if trial.config == config]
-        by_side = ([t.status == "completed" for t in of_it if t.side == side] for side in ("before", "after"))
+        """Whether all trials of a version failed with this configuration, in at least `FAILED_ROUNDS` rounds."""
+        trials = [trial for trial in self._found.of("ab") if trial.config == config]
+        by_side = ([t.status == "completed" for t in trials if t.side == side] for side in ("before", "after"))
         return any(len(done) >= FAILED_ROUNDS and not any(done) for done in by_side)
 
     def _progress(self) -> Progress:

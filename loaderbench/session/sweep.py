@@ -1,4 +1,4 @@
-"""The sweep of a run, round after round, of loaders that give the same batches; and more rounds of it for a gate."""
+"""The sweep of a run: rounds of configurations whose loaders return the same batches; more rounds decide a gate."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from loaderbench.statistics.gates import LOOKS
 from loaderbench.suite.batch_bytes import prefetched_bytes
 
 MORE_S = 180.0
-"""For all of them, if the suite has no budget: the default budget of `ab`."""
+"""Seconds for all additional rounds if the suite has no budget: the default budget of `ab`."""
 
 Undecided = Callable[[Measured], Config | None]
-"""The configuration of which more rounds may decide a gate; `None` where all are decided, or more would not help."""
+"""The configuration for which more rounds may decide a gate; `None` if all are decided or more would not help."""
 
 
 def measure_sweep(session: Session, round_ended: Callable[[str], None] = lambda _: None) -> None:
-    """Round after round, as the plan's strategy proposes; `round_ended` hears of each one but the last: `round 1 of 3`.
+    """Measure rounds as the plan's strategy proposes. `round_ended` is called after each but the last: `round 1 of 3`.
 
-    An adaptive sweep that its budget ends is complete where a configuration has rounds enough to win.
+    An adaptive sweep cut short by its budget is complete if a configuration has enough rounds to win.
     """
     found, plan = session.found, session.plan
     search = (Adaptive if plan.is_adaptive else Grid)(plan, partial(prefetched_bytes, session.conditions.loaded.suite))
     round_, is_late = 0, False
     while found.why_partial is None and not is_late:
-        proposed = search.next_round(session.of_sweep(), _room(session))
+        proposed = search.next_round(session.of_sweep(), _trials_that_fit(session))
         if not proposed:
             break
         round_, is_late = proposed[0].round, _measure_round(session, search, proposed)
-        found.dropped = search.dropped(session.of_sweep(), _why_short(session))
+        found.dropped = search.dropped(session.of_sweep(), _why_dropped(session))
         if not is_late and round_ < plan.rounds:
             round_ended(f"round {round_} of {plan.rounds}")
         if not is_late and plan.rounds > 1 and not any(trial.status == "completed" for trial in found.trials):
@@ -46,13 +46,13 @@ def measure_sweep(session: Session, round_ended: Callable[[str], None] = lambda 
     if is_late:
         session.take_over_earlier()
     cut_short = is_late or (session.budget_s is not None and round_ < plan.fewest_rounds)
-    if found.why_partial is None and cut_short and not _names_a_winner(session):
+    if found.why_partial is None and cut_short and not _has_a_winner(session):
         done = len(found.of("sweep", "twin"))
         found.why_partial = f"{session.budget_used_up} was used up after {trials_counted(done)}"
 
 
 def _measure_round(session: Session, search: Grid, proposed: Sequence[PlannedTrial]) -> bool:
-    """Measure these trials; whether time was up before the last of them."""
+    """Measure these trials; return whether time was up before the last of them."""
     found, going_on = session.found, [planned.config for planned in proposed if planned.role == "sweep"]
 
     def progress() -> Progress:
@@ -72,25 +72,25 @@ def _measure_round(session: Session, search: Grid, proposed: Sequence[PlannedTri
     return False
 
 
-def _why_short(session: Session) -> str:
+def _why_dropped(session: Session) -> str:
     return "" if session.budget_s is None else f"{session.budget_used_up} left no time for it"
 
 
-def _room(session: Session) -> float:
-    """How many trials the sweep has time for."""
+def _trials_that_fit(session: Session) -> float:
+    """How many more trials the sweep has time for."""
     each_s = mean_trial_s(session.found.of("sweep", "twin"), session.plan.trial_s)
     return (session.sweep_until_s - time.monotonic()) / each_s
 
 
-def _names_a_winner(session: Session) -> bool:
-    """Whether an adaptive sweep has measured a configuration in rounds enough; a grid has to measure all of them."""
+def _has_a_winner(session: Session) -> bool:
+    """Whether an adaptive sweep measured a configuration in enough rounds; a grid must measure all of them."""
     sweep = [trial for trial in session.found.of("sweep") if trial.status == "completed"]
     rounds = Counter(tuple(trial.config.items()) for trial in sweep)
     return session.plan.is_adaptive and max(rounds.values(), default=0) >= session.plan.fewest_rounds
 
 
 def compare_batches(plan: Plan, measuring: TrialMeasurer) -> tuple[Parity, ...]:
-    """Hold each loader of the sweep against torch's, or against the first where that is not swept."""
+    """Compare each loader of the sweep with that of torch, or with the first one if torch's is not in the sweep."""
     names = [str(name) for name in plan.axes.get(AXIS, ())]
     if len(names) < 2:
         return ()
@@ -100,7 +100,7 @@ def compare_batches(plan: Plan, measuring: TrialMeasurer) -> tuple[Parity, ...]:
 
 
 def why_refused(config: Config, parity: Sequence[Parity]) -> str | None:
-    """Why a configuration is not measured: its loader gives other batches."""
+    """Why a configuration is not measured: its loader returns different batches."""
     for found in parity:
         if found.refused and config.get(AXIS) == found.loader:
             return f"batches of {found.loader} differ from those of {found.against}: {found.refused}"
@@ -108,20 +108,20 @@ def why_refused(config: Config, parity: Sequence[Parity]) -> str | None:
 
 
 def add_rounds(session: Session, undecided: Undecided) -> None:
-    """Double the rounds of the decisive configuration and look again, up to the number of looks of the gates' level."""
+    """Double the rounds of the decisive configuration and check again, at most as often as the gates' level allows."""
     until_s = session.deadline_s or time.monotonic() + MORE_S
     done = session.plan.rounds
     for _ in range(LOOKS - 1):
         if session.found.why_partial is not None or (config := undecided(session.so_far())) is None:
             return
         for number in range(done + 1, 2 * done + 1):
-            if not _measured(session, config, number, until_s):
+            if not _measure_one_more(session, config, number, until_s):
                 return
         done *= 2
 
 
-def _measured(session: Session, config: Config, number: int, until_s: float) -> bool:
-    """Measure one more round; whether there was time for it."""
+def _measure_one_more(session: Session, config: Config, number: int, until_s: float) -> bool:
+    """Measure one more round; return whether there was time for it."""
     found, plan, more = session.found, session.plan, number - session.plan.rounds
     if time.monotonic() + mean_trial_s(found.of("sweep"), plan.trial_s) > until_s:
         return False

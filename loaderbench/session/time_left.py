@@ -1,4 +1,4 @@
-"""How far a run is: its phase, the trials of that phase, and one estimate of the time left, which only shrinks."""
+"""Progress of a run: its phase, the trials of that phase, and one estimate of the time left that never grows."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from loaderbench.statistics.intervals import FEWEST_ROUNDS
 
 
 class TimeLeft:
-    """Estimates the time left of the whole run: sweep, final, isolation runs, and the fixes that may be tried.
+    """Estimates the time left of the complete run: sweep, final, isolation runs, and the fixes that may be tried.
 
-    What is not measured yet counts at its longest: fixes take all of the time they may take. An estimate that would
-    grow stays where it is, so a listener may show each one as it comes.
+    Steps that have not begun count with their maximum time. An estimate that would grow is held at its last value, so a
+    listener can show each one as it arrives.
     """
 
     def __init__(self, plan: Plan, deadline_s: float | None = None) -> None:
-        """Start the clock; `deadline_s` is the monotonic time at which a budget ends the run."""
+        """Start the clock; `deadline_s` is the monotonic time at which the budget ends the run."""
         self._plan, self._deadline_s = plan, deadline_s
         self._began_s, self._left_s = time.monotonic(), math.inf
 
     def in_sweep(self, done: Sequence[Trial], going_on: Sequence[Config] | None = None) -> Progress:
-        """After these trials of the sweep, twins included. An adaptive one measures only those `going_on` further."""
+        """Progress after these trials of the sweep and its twins. An adaptive sweep continues only with `going_on`."""
         plan, total = self._plan, None if self._plan.is_adaptive else self._plan.trials
         left_s = sweep_left_s(done, plan, going_on if plan.is_adaptive else None)
         if plan.sweep_s is not None:
@@ -39,27 +39,27 @@ class TimeLeft:
         return self._plan.isolation_trials * self._plan.isolation_s + self._plan.freed_s + self._plan.verify_s
 
     def in_final(self, tried: int, until_s: float, sweep: Sequence[Trial]) -> Progress:
-        """After `tried` trials of the final, which ends at the monotonic time `until_s` at the latest."""
+        """Progress after `tried` trials of the final, which ends at the monotonic time `until_s` at the latest."""
         left_s = max(0.0, until_s - time.monotonic()) + self._after_final_s
         return self._progress("Final", tried, None, left_s, sweep)
 
     def in_isolation(self, done: int, total: int, runs: Sequence[Trial], sweep: Sequence[Trial]) -> Progress:
-        """After `done` of `total` isolation runs, of which `runs` were measured."""
+        """Progress after `done` of `total` isolation runs; `runs` are the measured trials."""
         later_s = self._plan.freed_s + self._plan.verify_s
         left_s = (total - done) * mean_trial_s(runs, self._plan.isolation_s) + later_s
         return self._progress("Isolation runs", done, total, left_s, sweep)
 
     def in_freeing(self, done: int, until_s: float, sweep: Sequence[Trial]) -> Progress:
-        """After `done` trials with a stage made free, which end at the monotonic time `until_s`."""
+        """Progress after `done` free-stage trials, which end at the monotonic time `until_s`."""
         left_s = until_s - time.monotonic() + self._plan.verify_s
         return self._progress("Free-stage trials", done, None, left_s, sweep)
 
     def in_fixes(self, tried: int, until_s: float, sweep: Sequence[Trial]) -> Progress:
-        """After `tried` trials of fixes, which end at the monotonic time `until_s` or when none is left to try."""
+        """Progress after `tried` trials of fixes, which end at the monotonic time `until_s` or when none are left."""
         return self._progress("Fixes", tried, None, until_s - time.monotonic(), sweep)
 
     def until_decided(self, phase: Phase, done: int, until_s: float, trials: Sequence[Trial]) -> Progress:
-        """After `done` steps of a phase that ends at the monotonic time `until_s`, or sooner if it is decided."""
+        """Progress after `done` steps of a phase that ends at the monotonic time `until_s`, or once it is decided."""
         return self._progress(phase, done, None, until_s - time.monotonic(), trials)
 
     def _progress(self, phase: Phase, done: int, total: int | None, left_s: float, sweep: Sequence[Trial]) -> Progress:
@@ -68,7 +68,7 @@ class TimeLeft:
         return Progress(phase, done, total, self._left_s, now_s - self._began_s, _fastest(sweep, self._plan))
 
     def _within_budget(self, left_s: float, now_s: float) -> float:
-        """A budget ends a run that would take longer; fixes may use all that it leaves."""
+        """The estimate limited by the budget; fixes may use all of the budget that is left."""
         if self._deadline_s is None:
             return left_s
         allowed_s = self._deadline_s - now_s
@@ -76,10 +76,11 @@ class TimeLeft:
 
 
 def sweep_left_s(done: Sequence[Trial], plan: Plan, going_on: Sequence[Config] | None = None) -> float:
-    """Seconds for the rest of the sweep: each configuration takes as long as it took in earlier rounds.
+    """Seconds for the rest of the sweep, if each configuration takes as long as in earlier rounds.
 
-    One that was not measured yet takes as long as the plan expects, or as the others if they took longer. Those of an
-    adaptive sweep that are `going_on` may do so to the last round; `None` is all of the plan.
+    A configuration not measured yet takes as long as the plan expects, or as the mean of the others if that is longer.
+    `going_on` are the configurations that an adaptive sweep still measures, assumed to reach the last round; `None`
+    means all of the plan.
     """
     took_s: dict[object, list[float]] = defaultdict(list)
     for trial in done:
@@ -99,7 +100,7 @@ def sweep_left_s(done: Sequence[Trial], plan: Plan, going_on: Sequence[Config] |
 
 
 def mean_trial_s(trials: Sequence[Trial], expected_s: float) -> float:
-    """Seconds that a trial takes: the mean of those that are done; before any, what is expected."""
+    """Mean seconds of the finished trials; `expected_s` if there are none."""
     took_s = [trial.duration_s for trial in trials if trial.duration_s is not None]
     return fmean(took_s) if took_s else expected_s
 

@@ -1,4 +1,4 @@
-"""The step that tries remedies: which, for which configuration, for how long, and how much they change pixels."""
+"""The step that tries fixes: which ones, for which configuration, for how long, and how much they change pixels."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from loaderbench.session.time_slicing import SlicedRounds
 from loaderbench.statistics.judging import ENOUGH_PAIRS, FEWEST_PAIRS, judged
 
 STEPS_SHARE = 0.8
-"""Of the time, for trying remedies; the rest is for a combination, or for comparing the result with the baseline."""
+"""Share of the time for trying fixes; the rest is for a combination, or for comparing the result with the baseline."""
 
 COMBINING_SHARE = 0.5
-"""Of the time, which a combination that has begun may take beyond it."""
+"""How far a combination that has begun may exceed the time, as a share of it."""
 
 MOST_OF_PLAN = 1.15
-"""Of the time that the plan expects, for sweep, isolation runs and fixes together."""
+"""Limit for sweep, isolation runs and fixes together, as a multiple of the time that the plan expects."""
 
 CALLS_FOR_NONE = "no fix for this cause can be tried in a trial"
 
@@ -38,7 +38,7 @@ ComparePixels = Callable[[Sequence[tuple[Config, Config]]], Sequence[PixelChange
 
 
 def try_remedies(session: Session, subject: Config | None) -> None:
-    """Try remedies for the subject, round after round, until none is left or the time for it is up."""
+    """Try fixes for the subject, round after round, until none are left or time is up."""
     if why := _why_not(session, subject):
         session.found.left_out["verification"] = why
     if why or subject is None:
@@ -62,11 +62,11 @@ def _why_not(session: Session, subject: Config | None) -> str:
 
 
 def until_s(plan: Plan, subject: Config, sweep: Sequence[Trial], began_s: float) -> float:
-    """The monotonic moment at which no more fixes are tried, where the suite has no budget.
+    """The monotonic time after which no more fixes are tried, for a suite without a budget.
 
-    `began_s` is that of the run. A machine that slows the sweep down leaves less time, at least enough to judge one fix
-    by few pairs. A start of CUDA that took longer than planned leaves no less, and fixes get more: as many are tried as
-    without one.
+    `began_s` is the start of the run. A machine that slows the sweep down leaves less time, but at least enough to
+    judge one fix by few pairs. A CUDA start longer than planned does not: the fixes get more time, and as many are
+    tried as without it.
     """
     now_s = time.monotonic()
     if plan.start_s:
@@ -77,7 +77,7 @@ def until_s(plan: Plan, subject: Config, sweep: Sequence[Trial], began_s: float)
 
 
 class RemedyStep:
-    """The last step of a session: rounds of trials that a `Verifier` proposes, kept and shown as they end."""
+    """The last step of a session: rounds of trials that a `Verifier` proposes, saved and shown as each trial ends."""
 
     def __init__(self, session: Session, subject: Config) -> None:
         self._session, self._found = session, session.found
@@ -97,7 +97,7 @@ class RemedyStep:
         session.step = "remedies"
 
     def _candidates(self, config: Config) -> Sequence[Candidate] | None:
-        """What the cause calls for, as far as it fits in memory."""
+        """The fixes that the cause calls for, adjusted to fit in memory."""
         found, conditions = candidates(self._session.so_far(), config), self._session.conditions
         fitting = Fitting(
             conditions.loaded.suite, self._found.of("sweep", "remedy"), conditions.environment.shm_total_bytes
@@ -111,7 +111,7 @@ class RemedyStep:
         ]
 
     def _is_prepared(self, candidate: Candidate, config: Config) -> bool:
-        """Whether the files that it reads could be written; a note says why not."""
+        """Whether the files that the candidate reads could be written; a remark says why not."""
         if candidate.id not in self._found.remarks:
             try:
                 changed = {**config, **candidate.change}
@@ -121,7 +121,7 @@ class RemedyStep:
         return candidate.id not in self._found.remarks
 
     def _gives_the_same(self, candidate: Candidate, config: Config) -> bool:
-        """Whether another loader gives the batches of the present one; each is compared once."""
+        """Whether a candidate's loader returns the same batches as the present one; each loader is compared once."""
         if AXIS not in candidate.change:
             return True
         changed = {**config, **candidate.change}
@@ -132,12 +132,12 @@ class RemedyStep:
         return not known[0].refused
 
     def run(self) -> None:
-        """Measure round after round."""
+        """Measure rounds until no fix is left or time is up."""
         while planned := self._verifier.next_round(self._found.of("remedy")):
             self._session.measure_round(self._rounds, planned, self._progress)
 
     def end(self, why_ended: str = "") -> None:
-        """Note what came of it, or why nothing was tried."""
+        """Record the verification, or why nothing was tried."""
         self._found.verification, why_none = self._verifier.result(self._found.of("remedy"), why_ended)
         if why_none:
             self._found.left_out["verification"] = why_none
@@ -148,11 +148,11 @@ class RemedyStep:
 
 
 class Verifier:
-    """Proposes trials for one configuration and says what came of them.
+    """Proposes trials of fixes for one configuration and summarizes their results.
 
-    `propose` names the remedies for a configuration, and may write the files that they read. `until_s` is the monotonic
-    moment at which no more is tried. The seconds that `propose` takes are added to it, and the result is compared with
-    the baseline after it; neither where a budget makes the time `strict`. `sweep` says how long a trial takes.
+    `propose` returns the fixes for a configuration, and can write the files that they read. `until_s` is the monotonic
+    time after which nothing more is tried. The seconds spent in `propose` are added to it, and the result is compared
+    with the baseline after it; with a budget, which is `strict`, neither is done. `sweep` shows how long a trial takes.
     """
 
     def __init__(
@@ -173,12 +173,12 @@ class Verifier:
         self._expected_s = _expected_s(plan, present, sweep)
         rounds_s = FEWEST_PAIRS * self._expected_s
         most = min(MOST_CANDIDATES, max(1, int(STEPS_SHARE * (until_s - now_s) / rounds_s) - 1))
-        propose = propose if strict else self._put_off_by(propose)
+        propose = propose if strict else self._extending_deadlines(propose)
         self._selection = StepwiseSelection(present, plan.baseline, propose, seed=plan.seed, most=most)
         self._wanted = bool(self._selection.candidates)
 
-    def _put_off_by(self, propose: Propose) -> Propose:
-        """The same, with the end put off by as long as it takes."""
+    def _extending_deadlines(self, propose: Propose) -> Propose:
+        """Wrap `propose` so that the seconds spent in it extend the deadlines."""
 
         def proposed(config: Config) -> Sequence[Candidate] | None:
             began_s = time.monotonic()
@@ -192,7 +192,7 @@ class Verifier:
         return proposed
 
     def next_round(self, done: Sequence[Trial]) -> Sequence[PlannedTrial]:
-        """The next round, or nothing when all is tried or the time is up."""
+        """The next round; empty when everything has been tried or time is up."""
         trial_s = mean_trial_s(done, self._expected_s)
         self._selection.keep_what_fits(done, (self._steps_until_s - time.monotonic()) / trial_s)
         late = time.monotonic() + (1 + len(self._selection.candidates)) * trial_s > self._steps_until_s
@@ -205,7 +205,7 @@ class Verifier:
         return () if self._strict else self._selection.next_round(done, late=True)
 
     def result(self, done: Sequence[Trial], why_ended: str = "") -> tuple[Verification | None, str]:
-        """What was tried, or why nothing was; `why_ended` where it was cut short, and nobody waits for pixels then."""
+        """The verification, or why nothing was tried. If cut short (`why_ended`), no pixels are compared."""
         selection = self._selection
         selection.finish(done)
         if not done:
@@ -229,10 +229,10 @@ class Verifier:
 
 
 def _expected_s(plan: Plan, present: Config, sweep: Sequence[Trial]) -> float:
-    """What a trial will take: as long for its start and warm-up as in the sweep, where large batches take seconds."""
-    beside_s = [
+    """Expected seconds per trial; start and warm-up as in the sweep, where large batches can take seconds."""
+    overheads_s = [
         trial.duration_s - trial.steady_s
         for trial in sweep
         if trial.config == present and trial.duration_s is not None and trial.steady_s is not None
     ]
-    return max(plan.verify_trial_s, fmean(beside_s) + plan.verify_steady_s) if beside_s else plan.verify_trial_s
+    return max(plan.verify_trial_s, fmean(overheads_s) + plan.verify_steady_s) if overheads_s else plan.verify_trial_s

@@ -1,4 +1,4 @@
-"""Two versions of a user's code: found by name, checked out where they are revisions, each with a place of its own."""
+"""Finds two versions of a user's code by name, checks out those that are revisions, and gives each its own place."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _SUITES = (".yaml", ".yml")
 
 @dataclass(frozen=True)
 class Found:
-    """A version: what a run keeps of it, its suite's file, and where its processes work and import from.
+    """A version: its description for the record, its suite file, and where its processes work and import from.
 
-    `content` is equal for two versions that do not differ, where that is known.
+    `content` compares equal for two identical versions, if that is known.
     """
 
     version: Version
@@ -37,9 +37,9 @@ class Found:
 
 @contextmanager
 def opened_versions(suite: Path, before: str | None, after: str | None) -> Iterator[tuple[Found, Found]]:
-    """Find both versions; the folders of revisions are removed at the end of the block.
+    """Find both versions; the folders of revisions are removed when the block ends.
 
-    `after` is the working tree where it is `None`, and `before` its last commit. Raises `UsageError`.
+    `after=None` is the working tree, `before=None` its last commit. Raises `UsageError`.
     """
     with tempfile.TemporaryDirectory(prefix="versions-", dir=claim_scratch(), ignore_cleanup_errors=True) as scratch:
         names = _Names(suite, Path(scratch).resolve())
@@ -49,7 +49,7 @@ def opened_versions(suite: Path, before: str | None, after: str | None) -> Itera
 
 
 def same_code(versions: tuple[Found, Found]) -> str:
-    """A warning where both versions are the same; empty where they are not."""
+    """A warning if both versions are the same code; empty otherwise."""
     before, after = versions
     if before.content != after.content:
         return ""
@@ -58,7 +58,7 @@ def same_code(versions: tuple[Found, Found]) -> str:
 
 @dataclass(frozen=True)
 class _Root:
-    """A version's own folder and suite, before the other version is known."""
+    """The folder and suite of a version, before the other version is known."""
 
     version: Version
     suite: Path
@@ -73,7 +73,7 @@ class _Root:
 
 
 class _Names:
-    """What the names of versions mean, next to a suite."""
+    """Resolves the names of versions for a suite."""
 
     def __init__(self, suite: Path, scratch: Path) -> None:
         self._given, self._scratch = suite, scratch
@@ -81,12 +81,12 @@ class _Names:
 
     @cached_property
     def _repository(self) -> Repository:
-        """That of the suite. Raises `UsageError` where it is in none."""
+        """The repository of the suite. Raises `UsageError` if it is not in one."""
         return find_repository(self._suite.parent)
 
     @cached_property
     def _home(self) -> Path:
-        """The tree that modules of the user would be imported from now: that of git, else the working folder."""
+        """The tree that user modules would be imported from: the git working tree, or else the working folder."""
         try:
             return self._repository.folder
         except (UsageError, MissingError):
@@ -94,7 +94,7 @@ class _Names:
             return here if self._suite.is_relative_to(here) else self._suite.parent
 
     def find(self, side: Side, name: str | None) -> _Root:
-        """Find one version. Raises `UsageError`, which names it."""
+        """Find one version. Raises `UsageError`, which names the flag."""
         flag = f"--{side} {name}" if name else f"--{side}"
         try:
             if name is None:
@@ -109,7 +109,7 @@ class _Names:
             raise type(error)(f"{flag}: {error}") from None
 
     def _is_revision(self, name: str) -> bool:
-        """Whether git knows it too. Raises `UsageError` for a name that could be meant as either."""
+        """Whether the name is also a git revision. Raises `UsageError` if it is both a folder and a revision."""
         try:
             known = self._repository.commit_of(name) is not None
         except (UsageError, MissingError):
@@ -123,7 +123,7 @@ class _Names:
         try:
             commit = self._repository.commit_of(HEAD)
             changed = self._repository.has_changes()
-        except (UsageError, MissingError):  # in no repository or without git, nothing is known of changes
+        except (UsageError, MissingError):  # without a repository or git, changes are unknown
             pass
         content = self._content(commit) if commit and not changed else (self._home, self._suite)
         return self._root(side, WORKING_TREE, self._suite, self._home, content, commit=commit, changed=changed)
@@ -157,7 +157,7 @@ class _Names:
         return "no such revision, folder or suite file; in CI, fetch it first (fetch-depth: 0)"
 
     def _suite_inside(self) -> Path:
-        """The suite's path in its repository."""
+        """The suite's path relative to its repository."""
         return self._suite.relative_to(self._repository.folder)
 
     def _content(self, commit: str) -> object:
@@ -179,7 +179,7 @@ class _Names:
         return _Root(version, suite, root, self._folder_in(root), self._home, content)
 
     def _folder_in(self, root: Path) -> Path:
-        """The working folder, in this version: where it has none there, its own top."""
+        """The working folder inside this version; the version's top level if it has no such folder."""
         here = Path.cwd().resolve()
         if root == self._home or not here.is_relative_to(self._home):
             return here
