@@ -1,4 +1,4 @@
-"""One process per trial, watched from outside and ended with all its children."""
+"""Runs each trial in its own process, monitors it from outside, and ends it with all its child processes."""
 
 from loaderbench.runner.probe import Probe, probe
 from loaderbench.runner.protocol import TrialOrder

@@ -1,4 +1,4 @@
-"""What a trial's consumer is fed from: its own loader, watched from within; one pass of it; or batches kept before."""
+"""The source of a trial's batches: its loader, traced from within; one pass of that loader; or cached batches."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ NO_LINES = "lines of code are not checked in loading threads: every check would 
 
 
 class BatchSource(Protocol):
-    """What a consumer is fed from, and what is known inside of it."""
+    """A source of batches for the consumer, with what is known about the loader behind it."""
 
     def __iter__(self) -> Iterator[Any]: ...
 
     def begin(self) -> None:
-        """Begin to count."""
+        """Start counting: the steady state begins."""
 
     def inside(self, waits: Sequence[Wait]) -> LoaderInside:
-        """What was seen, while the workers live; `waits` are those of the last epoch."""
+        """Readings from inside the loader, taken while its workers are alive; `waits` are those of the last epoch."""
         ...
 
     def made(self, epoch: int, batch: int) -> Made | None:
-        """Who made a batch of an epoch, and when; `None` where that is not known."""
+        """Which worker made a batch of an epoch, and when; `None` if unknown."""
         ...
 
     @property
@@ -57,7 +57,7 @@ class BatchSource(Protocol):
 
 
 def prepare_files(order: TrialOrder) -> None:
-    """Put the trial's files into the page cache, or out of it; end to end they are in it since before the run.
+    """Put the trial's files into the page cache, or evict them; for end-to-end trials, they were read before the run.
 
     Skipped for an object store, which bypasses the page cache.
     """
@@ -76,16 +76,16 @@ def prepare_files(order: TrialOrder) -> None:
 def batch_source(
     order: TrialOrder, batches: Batches, root: str | None, own_use: Callable[[], ProgramUse] | None = None
 ) -> tuple[BatchSource, Rules]:
-    """What is left of the loader, and how long it is measured; for a replay it has ended when this returns.
+    """The source of a trial's batches, and the rules for how long it is measured. A replay's loader has already ended.
 
-    `own_use` says what is this program's, where that is more than this process and those below it.
+    `own_use` returns the resource use of this program, if it is more than this process and its children.
     """
     seconds, isolation = order.suite.measure.seconds, order.planned.isolation
     if isolation in ("replay_host", "replay_device"):
         named = consumer_of(order.suite.consumer, order.consumer).device_name
         device = device_here(named) if isolation == "replay_device" else None
         return Replayed(keep(batches), device=device), Rules(seconds)
-    watched = WatchedLoader(batches, root, lines=_runs_own_code(order), own_use=own_use)
+    watched = WatchedLoader(batches, root, lines=_runs_user_code(order), own_use=own_use)
     ahead, cycle, wanted = batches.ahead, batches.cycle, batches_wanted(batches.batch_size)
     if isolation == "loader_cold":
         if batches.samples_per_epoch is None:
@@ -95,17 +95,17 @@ def batch_source(
     return watched, Rules(seconds, ahead, cycle, wanted, fewest)
 
 
-def _runs_own_code(order: TrialOrder) -> bool:
-    """Whether the user's code makes samples: its lines are looked at. Trials that compare rates alone do without."""
+def _runs_user_code(order: TrialOrder) -> bool:
+    """Whether user code makes samples, so its lines are sampled; trials that only compare rates skip this."""
     return order.planned.role not in ("remedy", "freed", "ab") and bool(
         order.suite.dataset.targets(order.planned.config)
     )
 
 
 class WatchedLoader:
-    """Iterates over a loader, traced where it can be; read at the beginning and at the end of the steady state.
+    """Iterates over a loader, traced if possible; its state is read at the start and the end of the steady state.
 
-    `lines`: a thread looks at lines of code.
+    `lines`: a thread samples the lines of code that run.
     """
 
     def __init__(
@@ -141,24 +141,24 @@ class WatchedLoader:
         return tuple(self._batches.worker_pids())
 
     def made(self, epoch: int, batch: int) -> Made | None:
-        """Who made a batch of an epoch, and when; `None` where that is not known."""
+        """Which worker made a batch of an epoch, and when; `None` if unknown."""
         return self._trace.made(epoch, batch)
 
     def begin(self) -> None:
-        """Begin to count."""
+        """Start counting: the steady state begins."""
         self._read_states()
         self._machine.begin()
         self._mark = self._trace.mark()
 
     def inside(self, waits: Sequence[Wait]) -> LoaderInside:
-        """What was seen, while the workers live; `waits` are those of the last epoch."""
+        """Readings from inside the loader, taken while its workers are alive; `waits` are those of the last epoch."""
         pids = self.worker_pids
         self._machine.look()
         self._read_states()
         if isinstance(self._trace, LoaderTrace):
             self._trace.end_threads()
         traced = self._trace.read(self._mark)
-        if not traced.traced:  # all was made before the steady state began
+        if not traced.traced:  # everything was made before the steady state began
             traced = self._trace.read()
         self._watch.read_memory(pids)
         dataset = getattr(self._batches.iterable, "dataset", None)
@@ -182,12 +182,12 @@ class WatchedLoader:
         )
 
     def _read_states(self) -> None:
-        """Of what loads, and of the main process, of which loading threads are no part here."""
+        """Read the states of the loading processes and threads, and of the main process without its loading threads."""
         self._read_workers()
         self._main.read([os.getpid()], apart=self._batches.loading_threads())
 
     def _look(self) -> None:
-        """Read the workers during the steady state, too: those of a short epoch are gone at its end."""
+        """Also read the workers during the steady state, because the workers of a short epoch are gone at its end."""
         if self._mark is not None:
             self._read_workers()
 
@@ -195,14 +195,14 @@ class WatchedLoader:
         self._watch.read(self.worker_pids, self._batches.loading_threads())
 
     def _stalls(self, waits: Sequence[Wait]) -> StallSums | None:
-        """Put the waits together with what the workers made; there are none without workers."""
+        """Relate the waits to what the workers made; `None` without workers."""
         if isinstance(self._trace, IterableTrace) or not self._trace.workers:
             return None
         return stalls_of(waits, self._trace.made_last(), self._trace.workers)
 
 
 class LookedAt:
-    """The batches of an epoch; `look` is called as the first, the second, the fourth, the eighth and so on is taken."""
+    """The batches of an epoch; `look` is called as the 1st, 2nd, 4th, 8th, ... batch is taken."""
 
     def __init__(self, batches: Iterator[Any], look: Callable[[], None]) -> None:
         self._batches, self._look = batches, look
@@ -221,17 +221,17 @@ class LookedAt:
 
 
 class PassRules(Rules):
-    """A pass has no batch to spare: what was read ahead is its warm-up, settled or not."""
+    """Rules for a single pass, which has no batches to spare: the warm-up is the prefetched batches, steady or not."""
 
     def warmed_up(self, moments_s: Sequence[float]) -> bool:
-        """Say whether the queue has been turned over."""
+        """Whether the prefetched batches have all been taken."""
         return self.turned_over(moments_s)
 
 
 class OnePass:
-    """The batches of a loader's first epoch: of the next, files would come from memory.
+    """The batches of a loader's first epoch, because the next epoch would read its files from the page cache.
 
-    The loader outlives its batches: what its workers did can still be read.
+    The loader outlives its batches, so the state of its workers can still be read.
     """
 
     def __init__(self, watched: WatchedLoader, samples: int, batch_size: int | None) -> None:
@@ -241,7 +241,7 @@ class OnePass:
 
     def __iter__(self) -> Iterator[Any]:
         if self._batches is not None:
-            return  # a loader that has no more
+            return  # exhausted
         self._batches = iter(self._watched)
         for batch in self._batches:
             count = count_samples(batch, self._batch_size)

@@ -1,4 +1,4 @@
-"""A trial's process: measures in itself, or starts the ranks that do."""
+"""The main function of a trial's process, which measures in this process or starts the ranks that do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from loaderbench.runner.time_slices import SharedCounters
 
 
 def trial_main(order: TrialOrder, pipe: Connection, memory: Any) -> None:
-    """Run one trial; the last message is a `Result` or a `Raised`. `memory` is that of its counters."""
+    """Run one trial; the last message is a `Result` or a `Raised`. `memory` is that of the shared counters."""
     enter_own_session(pipe)
     write_to(order.log)
     answer_with_stacks()

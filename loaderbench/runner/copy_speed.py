@@ -1,4 +1,4 @@
-"""How fast a trial's process could copy batches to its GPU, from pinned and from pageable memory."""
+"""Measures how fast a trial's process can copy batches to its GPU, from pinned and from pageable memory."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from loaderbench.records import CopySpeed
 def copy_speed(
     batch_bytes: float, samples: float, device_of: Callable[[int], CheckedDevice] = CudaDevice
 ) -> CopySpeed | None:
-    """Copy buffers of a batch's size; `None` where this process uses no GPU, or CUDA no longer answers.
+    """Copy buffers of a batch's size; `None` if this process uses no GPU, or if CUDA no longer responds.
 
-    `batch_bytes` and `samples` are those of a batch, on average.
+    `batch_bytes` and `samples` are averages per batch.
     """
     index = computing_device()
     if index is None or not batch_bytes or not samples:
@@ -29,5 +29,5 @@ def copy_speed(
             pinned_gb_per_s=copy_gb_per_s(device, pinned=True, size_bytes=round(batch_bytes)),
             pageable_gb_per_s=copy_gb_per_s(device, pinned=False, size_bytes=round(batch_bytes)),
         )
-    except RuntimeError:  # too little memory for another batch, or an error of the device, which each call repeats
+    except RuntimeError:  # no memory for another batch, or a sticky device error
         return None

@@ -1,4 +1,4 @@
-"""What makes a trial repeatable: seeds of this process, deterministic algorithms, and a seed for each draw."""
+"""Makes a trial repeatable: seeds for this process and for each draw, and deterministic algorithms."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _UNREPEATABLE = re.compile(r"(\S+) does not have a deterministic implementation"
 
 
 def make_deterministic(seed: int) -> Callable[[], str]:
-    """Seed this process, and let torch use deterministic algorithms; an operation that has none warns.
+    """Seed this process and enable torch's deterministic algorithms; an operation that has none only warns.
 
-    Returns a function that names the operations of this kind that have run, in a sentence; an empty one where none has.
-    Call this before CUDA starts: cuBLAS reads the size of its workspace then. Source: PyTorch, "Reproducibility".
+    Returns a function that names the nondeterministic operations that have run, in a sentence; empty if none did. Call
+    this before CUDA starts, because cuBLAS reads its workspace size then. Source: PyTorch, "Reproducibility".
     """
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     seed_all(seed)
@@ -37,7 +37,7 @@ def make_deterministic(seed: int) -> Callable[[], str]:
 
 
 def _unrepeatable_operations() -> dict[str, None]:
-    """The operations that torch warns of from now on; warnings are shown as before."""
+    """Collect the operations that torch warns about from now on; the warnings are still shown."""
     operations, shown = dict[str, None](), warnings.showwarning
 
     def show(message: Warning | str, *args: Any, **kwargs: Any) -> None:
@@ -50,7 +50,7 @@ def _unrepeatable_operations() -> dict[str, None]:
 
 
 def seeded(source: Any, seed: int) -> Any:
-    """A map-style dataset whose draws are seeded; other sources draw from this process's seed."""
+    """The map-style dataset with a seed for each draw; other sources draw from this process's seed."""
     if isinstance(source, DataLoader | IterableDataset | list | tuple | dict):
         return source
     map_style = hasattr(source, "__getitem__") and hasattr(source, "__len__")

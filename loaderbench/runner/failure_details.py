@@ -1,4 +1,4 @@
-"""A failure in the facts at hand: the numbers of this machine, and what only the trial's own process can say of it."""
+"""Adds facts to a failure: this machine's limits, and what only the trial's own process can find out."""
 
 from __future__ import annotations
 
@@ -38,10 +38,9 @@ _BY_ANOTHER = "a user, a job scheduler or a memory guard may have killed it"
 def explained(
     failure: Failure, order: TrialOrder, kills_before: int | None, refused_before: int | None = None
 ) -> Failure:
-    """The same failure, its hint with what this machine says of it.
+    """The failure with a hint that includes this machine's numbers.
 
-    `kills_before` are those of the out-of-memory killer until the trial began, `refused_before` the processes that a
-    limit had refused.
+    `kills_before` and `refused_before` count the OOM kills and the processes refused by a limit before the trial began.
     """
     if failure.kind in _EXITED and refused_before is not None and (refused_processes() or 0) > refused_before:
         failure = replace(failure, kind=TOO_MANY_PROCESSES, hint=TOO_MANY_HINT)
@@ -54,7 +53,7 @@ def explained(
 
 
 def _with_numbers(failure: Failure, order: TrialOrder) -> Failure:
-    """The same failure with how much this machine has of what ran out, and how much was in flight."""
+    """The failure with the limit of the resource that ran out, and the bytes in flight."""
     if failure.kind == "device_memory":
         shortage = gpu_shortage(failure.message)
         numbered = replace(failure, limit_bytes=shortage.total, needed_bytes=shortage.needed)
@@ -70,21 +69,21 @@ def _with_numbers(failure: Failure, order: TrialOrder) -> Failure:
 
 
 def with_clue(failure: Failure, said: str) -> Failure:
-    """The same failure with a sentence before its hint."""
+    """The failure with a sentence placed before its hint."""
     return replace(failure, hint=f"{said}. {failure.hint[:1].upper()}{failure.hint[1:]}") if said else failure
 
 
 def of_rank(rank: int | None, failure: Failure) -> Failure:
-    """The same failure with the rank that failed, where it is one of several."""
+    """The failure with the rank that failed, if there are several ranks."""
     return failure if rank is None else replace(failure, rank=rank, message=f"rank {rank}: {failure.message}")
 
 
 def _shared_memory(order: TrialOrder, _: int | None) -> str:
     try:
-        there = shutil.disk_usage("/dev/shm")
+        disk = shutil.disk_usage("/dev/shm")
     except OSError:
         return ""
-    has = f"/dev/shm: {in_bytes(there.free)} free of {in_bytes(there.total)}"
+    has = f"/dev/shm: {in_bytes(disk.free)} free of {in_bytes(disk.total)}"
     needed, found = prefetched_bytes(order.suite, order.planned.config), _prefetch(order)
     if not needed:
         return has
@@ -154,23 +153,23 @@ _FACTS: dict[str, Callable[[TrialOrder, int | None], str]] = {
 }
 
 
-_DEPTH = 5  # attributes of attributes
-_LOOK_S, _LOOKED_AT = 2.0, 64  # samples, while there is time
-_SENT = ("dataset", "collate_fn", "worker_init_fn", "sampler", "batch_sampler")
+_DEPTH = 5  # levels of nested attributes
+_INSPECT_S, _MAX_SAMPLES = 2.0, 64  # seconds and samples at most
+_PICKLED = ("dataset", "collate_fn", "worker_init_fn", "sampler", "batch_sampler")
 
 
 def clue_of(kind: str, source: Any) -> str:
-    """What a dataset or loader has to do with a failure of this kind, in a sentence; empty where nothing is known."""
-    look = _LOOKS.get(kind)
+    """What a dataset or loader contributed to a failure of this kind, in a sentence; empty if unknown."""
+    explain = _EXPLANATIONS.get(kind)
     try:
-        return look(source) if look is not None else ""
-    except Exception:  # a user's object may refuse anything
+        return explain(source) if explain is not None else ""
+    except Exception:  # a user's object can raise anything
         return ""
 
 
 def _not_picklable(source: Any) -> str:
     if hasattr(source, "dataset"):
-        parts = [(name, getattr(source, name, None)) for name in _SENT]
+        parts = [(name, getattr(source, name, None)) for name in _PICKLED]
     else:
         parts = [("dataset", source)]
     held = next((found for name, value in parts if (found := _culprit(name, value, _DEPTH))), "")
@@ -178,7 +177,7 @@ def _not_picklable(source: Any) -> str:
 
 
 def _culprit(name: str, value: Any, depth: int) -> str | None:
-    """The innermost attribute that cannot be pickled, by its path and type."""
+    """The path and type of the innermost attribute that cannot be pickled."""
     if _can_be_pickled(value):
         return None
     inside = _inside(name, value) if depth else iter(())
@@ -191,7 +190,7 @@ def _can_be_pickled(value: Any) -> bool:
         ForkingPickler(io.BytesIO()).dump(value)
     except (pickle.PicklingError, TypeError, AttributeError):
         return False
-    except Exception:  # a lock of multiprocessing, say, which may be sent while a process starts and then alone
+    except Exception:  # e.g. a multiprocessing lock, which can only be pickled while a process is spawned
         return True
     return True
 
@@ -204,12 +203,12 @@ def _inside(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     return ((f"{name}.{key}", held) for key, held in getattr(value, "__dict__", {}).items())
 
 
-def _clash(source: Any) -> str:
-    """Two samples that are not alike, by their indices and shapes; an iterable of batches has none to look at."""
+def _mismatch(source: Any) -> str:
+    """Two samples that differ, by index and shape; empty for an iterable of batches, which cannot be inspected."""
     if not hasattr(source, "dataset"):
         return ""
-    until_s, first = time.monotonic() + _LOOK_S, ""
-    for index, sample in enumerate(_some(source.dataset)):
+    until_s, first = time.monotonic() + _INSPECT_S, ""
+    for index, sample in enumerate(_first_samples(source.dataset)):
         shape = _shape(sample)
         first = first or shape
         if shape != first:
@@ -220,7 +219,7 @@ def _clash(source: Any) -> str:
 
 
 def _batch_bytes(source: Any) -> str:
-    """What a batch takes of shared memory, by its first sample."""
+    """The shared memory that a batch takes, estimated from the first sample."""
     batch, sample = source.batch_size, source.dataset[0]
     if batch is None:
         return ""
@@ -228,7 +227,7 @@ def _batch_bytes(source: Any) -> str:
 
 
 def _bytes(sample: Any) -> int:
-    """Of the tensors and arrays in a sample."""
+    """Bytes of the tensors and arrays in a sample."""
     if isinstance(sample, Mapping):
         return sum(map(_bytes, sample.values()))
     if isinstance(sample, list | tuple):
@@ -236,14 +235,14 @@ def _bytes(sample: Any) -> int:
     return int(getattr(sample, "nbytes", 0))
 
 
-def _some(dataset: Any) -> Iterable[Any]:
+def _first_samples(dataset: Any) -> Iterable[Any]:
     if hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__"):
-        return (dataset[index] for index in range(min(_LOOKED_AT, len(dataset))))
-    return islice(dataset, _LOOKED_AT)
+        return (dataset[index] for index in range(min(_MAX_SAMPLES, len(dataset))))
+    return islice(dataset, _MAX_SAMPLES)
 
 
 def _shape(sample: Any) -> str:
-    """`(Tensor[3, 224, 224], int)`."""
+    """The shapes of a sample, as in `(Tensor[3, 224, 224], int)`."""
     if isinstance(sample, Mapping):
         return "{" + ", ".join(f"{key}: {_shape(held)}" for key, held in sample.items()) + "}"
     if isinstance(sample, list | tuple):
@@ -252,8 +251,8 @@ def _shape(sample: Any) -> str:
     return type(sample).__name__ + ("" if size is None else str(list(size)))
 
 
-_LOOKS: dict[str, Callable[[Any], str]] = {
+_EXPLANATIONS: dict[str, Callable[[Any], str]] = {
     "not_picklable": _not_picklable,
-    "collate": _clash,
+    "collate": _mismatch,
     "shared_memory_full": _batch_bytes,
 }

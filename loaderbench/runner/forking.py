@@ -1,4 +1,4 @@
-"""Starts processes by forking this one, where what they measure exists in it alone."""
+"""Starts processes by forking this one, for objects that exist only in this process."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from loaderbench.runner.server import TrialServer
 
 
 class ForkingServer(TrialServer):
-    """Each process is a copy of this one, with its objects; it must not touch a GPU, which CUDA does not allow.
+    """Starts each process as a fork of this one, with its objects. CUDA does not work in forks, so none may use a GPU.
 
-    Each is forked from a thread of its own. A thread of OpenMP's survives no fork, and a copy of a thread that has used
-    OpenMP waits for them forever; that of a new thread starts others.
+    Each process is forked from a new thread. OpenMP's threads do not survive a fork, and a forked thread that had used
+    OpenMP would wait for them forever; the fork of a new thread starts its own.
     """
 
     uses_devices = False
@@ -29,17 +29,17 @@ class ForkingServer(TrialServer):
         self._ends: weakref.WeakSet[Connection] = weakref.WeakSet()
 
     def warm_up(self) -> None:
-        """Nothing is to be imported."""
+        """Do nothing but claim the scratch folder: a forked process has everything imported."""
         claim_scratch()
 
     def pipe(self) -> tuple[Any, Any]:
-        """Make a two-way pipe; the first end is closed in each process that is started here."""
+        """Make a two-way pipe; the first end is closed in each process that this server starts."""
         ours, theirs = super().pipe()
         self._ends.add(ours)
         return ours, theirs
 
     def _start(self, target: Callable[..., None], *args: object) -> BaseProcess:
-        """Raises what starting it raises."""
+        """Start the process in a new thread; an exception there is raised here."""
         self.warm_up()
         process: BaseProcess = self._context.Process(target=_run, args=(list(self._ends), target, args), daemon=False)
         raised: list[BaseException] = []
@@ -59,7 +59,7 @@ class ForkingServer(TrialServer):
 
 
 def _run(ends: Sequence[Connection], target: Callable[..., None], args: Sequence[object]) -> None:
-    """Call it without the parent's ends of pipes: while one is open, nobody notices the parent's death."""
+    """Call the target after closing the parent's pipe ends: with a copy open, the parent's death would go unnoticed."""
     for end in ends:
         end.close()
     target(*args)

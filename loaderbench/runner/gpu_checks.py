@@ -1,4 +1,4 @@
-"""The checks of a GPU, in a separate process: a driver that hangs or crashes is a failed check."""
+"""Checks a GPU in a separate process, so a driver that hangs or crashes becomes a failed check."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from loaderbench.runner.server import TrialServer
 
 CHECKS_TIMEOUT_S = 120.0
 _DONE = "done"
-_SEE = "see `loaderbench doctor`"
+_HINT = "see `loaderbench doctor`"
 
 
 def find_gpu(server: TrialServer, index: int) -> Gpu:
-    """The GPU of this index in CUDA's order. Raises `MissingError` with the reason where there is none."""
+    """The GPU with this index in CUDA's order. Raises `MissingError` with the reason if there is none."""
     answer = server.ask(_answer_gpus, timeout_s=PROBE_TIMEOUT_S)
     if isinstance(answer, str):
         raise MissingError(import_advice(answer))
@@ -27,7 +27,7 @@ def find_gpu(server: TrialServer, index: int) -> Gpu:
         raise MissingError("no GPU to check: torch or CUDA crashed, or did not start")
     gpus, reasons = answer
     if not gpus:
-        raise MissingError(f"no GPU to check: {_unseen()}{reasons.get('gpus', 'no reason known')}; {_SEE}")
+        raise MissingError(f"no GPU to check: {_unseen()}{reasons.get('gpus', 'no reason known')}; {_HINT}")
     if index >= len(gpus):
         raise MissingError(f"no cuda:{index} to check: CUDA shows {len(gpus)}, up to cuda:{len(gpus) - 1}")
     found: Gpu = gpus[index]
@@ -37,13 +37,13 @@ def find_gpu(server: TrialServer, index: int) -> Gpu:
 
 
 def _unseen() -> str:
-    """How many GPUs the driver has, if any: then this torch does not work with the driver."""
+    """How many GPUs the driver reports, if any; this torch build then does not work with the driver."""
     of_driver = count_gpus()
     return f"torch finds none of the {of_driver} that the driver has: " if of_driver else ""
 
 
 def check_gpu(server: TrialServer, gpu: Gpu) -> Iterator[GpuCheck]:
-    """Yield each check when it finishes."""
+    """Yield each check as it finishes."""
     last = "the start of CUDA"
     try:
         for answer in server.ask_each(_answer_checks, gpu, timeout_s=CHECKS_TIMEOUT_S):

@@ -1,4 +1,4 @@
-"""A process that ends the sessions of stopped trials if the run is killed or interrupted; never stopped itself."""
+"""A guard process that ends the sessions of stopped trials if the run is killed or interrupted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEAVE = 0
 
 
 class SessionGuard:
-    """Watches sessions of trials, which are the numbers of their processes."""
+    """Tells the guard which sessions to watch; a session is the process ID of its trial."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
@@ -23,24 +23,24 @@ class SessionGuard:
         self._tell(pid)
 
     def forget(self, pid: int) -> None:
-        """Stop watching this session: it has ended."""
+        """Stop watching this session, because it has ended."""
         self._tell(-pid)
 
     def leave(self) -> None:
-        """End what is still watched, and then the guard itself."""
+        """End the sessions that are still watched, and then the guard."""
         self._tell(LEAVE)
 
     def _tell(self, number: int) -> None:
-        with suppress(OSError):  # it was killed itself
+        with suppress(OSError):  # the guard itself was killed
             self._pipe.send(number)
 
 
 @contextmanager
 def guard(server: TrialServer) -> Iterator[SessionGuard]:
-    """Start a guard; at the end of the block, it ends the sessions that the block did not end.
+    """Start a guard, which ends the sessions still watched when the block exits.
 
-    A second Ctrl-C may leave the block while trials are being ended, and a stopped trial cannot notice that the run is
-    over.
+    A second Ctrl-C can leave the block while trials are being ended, and a stopped trial cannot notice that the run is
+    over. The guard itself is never stopped.
     """
     ours, theirs = server.pipe()
     process = server.start(_guard_main, theirs)
@@ -55,7 +55,7 @@ def guard(server: TrialServer) -> Iterator[SessionGuard]:
 
 
 def _guard_main(pipe: Connection) -> None:
-    """Note what to watch until the run leaves or dies; then end all of it."""
+    """Track the sessions to watch until the run leaves or dies, then end them."""
     enter_own_session()
     sessions: set[int] = set()
     with suppress(EOFError, OSError):

@@ -1,4 +1,4 @@
-"""What is measured in one process: builds dataset, loader and consumer, measures, and waits until it may end."""
+"""Measures one trial in this process: builds dataset, loader and consumer, measures, and waits for leave to end."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ from loaderbench.runner.time_slices import SharedCounters, stop_workers, take_sl
 if TYPE_CHECKING:
     from loaderbench.runner.batch_source import BatchSource
 
-_FETCHES = ("multiprocessing/resource_sharer.py", "torch/multiprocessing/reductions.py")
-_GONE = "a DataLoader worker exited unexpectedly: its batch could not be fetched"
+_FETCHING_FILES = ("multiprocessing/resource_sharer.py", "torch/multiprocessing/reductions.py")
+_WORKER_LOST = "a DataLoader worker exited unexpectedly: its batch could not be fetched"
 
 
 def report_failure(error: BaseException, pipe: Connection, made: list[Any]) -> None:
-    """Write what was raised to the log, and send it. Raises `OSError` where the run itself is gone."""
-    with suppress(Exception):  # torch raises wherever the main thread is when a worker has failed, so maybe here
+    """Write an exception to the log and send it to the run. Raises `OSError` if the run itself is gone."""
+    with suppress(Exception):  # torch's handler raises wherever the main thread is after a worker failed, even here
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     traceback.print_exc()
-    said = "\ncaused by ".join(_words(error))
-    pipe.send(Raised(said))
-    pipe.send(Clue(clue_of(classify(said).kind, made[0]) if made else ""))  # which may take long
+    text = "\ncaused by ".join(_exception_chain(error))
+    pipe.send(Raised(text))
+    pipe.send(Clue(clue_of(classify(text).kind, made[0]) if made else ""))  # this can take long
 
 
-def _words(error: BaseException | None) -> Iterator[str]:
-    """Type and message of an exception and of each that caused it: torch names the signal in the cause."""
+def _exception_chain(error: BaseException | None) -> Iterator[str]:
+    """Type and message of an exception and of each of its causes; torch names the signal in the cause."""
     while error is not None:
         yield "".join(traceback.format_exception_only(type(error), error)).strip()
-        if isinstance(error, FileNotFoundError | ConnectionError | EOFError) and _fetched(error):
-            yield _GONE
+        if isinstance(error, FileNotFoundError | ConnectionError | EOFError) and _was_fetching(error):
+            yield _WORKER_LOST
         error = error.__cause__
 
 
-def _fetched(error: BaseException) -> bool:
-    """Whether it was raised while a batch was fetched from the worker that made it."""
-    return any(frame.filename.endswith(_FETCHES) for frame in traceback.extract_tb(error.__traceback__))
+def _was_fetching(error: BaseException) -> bool:
+    """Whether the exception was raised while fetching a batch from the worker that made it."""
+    return any(frame.filename.endswith(_FETCHING_FILES) for frame in traceback.extract_tb(error.__traceback__))
 
 
 def measure_here(
@@ -64,7 +64,7 @@ def measure_here(
     rank: AloneInTrial | None = None,
     built: Built | None = None,
 ) -> None:
-    """Build, and measure what was built; `made` gets the loader, to explain an exception with.
+    """Build the loader and consumer, and measure them; `made` receives the loader, to explain an exception.
 
     `rank` is this process's part in a trial with several ranks, which are measured in the same window. `built` is the
     dataset, if all ranks share it.
@@ -73,7 +73,7 @@ def measure_here(
     from loaderbench.runner.batch_source import batch_source, prepare_files
 
     rank = rank or AloneInTrial()
-    unrepeatable = _made_deterministic(order)
+    unrepeatable = _set_determinism(order)
     pipe.send(Phase(BUILDING))
     source, batches = _loader(order, built or build_dataset(order))
     made.append(batches.iterable)
@@ -91,7 +91,7 @@ def measure_here(
 
 @dataclass(frozen=True)
 class _PreparedTrial:
-    """A trial of this process that can be measured: `taken_from` gives the batches of `batches`, made of `source`."""
+    """A trial that is ready to be measured; `taken_from` yields the batches of `batches`, made from `source`."""
 
     order: TrialOrder
     pipe: Connection
@@ -104,7 +104,7 @@ class _PreparedTrial:
     consumer: Consumer
 
     def measure(self, unrepeatable: Callable[[], str]) -> None:
-        """Measure, and report to the run. `unrepeatable` names what torch cannot repeat exactly."""
+        """Measure and report to the run. `unrepeatable` names the operations that torch cannot repeat exactly."""
         from loaderbench.recorder import measure
 
         self.pipe.send(Phase("first batch and warm-up"))
@@ -120,23 +120,23 @@ class _PreparedTrial:
             )
 
     def _begin(self) -> None:
-        """Say that the steady state begins, and note it inside the loader."""
+        """Report that the steady state begins, and start counting inside the loader."""
         self.pipe.send(Phase("steady state"))
         self.taken_from.begin()
 
     def _report(self, found: Measurement, steps: Steps, unrepeatable: str) -> None:
-        """Send the result while the workers live, and run in time slices until the run lets the trial end."""
+        """Send the result while the workers are alive, then run in time slices until the run lets the trial end."""
         pids = self.taken_from.worker_pids
         if self.order.in_time_slices:
             stop_workers(pids)
         self.rank.leave(found)
-        inside = self._inside(found)  # first: what is read of the workers is of the steady state
+        inside = self._inside(found)  # first, so the worker readings cover the steady state
         result = replace(
             self._result(found),
             inside=inside,
             worker_pids=pids,
             loading_threads=tuple(self.batches.loading_threads()),
-            batches=self._kept(found, steps),
+            batches=self._batch_times(found, steps),
             consumer_note=". ".join(filter(None, (_note_of(self.consumer), unrepeatable))),
         )
         self.pipe.send(self.rank.added(result, self.consumer, steps, self.batches))
@@ -148,8 +148,8 @@ class _PreparedTrial:
         traits = traits_of(self.source)
         return replace(self.taken_from.inside(found.waits), dataset_traits=traits)
 
-    def _kept(self, found: Measurement, steps: Steps) -> tuple[BatchTimes, ...]:
-        """Single batches, for the report of a sweep."""
+    def _batch_times(self, found: Measurement, steps: Steps) -> tuple[BatchTimes, ...]:
+        """The times of individual batches, for the report of a sweep."""
         from loaderbench.recorder.windows import batches_of
 
         if self.order.planned.role != "sweep":
@@ -157,7 +157,7 @@ class _PreparedTrial:
         return tuple(batches_of(steps, found.warmup_batches, self.taken_from.made))
 
     def _result(self, found: Measurement) -> Result:
-        """The result without what is known of the inside of the loader, and of single batches."""
+        """The result without the readings inside the loader and the individual batches."""
         from loaderbench.consumers.device_clock import clock_of_device
         from loaderbench.recorder import recorder_s_per_batch
 
@@ -184,18 +184,18 @@ def _consumer(order: TrialOrder, counters: SharedCounters) -> Consumer:
         counters.now_s,
         capped=not _compares_rates(order),
     )
-    return _with_rest(made, order)
+    return _with_device_preprocessing(made, order)
 
 
 def _compares_rates(order: TrialOrder) -> bool:
-    """Whether a demand would hide what a fix, or another version, gains."""
+    """Whether the trial compares rates, so a demand would hide the gain of a fix or of another version."""
     return order.planned.role == "remedy" or (order.planned.role == "ab" and order.in_time_slices)
 
 
-def _with_rest(consumer: Consumer, order: TrialOrder) -> Consumer:
-    """The consumer, which first finishes what the workers leave to its device."""
+def _with_device_preprocessing(consumer: Consumer, order: TrialOrder) -> Consumer:
+    """The consumer, preceded by any processing that the workers leave to its device."""
     arguments = _arguments(order)
-    if not order.suite.dataset.why_not_on_device(arguments):  # where nothing is left, CUDA is not even asked for
+    if not order.suite.dataset.why_not_on_device(arguments):  # if nothing is left to do, CUDA is not even queried
         return consumer
     from loaderbench.consumers.accelerator import device_here
     from loaderbench.consumers.prepared import PreparedFirst
@@ -206,7 +206,7 @@ def _with_rest(consumer: Consumer, order: TrialOrder) -> Consumer:
 
 
 def _check_imports() -> None:
-    """Raise what the import of torch and torchvision raised in the fork server."""
+    """Raise any exception from importing torch and torchvision in the fork server."""
     from loaderbench.runner import preload
 
     if preload.IMPORT_ERROR is not None:
@@ -218,36 +218,36 @@ def _note_of(consumer: Consumer) -> str:
 
 
 def _type_of(consumer: Consumer) -> str:
-    """What a training step computed in; empty where none did."""
+    """The data type of the training step's computation; empty without a training step."""
     return consumer.computes_in if isinstance(consumer, WithPrecision) else ""
 
 
 def _copy_speed(replayed: Any, found: Measurement) -> CopySpeed | None:
-    """Of the batches that were replayed. Imported late: `runner.replay` imports torch."""
+    """Copy speed for the replayed batches. Imported late because `runner.copy_speed` imports torch."""
     from loaderbench.runner.copy_speed import copy_speed
 
     return copy_speed(replayed.batch_bytes, found.samples / found.batches) if found.batches else None
 
 
 def build_dataset(order: TrialOrder) -> Built:
-    """What batches or samples come from."""
+    """Build the source of batches or samples."""
     return order.suite.dataset.build(DatasetOrder(order.samples, _arguments(order), order.suite_folder, order.copy))
 
 
 def _arguments(order: TrialOrder) -> dict[str, Any]:
-    """Those of the loader and the dataset: how many ranks there are is for neither."""
+    """The arguments of the loader and the dataset, without the number of ranks."""
     given = {**order.suite.loader, **order.planned.config}
     return {name: value for name, value in given.items() if name != RANKS}
 
 
 def _loader(order: TrialOrder, built: Built) -> tuple[Any, Batches]:
-    """What batches or samples come from, and the batches. Raises `TypeError` for an argument without any effect."""
+    """The source of batches or samples, and the batches. Raises `TypeError` for an argument that has no effect."""
     suite, arguments = order.suite, _arguments(order)
     backend = backend_of(arguments)
     left, replaced = own_arguments(built.arguments, backends_of(suite.loader, suite.sweep).values()), _replaced(order)
     taken = built.taken - backend.arguments.keys() | replaced
     rest = {name: value for name, value in left.items() if name not in taken}
-    batches = backend.build(_drawn_by(order, built.source), rest, seed=_seed(order))
+    batches = backend.build(_with_seeded_draws(order, built.source), rest, seed=_seed(order))
     if idle := sorted(rest.keys() - built.taken - batches.configured):
         raise TypeError(
             f"no effect: {', '.join(idle)}; "
@@ -257,7 +257,7 @@ def _loader(order: TrialOrder, built: Built) -> tuple[Any, Batches]:
 
 
 def _replaced(order: TrialOrder) -> set[str]:
-    """Arguments that a fix has set for a loader that a later fix replaced."""
+    """Arguments that a fix set for a loader that a later fix replaced."""
     by_fixes = order.planned.config.keys() - order.suite.sweep.keys() - order.suite.loader.keys()
     own = backend_of(_arguments(order)).axes
     known = {axis for backend in LOADER_BACKENDS.values() for axis in backend.axes}
@@ -265,7 +265,7 @@ def _replaced(order: TrialOrder) -> set[str]:
 
 
 def _make_free(order: TrialOrder, batches: Batches) -> None:
-    """Let a stage of the loader cost nothing, in a trial with that role. Imported late: it imports torch."""
+    """Make a stage of the loader free, in a trial with that role. Imported late because it imports torch."""
     if order.freeing is not None:
         from loaderbench.freeing.loader import free_loader
 
@@ -273,14 +273,14 @@ def _make_free(order: TrialOrder, batches: Batches) -> None:
 
 
 def _seed(order: TrialOrder) -> int:
-    """That of its round: all configurations of a round draw the same samples."""
+    """The seed of the trial's round: all configurations of a round draw the same samples."""
     return order.suite.measure.seed + order.planned.round
 
 
-def _made_deterministic(order: TrialOrder) -> Callable[[], str]:
-    """Make this process repeatable where the suite asks for that; the function names what torch cannot repeat.
+def _set_determinism(order: TrialOrder) -> Callable[[], str]:
+    """Make this process deterministic if the suite asks for it; the function names what torch cannot repeat.
 
-    Imported late: `runner.determinism` imports torch.
+    Imported late because `runner.determinism` imports torch.
     """
     if not order.suite.measure.deterministic:
         return lambda: ""
@@ -289,8 +289,8 @@ def _made_deterministic(order: TrialOrder) -> Callable[[], str]:
     return make_deterministic(_seed(order))
 
 
-def _drawn_by(order: TrialOrder, source: Any) -> Any:
-    """The dataset, its draws seeded where the suite asks for that."""
+def _with_seeded_draws(order: TrialOrder, source: Any) -> Any:
+    """The dataset, with seeded draws if the suite asks for deterministic trials."""
     if not order.suite.measure.deterministic:
         return source
     from loaderbench.runner.determinism import seeded
@@ -299,8 +299,8 @@ def _drawn_by(order: TrialOrder, source: Any) -> Any:
 
 
 def _root(order: TrialOrder) -> str | None:
-    """The folder that holds all files; paths of slow samples are relative to it."""
-    folders = {os.path.dirname(path) for path, _ in order.samples}  # noqa: PTH120 - of a million files
-    with suppress(ValueError):  # none, or on several drives
+    """The common parent folder of all files; paths of slow samples are relative to it."""
+    folders = {os.path.dirname(path) for path, _ in order.samples}  # noqa: PTH120 - pathlib is slow for a million files
+    with suppress(ValueError):  # no files, or files on several drives
         return os.path.commonpath(folders)
     return None

@@ -1,4 +1,4 @@
-"""Compares the batches of two loaders: structure, shapes, types, labels, values."""
+"""Compares the batches of two loaders: structure, shapes, types, labels and values."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ from loaderbench.records import Parity
 if TYPE_CHECKING:
     import torch
 
-SAMPLES = 64  # of a small dataset, some come twice
+SAMPLES = 64  # a smaller dataset repeats samples
 BATCH_SIZE = 16
 TIMEOUT_S = 120.0
 MOST_SHIFT = 0.25
-"""Of the mean, in standard deviations of the values. Other random crops of the same photographs shift the mean far
-less, and values that were not normalized far more."""
+"""Maximum shift of the mean, in standard deviations of the values.
 
-MOST_SPREAD = 1.25  # between the standard deviations of the values
+Other random crops of the same photographs shift the mean far less, and missing normalization far more.
+"""
+
+MOST_SPREAD = 1.25  # maximum ratio of the standard deviations of the values
 
 
 @dataclass(frozen=True)
 class ParityOrder:
-    """Two loaders over one dataset: the order of the dataset for each, with the loader's name among its arguments."""
+    """Two loaders over one dataset: the dataset's order for each, with the loader's name among its arguments."""
 
     dataset: DatasetKind
     one: DatasetOrder
@@ -37,7 +39,7 @@ class ParityOrder:
 
 
 def compare_loaders(order: ParityOrder, ask: Ask) -> Parity:
-    """Compare the first samples of both in a process of its own."""
+    """Compare the first samples of both loaders in a separate process."""
     name, against = (str(each.arguments.get(AXIS, DEFAULT_BACKEND)) for each in (order.one, order.other))
     both = Parity(loader=name, against=against)
     found: Parity | None = ask(_answer, order, both, timeout_s=TIMEOUT_S)
@@ -51,7 +53,7 @@ def _not_compared(both: Parity, why: str) -> Parity:
 def _answer(pipe: Connection, order: ParityOrder, both: Parity) -> None:
     try:
         pipe.send(_compared(order, both))
-    except Exception as error:  # the loader's trials will say more
+    except Exception as error:  # the loader's trials will give more details
         pipe.send(_not_compared(both, f"{type(error).__name__}: {error}".splitlines()[0]))
 
 
@@ -72,12 +74,12 @@ def _compared(order: ParityOrder, both: Parity) -> Parity:
 
 
 def _first_samples(order: ParityOrder, of: DatasetOrder) -> tuple[list[torch.Tensor], int | None]:
-    """The tensors of the first batches, put together, and the samples of an epoch."""
+    """The tensors of the first batches, concatenated, and the samples per epoch."""
     import torch
 
     made = order.dataset.build(of)
     arguments = {**own_arguments(made.arguments, order.backends), "batch_size": BATCH_SIZE, "shuffle": False}
-    arguments.pop(RANKS, None)  # for the trial, and not for its loader
+    arguments.pop(RANKS, None)  # used by the trial, not by its loader
     batches: Batches = backend_of(of.arguments).build(made.source, arguments, seed=0)
     iterator = iter(batches.iterable)
     try:
@@ -105,7 +107,7 @@ def _tensors(batch: Any) -> Iterator[torch.Tensor]:
 def _differences(
     ours: Sequence[torch.Tensor], theirs: Sequence[torch.Tensor], again: Sequence[torch.Tensor]
 ) -> Iterator[str]:
-    """Differences too large to come from another decoder or another crop. `again` are `theirs`, made once more."""
+    """Differences too large to come from another decoder or crop. `again` is a second pass of the other loader."""
     if len(ours) != len(theirs):
         yield f"{len(ours)} tensors in a batch instead of {len(theirs)}"
         return
@@ -124,7 +126,7 @@ def _differences(
 
 
 def _values(one: torch.Tensor, other: torch.Tensor) -> Iterator[str]:
-    """Values of another range: shifted, or spread otherwise. NaN counts as missing."""
+    """Values with a shifted mean or another spread. NaN counts as missing."""
     ours, theirs = (values[~values.isnan()] for values in (one.double(), other.double()))
     if len(theirs) < 2:
         return

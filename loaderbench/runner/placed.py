@@ -1,8 +1,8 @@
-"""Starts processes in the folder of one version of a user's code, which import that version's modules and no other's.
+"""Starts processes in the folder of one version of a user's code, which import only that version's modules.
 
-The fork server imports nothing of the user's, so both versions fork from the same one. Two servers would differ in the
-layout of their memory, a difference that each pair repeats. Source: Mytkowicz et al. 2009, "Producing Wrong Data
-Without Doing Anything Obviously Wrong!", ASPLOS.
+The fork server imports no user code, so both versions fork from the same server. Two servers would differ in memory
+layout, a bias that every pair would repeat. Source: Mytkowicz et al. 2009, "Producing Wrong Data Without Doing Anything
+Obviously Wrong!", ASPLOS.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from loaderbench.runner.server import TrialServer
 
 _OURS = __name__.partition(".")[0]
 _EDITABLE = "__editable__"
-"""Prefix of the modules that setuptools writes for editable installs; their `MAPPING` has the folders."""
+"""Prefix of the modules that setuptools writes for editable installs; their `MAPPING` maps packages to folders."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a version is. `root` holds all of it; `folder` is the working folder of its processes.
+    """The location of a version: `root` holds all of its files; `folder` is the working folder of its processes.
 
-    `home` is the tree that this process would import from: paths in it become those of `root`. `foreign` is the root of
-    the other version. `copies` are modules that are installed as a copy of `home`.
+    `home` is the tree that this process would import from; its paths are mapped to `root`. `foreign` is the root of the
+    other version. `copies` are modules that are installed as a copy of `home`.
     """
 
     root: Path
@@ -44,18 +44,18 @@ class Place:
     copies: frozenset[str] = frozenset()
 
     def enter(self) -> None:
-        """Let this process work there, and import from there."""
+        """Make this process work in and import from this place."""
         os.chdir(self.folder)
         sys.path[:] = self.moved(sys.path)
         for name, module in list(sys.modules.items()):
             if name.startswith(_EDITABLE) and isinstance(mapping := getattr(module, "MAPPING", None), dict):
                 mapping.update({package: next(self.moved([path]), "") for package, path in mapping.items()})
         if self.foreign != self.root:
-            sys.meta_path.insert(0, _Refusing(self))
+            sys.meta_path.insert(0, _RefusingFinder(self))
         importlib.invalidate_caches()
 
     def moved(self, entries: Sequence[str]) -> Iterator[str]:
-        """Map folders to import from to this version; folders that it does not have are left out."""
+        """Map import folders to this version, leaving out those that it does not have."""
         for entry in entries:
             path = Path(entry).resolve()
             if not path.is_relative_to(self.home) or path.is_relative_to(self.root) or _is_installed(path):
@@ -71,10 +71,10 @@ class Place:
 
 
 def installed_copies(home: Path) -> frozenset[str]:
-    """Top-level modules of packages that were installed as a copy of a tree: both versions would import the same."""
+    """Top-level modules of packages installed as a copy of a tree, which would be the same for both versions."""
     found: set[str] = set()
     for package in distributions():
-        with suppress(ValueError):  # a file that is not JSON
+        with suppress(ValueError):  # invalid JSON
             origin = json.loads(package.read_text("direct_url.json") or "{}")
             folder = Path(unquote(urlparse(origin.get("url", "")).path)).resolve()
             is_copy = origin.get("url", "").startswith("file:") and not origin.get("dir_info", {}).get("editable")
@@ -84,12 +84,12 @@ def installed_copies(home: Path) -> frozenset[str]:
 
 
 def _is_installed(path: Path) -> bool:
-    """Whether it belongs to the environment of Python, which may lie in a user's repository."""
+    """Whether a file belongs to the Python environment, which can be inside a user's repository."""
     return path.is_relative_to(Path(sys.prefix).resolve()) or "site-packages" in path.parts
 
 
-class _Refusing:
-    """The first finder of modules: it asks the others, and refuses modules of the other version."""
+class _RefusingFinder:
+    """The first module finder: delegates to the others, and refuses modules of the other version."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
@@ -97,7 +97,7 @@ class _Refusing:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find a module as the others do. Raises `ImportError` for one of the other version, or of both."""
+        """Find a module with the other finders. Raises `ImportError` if it belongs to the other version, or to both."""
         others = (finder for finder in tuple(sys.meta_path) if finder is not self)
         found = next(filter(None, (finder.find_spec(name, path, target) for finder in others)), None)
         if found is not None and found.origin and name.partition(".")[0] != _OURS:
@@ -112,7 +112,7 @@ class _Refusing:
 
 
 class PlacedServer(TrialServer):
-    """Each process that it starts works in a place of its own."""
+    """Starts its processes in the place of one version."""
 
     def __init__(self, place: Place) -> None:
         super().__init__()

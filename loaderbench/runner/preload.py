@@ -1,4 +1,4 @@
-"""What the fork server imports once, so that each trial starts in milliseconds. No CUDA is touched."""
+"""Imports that the fork server makes once, so each trial starts in milliseconds. Nothing here initializes CUDA."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import gc
 
 IMPORT_ERROR: str | None = None
 
-gc.disable()  # imports leave little garbage, and looking for it takes a tenth of their time
+gc.disable()  # imports create little garbage, and collecting it takes a tenth of their time
 try:
     import PIL.Image
     import torchvision.io
@@ -16,10 +16,10 @@ try:
     import loaderbench.datasets.image_samples
     import loaderbench.loaders
     import loaderbench.recorder  # noqa: F401
-except Exception as error:  # a pair of torch and torchvision that do not fit raise RuntimeError
+except Exception as error:  # mismatched builds of torch and torchvision raise RuntimeError
     IMPORT_ERROR = f"{type(error).__name__}: {error}"
 else:
     PIL.Image.preinit()
-    gc.freeze()  # a child's garbage collection then does not copy the shared pages
+    gc.freeze()  # keeps a child's garbage collection from copying the shared pages
 finally:
     gc.enable()

@@ -1,4 +1,4 @@
-"""What a trial will find: whether torch imports, and the GPUs on which a kernel runs. Asked in a separate process."""
+"""Probes in a separate process what trials depend on: whether torch imports, and which GPUs can run a kernel."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _REPAIR = "uv pip install --reinstall torch torchvision"
 
 @dataclass(frozen=True)
 class Probe:
-    """GPUs in CUDA's order, with `CUDA_VISIBLE_DEVICES` honoured; `not_measured` says why none can be used.
+    """Usable GPUs in CUDA's order, within `CUDA_VISIBLE_DEVICES`; `not_measured` says why there are none.
 
-    `visible` is how many CUDA shows, those that cannot be used included.
+    `visible` counts all GPUs that CUDA shows, including unusable ones.
     """
 
     gpus: tuple[Gpu, ...]
@@ -36,10 +36,10 @@ class Probe:
 
 
 def probe(server: TrialServer, suite: Suite | None = None, folder: Path | None = None) -> Probe:
-    """Ask, and look up what a suite names.
+    """Probe the machine, and look up the targets that a suite names.
 
-    Nothing is asked where processes may not use a GPU. Raises `MissingError`, with the command that repairs it, where
-    torch and torchvision cannot be imported, and if a target or a model does not exist: each trial would fail.
+    Processes that may not use a GPU are not probed. Raises `MissingError`, because every trial would fail: with the
+    command that repairs it if torch or torchvision cannot be imported, or if a target or a model does not exist.
     """
     if not server.uses_devices:
         return Probe((), {"gpus": NO_DEVICE})
@@ -70,12 +70,12 @@ def _gpus_of(suite: Suite | None, gpus: Sequence[Gpu]) -> Sequence[Gpu]:
 
 
 def _kind_on_gpu(suite: Suite) -> ConsumerKind:
-    """The consumer that a machine with a GPU would use."""
+    """The consumer for a machine with a GPU."""
     return consumer_of(suite.consumer, resolve_consumer(suite.consumer, accelerator=True))
 
 
 def _why_unusable(server: TrialServer, gpu: Gpu) -> str:
-    """Launch a kernel in a separate process, which a GPU may hang or crash; empty where it runs."""
+    """Launch a kernel in a separate process, since a bad GPU can hang or crash it; empty if the kernel runs."""
     said = server.ask(_answer_kernel, gpu, timeout_s=KERNEL_TIMEOUT_S)
     if said == _RUNS:
         return ""
@@ -84,14 +84,14 @@ def _why_unusable(server: TrialServer, gpu: Gpu) -> str:
 
 
 def import_advice(error: str) -> str:
-    """What is wrong with torch and torchvision, and the command that repairs it."""
+    """The error from importing torch and torchvision, with the command that repairs it."""
     if "torchvision::nms" in error:
         return f"torch and torchvision builds do not match ({error}); reinstall both: `{_REPAIR}`"
     return f"cannot import torch and torchvision ({error}); try `{_REPAIR}`"
 
 
 def targets_of(suite: Suite) -> list[str]:
-    """What a suite wants to have imported."""
+    """The user code that a suite imports, by name."""
     kind = suite.consumer.kind
     stepped = [] if kind == AUTO else consumer_of(suite.consumer, kind).targets()
     return [*stepped, *suite.dataset.targets(suite.sweep)]
@@ -108,7 +108,7 @@ def _answer(pipe: Connection, names: list[str], folder: Path, kind: ConsumerKind
 
 
 def _devices_for(kind: ConsumerKind | None) -> Probe | MissingError:
-    """The devices, or why the consumer cannot be built. One that needs a GPU is only built if there is one."""
+    """The GPUs, or why the consumer cannot be built. A consumer that needs a GPU is only built if there is one."""
     found = _devices()
     if kind is None or (kind.needs_accelerator and not found.gpus):
         return found
@@ -125,7 +125,7 @@ def _first_missing(names: list[str], folder: Path) -> MissingError | None:
         except SystemExit:
             why = 'its module exits when it is imported; move what it runs under `if __name__ == "__main__":`'
             return MissingError(f"target {name}: {why}")
-        except Exception as error:  # the user's own module, which may raise anything
+        except Exception as error:  # a user's module can raise anything
             return MissingError(f"target {name}: import failed: {type(error).__name__}: {error}")
     return None
 

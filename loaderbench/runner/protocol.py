@@ -1,4 +1,4 @@
-"""What goes over the pipe between a run and its trial: the order in one message, then the phases, then the result."""
+"""The messages on the pipe between a run and its trial: one order, then phases and progress, then the result."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from loaderbench.suite import Suite
 
 @dataclass(frozen=True)
 class TrialOrder:
-    """All that a trial's process needs. `consumer` is a resolved kind; `samples` the files of an image folder.
+    """All that a trial's process needs. `consumer` is a resolved kind; `samples` are the files of an image folder.
 
-    `in_time_slices`: after its steady state it takes batches in time slices, between those of other trials.
-    `patience_s`: a trial that makes no progress for so long is ended; `None` waits until the time limit of the suite.
-    `freeing` is what a trial of that role makes free. `copy` holds the files in the format that the trial reads.
+    `in_time_slices`: after its steady state, the trial takes batches in time slices, interleaved with other trials.
+    `patience_s`: a trial without progress for this many seconds is ended; `None` waits until the suite's time limit.
+    `freeing` is what a free-stage trial makes free. `copy` holds the files in the format that the trial reads.
     """
 
     planned: PlannedTrial
@@ -35,41 +35,41 @@ class TrialOrder:
     copy: StoredCopy | None = None
 
     def lasting(self, seconds: float) -> TrialOrder:
-        """The same order with another length of the steady state."""
+        """The order with another length of the steady state."""
         measure = self.suite.measure.model_copy(update={"seconds": seconds})
         return replace(self, suite=self.suite.model_copy(update={"measure": measure}))
 
 
 BUILDING = "building the dataset"
-"""The phase whose length says nothing of a hang: another value of an axis may index or cache a whole dataset."""
+"""The phase whose duration does not indicate a hang: some configurations index or cache a complete dataset."""
 
 
 @dataclass(frozen=True)
 class Phase:
-    """What the trial does from now on."""
+    """The trial enters this phase."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Progress:
-    """The trial took further batches since it last said so."""
+    """The trial has taken more batches since the last message."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """The trial's measurement; the trial's processes still live and wait for leave to end.
+    """The trial's measurement; its processes are still alive and wait for leave to end.
 
-    `worker_pids` are those of the loader's processes, `loading_threads` the kernel's numbers of threads that load.
-    `can_be_stopped`: all of them can be stopped and continued, and others be measured meanwhile. `batches` are some of
-    a sweep's trial, with moments of the monotonic clock. `cuda_devices` are those that its process uses, in CUDA's
-    numbering, `cuda_memory` what it held of them at most. `consumer_note` says what was unusual about consuming them.
-    `copy_speed` is that of a replay from the host.
-    `computed_in` is the type that a training step computed in; empty where none did.
+    `worker_pids` are the loader's processes, `loading_threads` the native thread IDs of threads that load.
+    `can_be_stopped`: all of them can be stopped and continued while other trials are measured. `batches` are some
+    batches of a sweep trial, with times of the monotonic clock. `cuda_devices` are the devices that the process uses,
+    by CUDA index, and `cuda_memory` their peak memory. `consumer_note` says what was unusual about consuming the
+    batches. `copy_speed` is measured in a replay from the host. `computed_in` is the data type of the training step;
+    empty without one.
 
-    Of a rank, `steps` say when its last steps began and ended, and `first_batch` is a fingerprint of its first batch,
-    unless the dataset was divided among the ranks. `ranks` are the results of all ranks of a trial that has some, and
-    `slowest_rank` is the place of one of them.
+    For a rank, `steps` are the start and end times of its last steps, and `first_batch` is a fingerprint of its first
+    batch, unless the dataset was divided among the ranks. `ranks` are the results of all ranks of a trial with ranks,
+    and `slowest_rank` is an index into them.
     """
 
     measurement: Measurement
@@ -93,12 +93,12 @@ class Result:
 
 @dataclass(frozen=True)
 class Ended:
-    """The loader has no more batches, though the trial had a time slice left."""
+    """The loader ran out of batches before the trial's time slices were over."""
 
 
 @dataclass(frozen=True)
 class Raised:
-    """The trial raised; the text is the exception's type and message. A `Clue` follows. `rank` is the one that did."""
+    """The trial raised; `text` is the exception's type and message. A `Clue` follows. `rank` is the one that raised."""
 
     text: str
     rank: int | None = None
@@ -114,15 +114,15 @@ class RankEnded:
 
 @dataclass(frozen=True)
 class Clue:
-    """What the trial's objects say of what it raised, in a sentence; empty where they say nothing."""
+    """A sentence in which the trial explains its exception; empty if nothing is known."""
 
     text: str
 
 
 GO_ON = "go on"
-"""What the run sends when the trial may take batches until it gets leave; it is stopped between its time slices."""
+"""The message that lets the trial take batches until it gets leave to end; it is stopped between its time slices."""
 
 LEAVE = "leave"
-"""What the run sends when the trial may end."""
+"""The message that lets the trial end."""
 
 Message = Phase | Progress | Result | Ended | Raised | RankEnded | Clue

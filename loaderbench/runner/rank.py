@@ -1,4 +1,4 @@
-"""The inside of one rank of a trial: a process group as in training, and a measurement together with the others."""
+"""One rank of a trial: joins a process group as in training, and measures together with the other ranks."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from loaderbench.runner.time_slices import SharedCounters
 
 
 def rank_log(log: Path, rank: int) -> Path:
-    """The log of a rank, next to that of its trial."""
+    """The log of a rank, alongside the log of its trial."""
     return log.with_name(f"{log.stem}-rank{rank}{log.suffix}")
 
 
 def rank_main(
     order: TrialOrder, pipes: Sequence[Connection], rank_memory: Any, memory: Any, built: Built | None
 ) -> None:
-    """Be one rank of a trial: what torch's launcher calls in each of the processes that it starts.
+    """Run one rank of a trial; torch's launcher calls this in each process that it starts.
 
-    `built` is the dataset, where all ranks share it.
+    `built` is the dataset, if all ranks share it.
     """
     with ended_with_parent():
         rank = this_rank() or 0
@@ -48,14 +48,14 @@ def rank_main(
             _join_process_group(order, len(pipes))
             own = RankOfTrial(order, pipes[rank], rank_counters, rank)
             measure_here(order, pipes[rank], SharedCounters(memory), made, rank=own, built=built)
-            _leave_process_group()  # not after an exception: others would fail of it before this one is heard
+            _leave_process_group()  # not after an exception: other ranks would fail before it is reported
         except BaseException as error:
             report_failure(error, pipes[rank], made)
             raise SystemExit(1) from None
 
 
 def _join_process_group(order: TrialOrder, ranks: int) -> None:
-    """That of a training: gloo for what is on the host, NCCL for what is on GPUs. Threads are those under torchrun."""
+    """Join a process group as in training: gloo for host tensors, NCCL for GPU tensors, threads as under torchrun."""
     import torch
 
     if ranks > 1 and "OMP_NUM_THREADS" not in os.environ:

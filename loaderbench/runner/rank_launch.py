@@ -1,4 +1,4 @@
-"""Starts the ranks of a trial with torch's launcher, relays their messages to the run, and names one that fails."""
+"""Starts the ranks of a trial with torch's launcher, relays their messages to the run, and names a rank that fails."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from loaderbench.runner.rank_results import result_of_ranks
 from loaderbench.runner.time_slices import SharedCounters
 
 LOOK_S = 0.05
-OTHERS_S = 0.5  # after a rank raised: another may have died first, and caused it
-STUCK_S = 1.0  # without progress, before a rank may be called late
+OTHERS_S = 0.5  # after a rank raised: another rank may have died first and caused it
+STUCK_S = 1.0  # without progress before a rank counts as late
 PROGRESS_S = 0.2
 FAILURE_S = 10.0  # for the details of a rank's exception
 
 
 def measure_ranks(order: TrialOrder, ranks: int, pipe: Connection, counters: SharedCounters) -> None:
-    """Start so many ranks, and relay their messages to the run. Raises what the launcher itself raises."""
-    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")  # else a look for GPUs starts CUDA before ranks fork
+    """Start `ranks` ranks and relay their messages to the run. Raises the launcher's own exceptions."""
+    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")  # otherwise a GPU count starts CUDA before ranks fork
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import elastic_launch
 
-    _import_for(order)
-    built = _built_once(order, pipe)
+    _import_before_forking(order)
+    built = _shared_dataset(order, pipe)
     method = "fork" if hasattr(os, "fork") else "spawn"
     memory = multiprocessing.get_context(method).RawArray("d", RankCounters.size(ranks))
     pipes = [multiprocessing.Pipe() for _ in range(ranks)]
@@ -62,14 +62,14 @@ def measure_ranks(order: TrialOrder, ranks: int, pipe: Connection, counters: Sha
         shutil.rmtree(_launcher_folder(order), ignore_errors=True)
 
 
-def _import_for(order: TrialOrder) -> None:
-    """Import once what every rank would import."""
+def _import_before_forking(order: TrialOrder) -> None:
+    """Import once, before forking, the modules that every rank imports."""
     for name in consumer_of(order.suite.consumer, order.consumer).modules_of_ranks:
         import_module(name)
 
 
-def _built_once(order: TrialOrder, pipe: Connection) -> Built | None:
-    """The dataset, if all ranks share it: its images are in memory once. Made in one thread: others survive no fork."""
+def _shared_dataset(order: TrialOrder, pipe: Connection) -> Built | None:
+    """The dataset if all ranks share it, in memory once. Built in one thread, because threads do not survive a fork."""
     if not order.suite.dataset.with_axes(order.planned.config).is_shared:
         return None
     import torch
@@ -108,10 +108,10 @@ def _launch_config(order: TrialOrder, ranks: int, method: str) -> Any:
 
 
 class RankRelay(threading.Thread):
-    """Receives the messages of all ranks, and sends the run one phase, one progress, and one result or first failure.
+    """Receives the messages of all ranks, and sends the run one sequence of phases and progress, and one outcome.
 
-    The phase is that of the last rank. Progress needs all ranks, so a trial with a stuck rank makes none.
-    `is_reported`: the run has the result or the failure.
+    The phase is that of the rank furthest behind. Progress needs all ranks, so a trial with a stuck rank makes none.
+    `is_reported`: the run has the result or the first failure.
     """
 
     def __init__(
@@ -133,20 +133,20 @@ class RankRelay(threading.Thread):
         self._processes: dict[int, BaseProcess] = {}
 
     def run(self) -> None:
-        """Relay until the run has its result, then until it lets the trial end."""
+        """Relay messages until the run has its result, then wait for leave to end."""
         with suppress(OSError, EOFError):  # the run is gone, and ends this session
             while not self.is_reported:
                 heard = wait(self._pipes, LOOK_S)
                 for rank, pipe in enumerate(self._pipes):
                     if pipe in heard and not self.is_reported:
-                        self._hear(rank, pipe.recv())
+                        self._receive(rank, pipe.recv())
                 if not self.is_reported:
-                    self._look()
+                    self._check()
             self._pipe.recv()
             for pipe in self._pipes:
                 pipe.send(LEAVE)
 
-    def _hear(self, rank: int, message: Any) -> None:
+    def _receive(self, rank: int, message: Any) -> None:
         if isinstance(message, Phase):
             self._phases[rank].append(message.name)
             self._report_phase()
@@ -155,8 +155,8 @@ class RankRelay(threading.Thread):
         elif isinstance(message, Raised):
             self._report_raised(rank, message)
 
-    def _look(self) -> None:
-        """See who died, who made progress, and who is late."""
+    def _check(self) -> None:
+        """Check which ranks died, made progress, or are late."""
         if (dead := self._dead()) is not None:
             self._pipe.send(dead)
             self.is_reported = True
@@ -176,7 +176,7 @@ class RankRelay(threading.Thread):
             self._pipe.send(Progress())
 
     def _resting(self) -> set[int]:
-        """Ranks that wait for others, while others are not there yet, or have nothing left to do."""
+        """Ranks that wait for others which have not caught up yet, and ranks that have finished."""
         waiting = {rank for rank, phases in enumerate(self._phases) if phases and phases[-1] == WAITING}
         most = max(len(phases) for phases in self._phases)
         behind = any(len(phases) < most for phases in self._phases)
@@ -189,7 +189,7 @@ class RankRelay(threading.Thread):
             self._pipe.send(Phase(last[-1]))
 
     def _report_raised(self, rank: int, raised: Raised) -> None:
-        """Send it with its rank. If another rank died before, that one is the cause."""
+        """Send the exception with its rank. If another rank died before, report that rank as the cause."""
         dead = self._died_before(rank)
         self._pipe.send(dead or Raised(raised.text, rank))
         self.is_reported = True
@@ -198,7 +198,7 @@ class RankRelay(threading.Thread):
             self._pipe.send(clue if isinstance(clue, Clue) else Clue(""))
 
     def _died_before(self, rank: int) -> RankEnded | None:
-        """Another rank that died; once this one has ended, the launcher ends the others."""
+        """Another rank that died. Once this rank has ended, deaths do not count: the launcher ends the others."""
         until_s = time.monotonic() + OTHERS_S
         while time.monotonic() < until_s and not self._has_ended(rank):
             if (dead := self._dead(but=rank)) is not None:
@@ -226,12 +226,12 @@ class RankRelay(threading.Thread):
 
 
 def first_cause(ended: Sequence[RankEnded]) -> RankEnded | None:
-    """The rank that ended by itself, rather than one that the launcher then terminated."""
+    """The rank that ended by itself, in preference to ranks that the launcher terminated."""
     return min(ended, key=lambda one: one.exit_code == -signal.SIGTERM, default=None)
 
 
 class Advances:
-    """Which ranks have made progress since it was last begun, and which of them the others wait for."""
+    """Tracks which ranks have made progress since `begin`, and which rank the others wait for."""
 
     def __init__(self, ranks: int) -> None:
         self._states: list[tuple[float, ...]] = [()] * ranks
@@ -248,10 +248,10 @@ class Advances:
         self._advanced.clear()
 
     def see(self, states: Sequence[tuple[float, ...]], resting: set[int], now_s: float) -> int | None:
-        """Compare the ranks with what they were, and return the one that is late.
+        """Compare the ranks with their previous states, and return the rank that is late.
 
-        `resting` ranks wait for others or have nothing left to do. Of several stuck ranks, the one that is furthest
-        behind is late; if they are level, none is.
+        `resting` ranks wait for others or have finished. Of several stuck ranks, the one furthest behind is late; if
+        they are level, none is.
         """
         for rank, (state, before) in enumerate(zip(states, self._states, strict=True)):
             if state != before:

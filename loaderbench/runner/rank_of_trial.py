@@ -1,4 +1,4 @@
-"""What a rank does together with the others of its trial: meets them, ends with them, and is compared with them."""
+"""A rank's interaction with the other ranks of its trial: they meet, end together, and are compared."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ from loaderbench.runner.protocol import Phase, Result, TrialOrder
 from loaderbench.runner.rank_counters import CountedConsumer, JointRules, RankCounters
 
 WAITING = "waiting for the other ranks"
-_LOOKED_AT = 1_024  # numbers of each tensor
+_HASHED_VALUES = 1_024  # values of each tensor
 
 
 class AloneInTrial:
-    """A trial's only process, which has no other rank to wait for."""
+    """The only process of a trial, with no other ranks to wait for."""
 
     @property
     def own_use(self) -> Callable[[], ProgramUse] | None:
-        """What this program uses; `None` for this process and those below it."""
+        """Returns the resource use of this program; `None` means this process and its children."""
         return None
 
     def meet(self) -> None:
-        """Wait until every rank is here."""
+        """Wait until every rank has reached this point."""
 
     def rules(self, own: Rules) -> Rules:
-        """How long all ranks are measured."""
+        """The rules for how long all ranks are measured."""
         return own
 
     def counted(self, consumer: Consumer) -> Consumer:
-        """The consumer, which may count its batches."""
+        """The consumer, which can be wrapped to count batches."""
         return consumer
 
     def leave(self, found: Measurement) -> None:
         """Take no more batches."""
 
     def added(self, result: Result, *_: Any) -> Result:
-        """The result with what is compared between ranks."""
+        """The result with the values that are compared between ranks."""
         return result
 
 
 @dataclass
 class RankOfTrial(AloneInTrial):
-    """What a rank does together with the others of its trial. `first_batch` is the fingerprint of its first batch."""
+    """One of several ranks of a trial. `first_batch` is the fingerprint of its first batch."""
 
     order: TrialOrder
     pipe: Connection
@@ -59,18 +59,18 @@ class RankOfTrial(AloneInTrial):
     first_batch: str = ""
 
     def meet(self) -> None:
-        """Wait until every rank is here."""
+        """Wait until every rank has reached this point."""
         import torch
 
         self.pipe.send(Phase(WAITING))
         torch.distributed.all_reduce(torch.zeros(1))
 
     def rules(self, own: Rules) -> JointRules:
-        """Those of all ranks."""
+        """The rules shared by all ranks."""
         return JointRules.of(own, self.rank_counters, self.rank)
 
     def counted(self, consumer: Consumer) -> CountedConsumer:
-        """The same consumer, whose batches are counted."""
+        """The consumer, wrapped to count its batches."""
         return CountedConsumer(consumer, self.rank_counters, self.rank, self._keep_first)
 
     def _keep_first(self, batch: Any) -> None:
@@ -78,11 +78,11 @@ class RankOfTrial(AloneInTrial):
 
     @property
     def own_use(self) -> Callable[[], ProgramUse]:
-        """That of all ranks, which are one program."""
+        """Returns the resource use of all ranks, which form one program."""
         return lambda: use_of_ranks([pid for pid in self.rank_counters.pids if pid])
 
     def leave(self, found: Measurement) -> None:
-        """Take no more batches. Raises `NoBatchesError` where the others wait for one."""
+        """Take no more batches. Raises `NoBatchesError` if the other ranks wait for one."""
         kind = consumer_of(self.order.suite.consumer, self.order.consumer)
         if found.ended_early and kind.in_step and self.rank_counters.ranks > 1:
             taken = f"{found.warmup_batches + found.batches} batches"
@@ -90,13 +90,13 @@ class RankOfTrial(AloneInTrial):
         self.rank_counters.leave(self.rank)
 
     def added(self, result: Result, consumer: Consumer, steps: Steps, batches: Batches) -> Result:
-        """The result with what is compared between ranks."""
-        times = _step_times(steps, result.measurement.warmup_batches) if _by_host(consumer) else None
+        """The result with the values that are compared between ranks."""
+        times = _step_times(steps, result.measurement.warmup_batches) if _has_host_clock(consumer) else None
         return replace(result, steps=times, first_batch="" if batches.is_divided else self.first_batch)
 
 
-def _by_host(consumer: Consumer) -> bool:
-    """Whether steps end by the clock of the host, which does not run ahead of a device."""
+def _has_host_clock(consumer: Consumer) -> bool:
+    """Whether steps end by the host clock, with a host that does not run ahead of a device."""
     return isinstance(consumer.wait_clock, HostWaitClock)
 
 
@@ -107,7 +107,7 @@ def _step_times(steps: Steps, warmup: int) -> StepTimes:
 
 
 def fingerprint(batch: Any) -> str:
-    """Of the beginning of a batch; empty where it holds no tensor."""
+    """Hash of the first values of each tensor in a batch; empty without tensors."""
     from loaderbench.consumers.batch_parts import changed
 
     found = hashlib.sha1(usedforsecurity=False)
@@ -116,7 +116,7 @@ def fingerprint(batch: Any) -> str:
     def add(tensor: Any) -> Any:
         nonlocal counted
         counted += 1
-        found.update(tensor.detach().flatten()[:_LOOKED_AT].double().cpu().numpy().tobytes())
+        found.update(tensor.detach().flatten()[:_HASHED_VALUES].double().cpu().numpy().tobytes())
         return tensor
 
     changed(batch, add)

@@ -1,4 +1,4 @@
-"""From the results of all ranks of a trial to one: rates together, and the rest of the slowest rank."""
+"""Combines the results of all ranks of a trial: summed rates, and otherwise the slowest rank's values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from loaderbench.recorder.ranks import RankSteps, waits_for_others
 from loaderbench.runner.protocol import Result
 
 ALIKE = 0.03
-"""Ranks whose rates differ by no more take the same steps, or are as fast: the one that waits most is the slowest."""
+"""Ranks whose rates differ by less are alike: the one that waits longest for data is the slowest."""
 
 SAME_SAMPLES = "Every rank loads the same samples: the target does not shard by rank"
 NOT_TIMED = "steps are timed by the host clock, and the host runs ahead of the device"
@@ -18,9 +18,10 @@ ONE_RANK = "one rank"
 
 
 def result_of_ranks(results: Sequence[Result]) -> Result:
-    """One result of all ranks.
+    """Combine the results of all ranks.
 
-    A trial's rate is the sum of the rates in `ranks`, which `loop_times` takes. The combined measurement has another.
+    A trial's rate is the sum of the rates in `ranks`, computed by `loop_times`; the combined measurement has another
+    rate.
     """
     place = slowest_of(results)
     slowest = results[place]
@@ -39,7 +40,7 @@ def result_of_ranks(results: Sequence[Result]) -> Result:
 
 
 def slowest_of(results: Sequence[Result]) -> int:
-    """The rank with the lowest rate, or, where all are alike, with the longest wait for data."""
+    """The rank with the lowest rate or, if all are alike, with the longest wait for data."""
     rates = [result.measurement.samples_per_s for result in results]
     if min(rates) < (1 - ALIKE) * max(rates):
         return rates.index(min(rates))
@@ -48,7 +49,7 @@ def slowest_of(results: Sequence[Result]) -> int:
 
 
 def rank_waits(results: Sequence[Result]) -> tuple[dict[int, float], str]:
-    """The share of step time that each rank waits for the batches of others, or why that is not known."""
+    """The share of step time that each rank waits for batches of other ranks, or why it is unknown."""
     if len(results) < 2:
         return {}, ONE_RANK
     steps = {rank: result.steps for rank, result in enumerate(results) if result.steps is not None}
@@ -58,7 +59,7 @@ def rank_waits(results: Sequence[Result]) -> tuple[dict[int, float], str]:
 
 
 def _together(ranks: Sequence[Measurement], slowest: Measurement) -> Measurement:
-    """The window in which all were measured, and what all took; waits and their moments are the slowest rank's."""
+    """The window in which all ranks were measured, with their total batches; waits are those of the slowest rank."""
     began_s, ended_s = max(one.began_s for one in ranks), min(one.ended_s for one in ranks)
     if ended_s <= began_s:
         began_s, ended_s = slowest.began_s, slowest.ended_s

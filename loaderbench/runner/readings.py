@@ -1,4 +1,4 @@
-"""From what the recorder and the monitors saw to the records of a trial: its steady state, but for disk reads."""
+"""Converts what the recorder and the monitors saw into a trial's record: its steady state, except for disk reads."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from loaderbench.runner.protocol import Result
 from loaderbench.runner.rank_results import rank_waits
 
 MAX_WAIT_POINTS = 1_000
-_READ_TOGETHER = tuple(one.name for one in fields(ResourceUse) if one.name != "not_measured")
+_SHARED_READINGS = tuple(one.name for one in fields(ResourceUse) if one.name != "not_measured")
 _HIDDEN = "the system hides its processes (no /proc)"
 
 
 def loop_times(result: Result) -> LoopTimes:
-    """How fast batches came over the steady state, and how long the consumer waited for them.
+    """The loader's rate over the steady state, and how long the consumer waited for batches.
 
-    Of several ranks, the rate is that of all together, and the waits are those of the slowest.
+    For several ranks, the rate is their sum, and the waits are those of the slowest.
     """
-    times = _of_one(result)
+    times = _single_loop_times(result)
     if result.slowest_rank is None:
         return times
     slowest = result.ranks[result.slowest_rank].measurement
@@ -59,13 +59,13 @@ def loop_times(result: Result) -> LoopTimes:
 def rank_readings(
     result: Result, sampling: Sampling, environment: Environment, gpu_monitor: GpuMonitor
 ) -> tuple[RankReadings, ...]:
-    """Each rank of a trial by itself; its GPUs are its own, and other resources were read of all ranks together."""
+    """The readings of each rank: its own GPUs; other resources were read for all ranks together."""
     waits, why_not = rank_waits(result.ranks)
-    together = dict.fromkeys(_READ_TOGETHER, "read of all ranks together")
+    together = dict.fromkeys(_SHARED_READINGS, "read of all ranks together")
     return tuple(
         completed_rank(
             RankReadings(rank=rank, rank_wait_share=waits.get(rank)),
-            _of_one(found),
+            _single_loop_times(found),
             inside_with_blocked(found, sampling),
             ResourceUse(
                 gpus=resource_use(found, sampling, environment, gpu_monitor).gpus if found.cuda_devices else (),
@@ -76,7 +76,7 @@ def rank_readings(
     )
 
 
-def _of_one(result: Result) -> LoopTimes:
+def _single_loop_times(result: Result) -> LoopTimes:
     measurement = result.measurement
     return LoopTimes(
         samples_per_s=measurement.samples_per_s,
@@ -99,9 +99,9 @@ def _of_one(result: Result) -> LoopTimes:
 
 
 def resource_use(result: Result, sampling: Sampling, environment: Environment, gpu_monitor: GpuMonitor) -> ResourceUse:
-    """What the monitors saw over the steady state; what was not seen is `None`, with its reason.
+    """What the monitors saw over the steady state; a value that was not seen is `None`, with a reason.
 
-    Of all GPUs, those that the trial's process used: others may work for other programs.
+    Only the GPUs that the trial's process used are included, because others may work for other programs.
     """
     measurement = result.measurement
     s_per_sample = measurement.steady_s / measurement.samples if measurement.samples else None
@@ -135,7 +135,7 @@ def _gpu_use(gpu: Gpu, result: Result, sampling: Sampling, window: Window, monit
 
 
 def inside_with_blocked(result: Result, sampling: Sampling) -> LoaderInside:
-    """What was known inside the trial, with what the processes that load were blocked on, as seen from outside."""
+    """The readings inside the trial, plus what the loading processes were blocked on, as seen from outside."""
     pids, inside, blocked = result.worker_pids, result.inside, sampling.blocked
     if workers := pids or result.loading_threads:
         return replace(inside, workers=with_looks(inside.workers, blocked.shares(workers)))
@@ -168,7 +168,7 @@ def timeline_of(
 
 
 def _disk_rate(samples: Sequence[Sample]) -> float | None:
-    """Bytes from disk per second over the whole trial, between the looks at its disk counters: one per second."""
+    """Bytes per second read from disk over the complete trial; the disk counters are read once per second."""
     known = [sample for sample in samples[::SLOW_EVERY] if sample.tree.read_bytes is not None]
     if len(known) < 2:
         return None

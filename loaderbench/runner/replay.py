@@ -1,4 +1,4 @@
-"""Batches taken from a loader once, and replayed to a consumer after the loader has ended."""
+"""Caches batches of a loader and replays them to a consumer after the loader has ended."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from loaderbench.recorder.stalls import Wait
 from loaderbench.records import LoaderInside
 
 MOST_BATCHES, MOST_BYTES, MOST_S = 16, 1 << 30, 5.0
-"""Enough that no cache of the CPU holds them, and few enough that a slow loader is not walked."""
+"""Limits on the cached batches: too many for a CPU cache, yet few enough for a slow loader."""
 
 _WHY = "cached batches were replayed: no loader ran"
 _UNKNOWN = (
@@ -30,15 +30,15 @@ _UNKNOWN = (
 
 
 def keep(batches: Batches) -> list[Any]:
-    """Take the first batches in memory of this process, and end the loader with its workers.
+    """Copy the first batches to this process's memory, and end the loader with its workers.
 
-    Raises `NoBatchesError` where there is none.
+    Raises `NoBatchesError` if there are none.
     """
     began_s, kept, held = time.monotonic(), list[Any](), 0
     iterator = iter(batches.iterable)
     try:
         for batch in islice(iterator, MOST_BATCHES):
-            kept.append(changed(batch, _own))
+            kept.append(changed(batch, _unshared))
             held += _size_of(kept[-1])
             if held + held / len(kept) > MOST_BYTES or time.monotonic() - began_s > MOST_S:
                 break
@@ -51,47 +51,47 @@ def keep(batches: Batches) -> list[Any]:
 
 
 class Replayed:
-    """Kept batches, again and again. Each time in a new list, dict or dataclass: a step may change it."""
+    """Replays cached batches forever, each time in a new list, dict or dataclass, because a step may modify it."""
 
     def __init__(self, batches: list[Any], *, device: str | None = None) -> None:
-        """`device`: where they are before the first step, as torch names it; by default where the loader put them."""
+        """Move the batches to `device`, as torch names it; by default they stay where the loader put them."""
         self._batches = [changed(batch, lambda tensor: tensor.to(device)) for batch in batches] if device else batches
         if device:
             synchronize(torch.device(device))
 
     def __iter__(self) -> Iterator[Any]:
-        return map(_renewed, cycle(self._batches))
+        return map(_shallow_copy, cycle(self._batches))
 
     def begin(self) -> None:
-        """Nothing has to be noted."""
+        """Do nothing: a replay has no readings."""
 
     def made(self, epoch: int, batch: int) -> None:
-        """They were made before."""
+        """Unknown: the batches were made before."""
 
     @property
     def batch_bytes(self) -> float:
-        """Bytes of a batch, on average."""
+        """Average bytes per batch."""
         return sum(map(_size_of, self._batches)) / len(self._batches)
 
     @property
     def worker_pids(self) -> tuple[int, ...]:
-        """No process makes batches: they are kept ones."""
+        """Empty: no process makes batches."""
         return ()
 
     def inside(self, waits: Sequence[Wait]) -> LoaderInside:  # noqa: ARG002 - no worker made what was waited for
-        """None: no loader runs."""
+        """No readings, because no loader runs."""
         count = len(self._batches)
         sampled = f"{count} batch{'' if count == 1 else 'es'} cached and replayed"
         return LoaderInside(sampled=sampled, not_measured=dict.fromkeys(_UNKNOWN, _WHY))
 
 
-def _own(tensor: torch.Tensor) -> torch.Tensor:
-    """A worker's tensor lies in shared memory, of which a container may have little."""
+def _unshared(tensor: torch.Tensor) -> torch.Tensor:
+    """Copy a worker's tensor out of shared memory, which can be scarce in a container."""
     shared = tensor.device.type == "cpu" and tensor.is_shared()  # type: ignore[no-untyped-call]
     return tensor.clone() if shared else tensor
 
 
-def _renewed(batch: Any) -> Any:
+def _shallow_copy(batch: Any) -> Any:
     if is_dataclass(batch) and not isinstance(batch, type):
         return copy(batch)
     return batch.copy() if type(batch) in (list, dict) else batch

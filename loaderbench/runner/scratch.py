@@ -1,7 +1,7 @@
-"""The folder through which the processes of a run reach each other, gone with them however they end.
+"""The folder for the sockets of a run's processes, removed with them no matter how they end.
 
-`multiprocessing` puts its sockets into a folder of its own, which stays where the process that made it is killed. Here
-that folder lies in one that is locked while its owner lives: the next start removes those that nobody holds.
+`multiprocessing` puts its sockets into a folder that remains if the process that made it is killed. Here, that folder
+is inside one that its owner locks while alive, and the next start removes folders without a lock holder.
 """
 
 from __future__ import annotations
@@ -17,44 +17,44 @@ from pathlib import Path
 from loaderbench import locking
 
 PREFIX, _LOCK = "loaderbench-", "lock"
-_LAST = -200  # after the end of multiprocessing's own folder, which is at -100
+_EXIT_PRIORITY = -200  # after multiprocessing removes its own folder, at priority -100
 _SOCKET = "/loaderbench-12345678/pymp-12345678/listener-12345678"
-_LONGEST_SOCKET = 100  # bytes of its path, of the 104 that macOS takes and the 108 of Linux
-_SHORT = Path("/tmp")
+_MAX_SOCKET_BYTES = 100  # bytes of the path; the maximum is 104 on macOS and 108 on Linux
+_SHORT_PARENT = Path("/tmp")
 _finalizers: list[util.Finalize] = []
 
 
 @cache
 def claim_scratch() -> Path | None:
-    """Make this process's folder and remove those of the dead; `None` where the system knows no such lock."""
-    if not locking.KNOWN:  # Windows, whose processes reach each other without files
+    """Make this process's folder and remove those of dead processes; `None` if the system has no such locks."""
+    if not locking.KNOWN:  # Windows, where processes communicate without files
         return None
-    place = _place()
-    _remove_left(place)
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
+    parent = _parent_folder()
+    _remove_stale(parent)
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
     lock = (folder / "new").open("w")
     locking.hold(lock)
-    (folder / "new").rename(folder / _LOCK)  # held from the moment that another can find it
-    _finalizers.append(util.Finalize(None, _leave, args=(folder, lock), exitpriority=_LAST))
+    (folder / "new").rename(folder / _LOCK)  # locked before another process can find it
+    _finalizers.append(util.Finalize(None, _remove, args=(folder, lock), exitpriority=_EXIT_PRIORITY))
     _let_multiprocessing_use(folder)
     return folder
 
 
 def leave_scratch() -> None:
-    """Remove this process's folder, before `os._exit`. In a forked copy, the folder of its parent stays."""
+    """Remove this process's folder, before `os._exit`. A forked copy does not remove its parent's folder."""
     for leave in _finalizers:
         leave()
 
 
-def _place() -> Path:
-    """The folder for temporary files, unless the path of a socket in it were too long for the system."""
+def _parent_folder() -> Path:
+    """The folder for temporary files, or `/tmp` if a socket's path in it would be too long for the system."""
     usual = Path(tempfile.gettempdir())
-    too_long = len(os.fsencode(f"{usual}{_SOCKET}")) > _LONGEST_SOCKET
-    return _SHORT if too_long and os.access(_SHORT, os.W_OK) else usual
+    too_long = len(os.fsencode(f"{usual}{_SOCKET}")) > _MAX_SOCKET_BYTES
+    return _SHORT_PARENT if too_long and os.access(_SHORT_PARENT, os.W_OK) else usual
 
 
 def _let_multiprocessing_use(folder: Path) -> None:
-    """Unless it has a folder already: it is asked for one while `folder` passes for the system's."""
+    """Make multiprocessing create its folder inside `folder`, unless it already has one."""
     before, tempfile.tempdir = tempfile.tempdir, str(folder)
     try:
         util.get_temp_dir()
@@ -62,19 +62,19 @@ def _let_multiprocessing_use(folder: Path) -> None:
         tempfile.tempdir = before
 
 
-def _leave(folder: Path, lock: object) -> None:  # noqa: ARG001 - kept open, and so held, until here
+def _remove(folder: Path, lock: object) -> None:  # noqa: ARG001 - kept open, and so held, until here
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _remove_left(place: Path) -> None:
+def _remove_stale(parent: Path) -> None:
     """Remove this user's folders whose owners are gone."""
-    for folder in place.glob(f"{PREFIX}*"):
-        with suppress(OSError):  # another's, or gone meanwhile
-            if folder.stat().st_uid == os.getuid() and _is_free(folder / _LOCK):
+    for folder in parent.glob(f"{PREFIX}*"):
+        with suppress(OSError):  # another user's, or already removed
+            if folder.stat().st_uid == os.getuid() and _is_unlocked(folder / _LOCK):
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def _is_free(lock: Path) -> bool:
-    """Whether nobody holds it for sure. Raises `OSError` where there is none."""
+def _is_unlocked(lock: Path) -> bool:
+    """Whether certainly no process holds the lock. Raises `OSError` if there is no lock file."""
     with lock.open("r+") as file:
         return locking.hold(file) is True

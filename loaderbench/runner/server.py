@@ -1,4 +1,4 @@
-"""Starts processes from a fork server that has torch imported; by spawn where there is no fork."""
+"""Starts processes from a fork server that has torch imported, or with spawn if the system has no fork."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _FORKED = (
 
 
 class ForkServerKilledError(Exception):
-    """The fork server was killed before it had started a process, and so was the one that took its place."""
+    """The fork server was killed before it had started a process, and so was its replacement."""
 
 
 class TrialServer:
-    """The first process pays the import of torch, each further one a fork. `method` is what it starts by.
+    """Starts processes: the first pays for importing torch, each further one for a fork. `method` is the start method.
 
-    `uses_devices`: its processes may use a GPU.
+    `uses_devices`: the processes may use a GPU.
     """
 
     uses_devices = True
@@ -50,9 +50,10 @@ class TrialServer:
             self._context.set_forkserver_preload([PRELOAD])
 
     def warm_up(self) -> None:
-        """Let the server import in the background while something else is done.
+        """Start the server's imports in the background.
 
-        Raises `UsageError` in a process that was forked from one with a server, which no other may use or wait for.
+        Raises `UsageError` in a process forked from one with a server: only the server's parent may use it or wait for
+        it.
         """
         claim_scratch()
         if self.method == "forkserver":
@@ -63,9 +64,9 @@ class TrialServer:
                 raise UsageError(_FORKED) from None
 
     def has_died(self) -> bool:
-        """Whether the fork server was killed; the next process that is started brings up another.
+        """Whether the fork server was killed; starting the next process then also starts another server.
 
-        Its pipes close a moment before it counts as dead, so this looks for that long.
+        The server's pipes close a moment before it counts as dead, so this polls for up to `DYING_S`.
         """
         pid = getattr(forkserver._forkserver, "_forkserver_pid", None)
         if self.method != "forkserver" or pid is None:
@@ -79,15 +80,15 @@ class TrialServer:
         return True
 
     def start(self, target: Callable[..., None], *args: object) -> BaseProcess:
-        """Start a process that calls `target(*args)`; once more where the fork server is killed before it answers.
+        """Start a process that calls `target(*args)`; retry once if the fork server is killed before it responds.
 
-        Raises `ForkServerKilledError` where the next one is killed, too.
+        Raises `ForkServerKilledError` if the next server is killed too.
         """
         for _ in range(2):
             try:
                 return self._start(target, *args)
             except (EOFError, ConnectionError):
-                self.has_died()  # waits for its end: before that, no other server is started
+                self.has_died()  # waits for the end of the old server, which must precede another's start
         raise ForkServerKilledError
 
     def _start(self, target: Callable[..., None], *args: object) -> BaseProcess:
@@ -98,9 +99,9 @@ class TrialServer:
         return process
 
     def ask(self, target: Callable[..., None], *args: object, timeout_s: float, log: Path | None = None) -> Any:
-        """Call `target(pipe, *args)` in a process and return what it sends; `None` where it ends or takes too long.
+        """Call `target(pipe, *args)` in a process and return what it sends; `None` if it ends or takes too long.
 
-        Its output goes to `log`, if there is one.
+        The process writes its output to `log`, if given.
         """
         ours, theirs = self.pipe()
         try:
@@ -117,7 +118,7 @@ class TrialServer:
             end_session(process)
 
     def ask_each(self, target: Callable[..., None], *args: object, timeout_s: float) -> Iterator[Any]:
-        """Call it in a process and yield what it sends, until it ends. Raises `TimeoutError` where it is silent."""
+        """Call the target in a process and yield what it sends, until it ends. Raises `TimeoutError` on silence."""
         ours, theirs = self.pipe()
         try:
             process = self.start(_answer, None, target, theirs, *args)
@@ -135,19 +136,19 @@ class TrialServer:
             end_session(process)
 
     def numbers(self, count: int) -> Any:
-        """Make shared memory of so many doubles, all 0; give it to a process that is started here."""
+        """Allocate shared memory for `count` doubles, all 0, to pass to a process that this server starts."""
         return self._context.RawArray("d", count)
 
     def pipe(self) -> tuple[Any, Any]:
-        """Make a two-way pipe; give the second end to a process that is started here."""
+        """Make a two-way pipe; the second end is for a process that this server starts."""
         ends: tuple[Any, Any] = self._context.Pipe(duplex=True)
         return ends
 
 
 def _has_ended(child: int) -> bool:
-    """Whether this child can be waited for: `forkserver` starts another server only then.
+    """Whether this child can be waited for; only then does `forkserver` start another server.
 
-    A killed process with threads is a zombie earlier than that.
+    A killed process with threads is a zombie before that.
     """
     if hasattr(os, "waitid"):
         return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
@@ -155,9 +156,9 @@ def _has_ended(child: int) -> bool:
 
 
 def _answer(log: Path | None, target: Callable[..., None], pipe: Any, *args: object) -> None:
-    """Call the target in a session of its own, which ends if the process that waits for the answer does.
+    """Call the target in a new session, which ends if the process waiting for the answer does.
 
-    Without a log, what user code prints goes to stderr: stdout has results only.
+    Without a log, the output of user code goes to stderr, because stdout is for results only.
     """
     enter_own_session(pipe)
     if log is None:
@@ -169,11 +170,11 @@ def _answer(log: Path | None, target: Callable[..., None], pipe: Any, *args: obj
 
 @contextmanager
 def _sigint_blocked() -> Iterator[None]:
-    """Delay Ctrl-C while the server starts, which inherits that: a terminal sends it to the server too.
+    """Delay Ctrl-C while the server starts, because a terminal sends it to the server too.
 
-    Delayed, not ignored: this process gets it afterwards.
+    The server inherits the blocked signal; this process receives it afterwards.
     """
-    resource_tracker.ensure_running()  # unblocks signals itself when it starts
+    resource_tracker.ensure_running()  # its own start would unblock signals
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield
@@ -183,7 +184,7 @@ def _sigint_blocked() -> Iterator[None]:
 
 @contextmanager
 def _no_main_module() -> Iterator[None]:
-    """Keep a child from importing the user's script again, which may have no `__main__` guard and start a run."""
+    """Keep a child from importing the user's script again, which could start a run if it has no `__main__` guard."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:

@@ -1,7 +1,7 @@
-"""Python stacks of every process of an unresponsive trial, written to the trial's log.
+"""Writes the Python stacks of every process of an unresponsive trial to the trial's log.
 
-Each process that is forked from the trial's own has its handler, for signal handlers live through a fork; one that was
-spawned and has none is told by what the kernel says it waits for.
+Processes forked from the trial's process inherit its signal handler. For a spawned process, which has none, the kernel
+function it waits in is reported instead.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from pathlib import Path
 import psutil
 
 SIGNAL = getattr(signal, "SIGUSR2", None)
-_WRITE_S = 0.3  # a stopped thread is dumped by the signal itself, at once
+_WRITE_S = 0.3  # a stopped thread is dumped by the signal itself, immediately
 _FRAME = re.compile(r'^\s+File "(?P<file>[^"]*)", line (?P<line>\d+) in (?P<name>.+)$', re.MULTILINE)
 _MOST_ANSWERS = 4
 
 
 def answer_with_stacks() -> None:
-    """Make this process, and all that is forked from it, write the stacks of its threads to stderr when asked."""
+    """Make this process, and all processes forked from it, write thread stacks to stderr on a signal."""
     if SIGNAL is not None and hasattr(faulthandler, "register"):
         faulthandler.register(SIGNAL, all_threads=True, chain=False)
 
 
 def dump_stacks(pid: int | None, log: Path) -> str:
-    """Ask every process of a trial for its stacks; return where they stand, in one line, empty where none answered."""
+    """Ask every process of a trial for its stacks; return their innermost frames in one line, empty without any."""
     answers = [said for process in _processes(pid) if (said := _ask(process, log))]
     more = f", and {len(answers) - _MOST_ANSWERS} more" if len(answers) > _MOST_ANSWERS else ""
     return "; ".join(answers[:_MOST_ANSWERS]) + more
@@ -44,7 +44,7 @@ def _processes(pid: int | None) -> list[psutil.Process]:
 
 
 def _ask(process: psutil.Process, log: Path) -> str:
-    """Where one process stands: the innermost frame of its main thread, or what the kernel says."""
+    """Where one process is blocked: the innermost frame of its main thread, or the kernel function it waits in."""
     with suppress(psutil.Error, OSError):
         before = _append(log, f"\n--- process {process.pid} ({process.status()}), stack traces:\n")
         if SIGNAL is None or not _handles(process.pid):
@@ -59,14 +59,14 @@ def _ask(process: psutil.Process, log: Path) -> str:
 
 
 def _innermost(dump: str) -> str:
-    """`acquire (threading.py:327)`, of the thread that faulthandler names last: the main one."""
+    """The innermost frame, as `acquire (threading.py:327)`, of the main thread, which faulthandler lists last."""
     main = dump.rpartition("most recent call first")[2]
     frame = _FRAME.search(main)
     return f"{frame['name']} ({Path(frame['file']).name}:{frame['line']})" if frame else "no Python frame"
 
 
 def _handles(pid: int) -> bool:
-    """Whether it catches the signal, which would end it otherwise."""
+    """Whether the process catches the signal, which would kill it otherwise."""
     caught = next(_words(Path(f"/proc/{pid}/status"), "SigCgt:"), "0")
     return SIGNAL is not None and bool(int(caught, 16) >> (SIGNAL - 1) & 1)
 
@@ -85,7 +85,7 @@ def _read(file: Path) -> str:
 
 
 def _append(log: Path, text: str) -> int:
-    """Write to the log; the answer is its size after that."""
+    """Append to the log and return its new size."""
     with log.open("ab") as file:
         file.write(text.encode())
         return file.tell()

@@ -1,8 +1,8 @@
 """Time slices: the trials of a round take turns on the machine, a tenth of a second each.
 
 Covers the length of a slice, the messages between run and trial, the trial's side of a pause, and moving a resumed
-trial to other CPUs. On a shared machine, one CPU may be slower than another for a second or two, and a resumed process
-would stay on its CPU. Two busy threads must not be moved to the same CPU: they would share it until the kernel
+trial to other CPUs. On a shared machine, one CPU can be slower than another for a second or two, and a resumed process
+would stay on its CPU. Two busy threads must not be moved to the same CPU, which they would share until the kernel
 separates them.
 """
 
@@ -26,14 +26,15 @@ from loaderbench.runner.protocol import GO_ON, Ended
 SHORTEST_SLICE_S = 0.1
 LONGEST_SLICE_S = 1.0
 GIVEN_SHARE = 0.005
-"""Of a time slice, at most, that may be won by what happens in between: a storage answers, a sleep ends."""
+"""Maximum share of a time slice gained from events between slices, such as a storage response or the end of a sleep."""
 
 
 def slice_seconds(stages: Mapping[str, StageCost] | None, loads: WorkerStates | None) -> float | None:
-    """Seconds of a time slice, from what a sample costs; `None` where they are not known, or it would take too long.
+    """Seconds of a time slice, from the cost of a sample; `None` if that is unknown or the slice would be too long.
 
-    A sample of `wall` seconds that waits `w` of them for something else than a CPU is met waiting with a chance of
-    `w / wall`, and half of its wait is then over for nothing, once a slice. `loads` are the states of those who load.
+    A sample that takes `wall` seconds, `w` of which it waits for something other than a CPU, is stopped while waiting
+    with probability `w / wall`; on average half of the wait is then free, once per slice. `loads` are the states of the
+    loading processes or threads.
     """
     costs = (stages or {}).values()
     cpu_s, wall_s = math.fsum(cost.cpu_s or 0.0 for cost in costs), math.fsum(cost.wall_s or 0.0 for cost in costs)
@@ -44,7 +45,7 @@ def slice_seconds(stages: Mapping[str, StageCost] | None, loads: WorkerStates | 
     return seconds if seconds <= LONGEST_SLICE_S else None
 
 
-NUMBERS = 11  # how long it was stopped, when its slices began, which note is valid, two notes of three, a late rank
+NUMBERS = 11  # seconds stopped, start of slices, index of the valid note, two notes of three, a late rank with its PID
 _STOPPED, _BEGAN, _VALID, _NOTES, _EACH, _LATE = 0, 1, 2, 3, 3, 9
 
 
@@ -58,61 +59,61 @@ class Note:
 
 
 class SharedCounters:
-    """What a run and a trial exchange in shared memory, for the trial may be stopped at any moment.
+    """State that a run and a trial share in memory, because the trial can be stopped at any moment.
 
-    `NUMBERS` doubles, and a clock that does not count the time in which the trial is stopped.
+    Consists of `NUMBERS` doubles, with a clock that excludes the time in which the trial is stopped.
     """
 
     def __init__(self, memory: Any) -> None:
         self.memory = memory
 
     def now_s(self) -> float:
-        """The monotonic clock, less the time in which the trial was stopped."""
+        """The monotonic clock minus the time in which the trial was stopped."""
         return time.monotonic() - float(self.memory[_STOPPED])
 
     def was_stopped(self, seconds: float) -> None:
-        """Put the clock back by so much; the trial is stopped now."""
+        """Set the trial's clock back by `seconds`; the trial is stopped at the moment."""
         self.memory[_STOPPED] += seconds
 
     def begin(self) -> None:
-        """The first time slice begins."""
+        """Record the start of the first time slice."""
         self.memory[_BEGAN] = self.now_s()
 
     def note(self, batches: int, samples: int) -> None:
-        """Write a second note, then make it the valid one: nobody sees half a note."""
+        """Write the other note, then make it the valid one, so no reader sees a partial note."""
         other = 1 - int(self.memory[_VALID])
         start = _NOTES + other * _EACH
         self.memory[start : start + _EACH] = (batches, samples, self.now_s() - self.memory[_BEGAN])
         self.memory[_VALID] = other
 
     def note_late(self, rank: int, pid: int) -> None:
-        """The others wait for this rank, which is this process."""
+        """Record that the other ranks wait for this rank, and its process ID."""
         self.memory[_LATE : _LATE + 2] = (rank, pid)
 
     def late(self) -> tuple[int, int] | None:
-        """The rank that the others wait for, and its process; `None` where none is late."""
+        """The rank that the others wait for, and its process ID; `None` if no rank is late."""
         rank, pid = self.memory[_LATE : _LATE + 2]
         return (int(rank), int(pid)) if pid else None
 
     def read(self) -> Note:
-        """The last note."""
+        """The last valid note."""
         start = _NOTES + int(self.memory[_VALID]) * _EACH
         batches, samples, seconds = self.memory[start : start + _EACH]
         return Note(int(batches), int(samples), seconds)
 
 
-LOOK_S = 0.01  # for leave to end
+LOOK_S = 0.01  # seconds between checks for leave to end
 
 
 def stop_workers(pids: Sequence[int]) -> None:
-    """Let the loader's workers make nothing while nobody takes it."""
+    """Stop the loader's workers, so they prefetch nothing while no batches are taken."""
     signal_all(pids, "SIGSTOP")
 
 
 def take_slices(
     pipe: Connection, counters: SharedCounters, steps: Steps, *, cycle: int, workers: Sequence[int]
 ) -> None:
-    """Continue the workers and take batches until asked to end; counters are updated after each whole worker cycle."""
+    """Continue the workers and take batches until asked to end; counters are updated per complete worker cycle."""
     going_on = pipe.recv() == GO_ON
     signal_all(workers, "SIGCONT")
     batches = samples = 0
@@ -131,14 +132,14 @@ def take_slices(
 
 
 def move_to_next_cpus(pids: Iterable[int]) -> dict[int, Set[int]]:
-    """Pin each thread of these processes to the next of its CPUs.
+    """Pin each thread of these processes to the next CPU that it may use.
 
-    Returns the CPUs that each thread may use, for `allow_all`.
+    Returns the original affinity of each thread, for `allow_all`.
     """
     allowed: dict[int, Set[int]] = {}
     for pid in pids:
         for thread, last in proc.last_cpus(pid).items():
-            with suppress(OSError):  # it is gone, or its CPUs are others now
+            with suppress(OSError):  # the thread has ended, or its affinity changed
                 cpus = os.sched_getaffinity(thread)
                 os.sched_setaffinity(thread, {next_cpu(cpus, last)})
                 allowed[thread] = cpus
@@ -146,12 +147,12 @@ def move_to_next_cpus(pids: Iterable[int]) -> dict[int, Set[int]]:
 
 
 def next_cpu(cpus: Set[int], last: int) -> int:
-    """The one after `last`, or the first where there is none after it."""
+    """The next CPU after `last`, wrapping around to the first."""
     return min((cpu for cpu in cpus if cpu > last), default=min(cpus))
 
 
 def allow_all(allowed: Mapping[int, Set[int]]) -> None:
-    """Let the system move the threads again, now that they run."""
+    """Restore the threads' affinity, now that they run."""
     for thread, cpus in allowed.items():
         with suppress(OSError):
             os.sched_setaffinity(thread, cpus)

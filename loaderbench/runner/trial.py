@@ -1,4 +1,4 @@
-"""Runs trials: starts a process, lets it be watched to its end, and makes the record of it."""
+"""Runs trials: starts a process, follows it to its end, and makes the trial's record."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from loaderbench.runner.readings import inside_with_blocked, loop_times, rank_re
 from loaderbench.runner.server import ForkServerKilledError, TrialServer
 from loaderbench.runner.trial_process import TrialProcess
 
-_NOT_OF_A_TRIAL = {"epochs": "trials do not time epochs", "step_stages": "trials do not split the training step"}
+_NOT_IN_TRIALS = {"epochs": "trials do not time epochs", "step_stages": "trials do not split the training step"}
 
 
 @dataclass(frozen=True)
 class TrialOutcome:
-    """A trial's record, what the monitors saw meanwhile, and some of its batches, in seconds since it began."""
+    """A trial's record, the readings of the monitors, and some of its batches, in seconds since the trial began."""
 
     trial: Trial
     timeline: Sequence[TimelinePoint]
@@ -46,13 +46,13 @@ class TrialOutcome:
 
 
 def not_tried(planned: PlannedTrial, why: str, consumer: str) -> Trial:
-    """The record of a trial that was pruned: nothing of it was run. `consumer` is the kind it would have had."""
+    """The record of a pruned trial, which never ran. `consumer` is the kind it would have had."""
     failure = Failure("pruned", f"not tried: {why}", "fix the failed trial, or remove this config")
     return with_reasons(Trial(**vars(planned), status="unavailable", consumer=consumer, failure=failure), "not tried")
 
 
 class TrialRunner:
-    """Measures orders on one machine: `run` one after another, or `begin` several that run in time slices."""
+    """Measures orders on one machine: `run` measures one at a time, `begin` starts trials that run in time slices."""
 
     def __init__(self, server: TrialServer, environment: Environment) -> None:
         self._server = server
@@ -61,12 +61,12 @@ class TrialRunner:
         self._reference, self._neighbors = ReferenceDecode(), Neighbors()
 
     def run(self, order: TrialOrder) -> TrialOutcome:
-        """Measure a trial, and again if the machine paused or the fork server was killed. Its errors are records."""
+        """Measure a trial, and again if the machine paused or the fork server was killed. Its errors become records."""
         outcome, disturbed = self._run_once(order)
         return self._run_once(order)[0] if disturbed else outcome
 
     def _run_once(self, order: TrialOrder) -> tuple[TrialOutcome, bool]:
-        """What came of it, and whether something outside of it spoiled it."""
+        """The trial's outcome, and whether an external event spoiled the trial."""
         at, kills = utc_now(), oom_kills()
         try:
             begun = self.begin(order)
@@ -82,22 +82,22 @@ class TrialRunner:
         return outcome, lost_server or begun.process.paused_s > 0
 
     def begin(self, order: TrialOrder) -> Begun:
-        """Start a trial's process; it has to be followed, and ended. Raises `ForkServerKilledError`."""
+        """Start a trial's process, which must be followed and ended. Raises `ForkServerKilledError`."""
         at, before_s, kills = utc_now(), self._reference.time_s(), oom_kills()
         order = replace(order, patience_s=self._neighbors.patience_s(order))
         refused = refused_processes()
         return Begun(TrialProcess(self._server, order, self._gpu_monitor), at, before_s, kills, refused)
 
     def followed(self, begun: Begun) -> None:
-        """Compare later trials with one that has its result, though it lives on."""
+        """Compare later trials with one that has its result, even if its process is still alive."""
         if not isinstance(begun.process.found, Failure):
             self._neighbors.add(begun.process.order, begun.process.longest_idle_s)
 
     def outcome(self, begun: Begun, slices: TimeSlices | None = None) -> TrialOutcome:
-        """Make the record of a trial that is ended; its rate is that of its time slices, where it had any."""
+        """Make the record of a trial that has ended; its rate is that of its time slices, if it had any."""
         process, order = begun.process, begun.process.order
         trial = replace(
-            _unmeasured(order, begun.at),
+            _initial_record(order, begun.at),
             reference_decode_before_s=begun.reference_before_s,
             reference_decode_after_s=self._reference.time_s(),
             duration_s=process.took_s,
@@ -113,9 +113,9 @@ class TrialRunner:
         return TrialOutcome(completed, timeline, batches)
 
     def _completed(self, trial: Trial, result: Result, sampling: Sampling, slices: TimeSlices | None) -> Trial:
-        """Fill in what was measured."""
+        """The trial with all measured values."""
         times = loop_times(result)
-        times = replace(times, not_measured={**_NOT_OF_A_TRIAL, **times.not_measured})
+        times = replace(times, not_measured={**_NOT_IN_TRIALS, **times.not_measured})
         if slices is not None:
             trial, times = replace(trial, time_slices=slices), replace(times, samples_per_s=slices.samples_per_s)
         use = resource_use(result, sampling, self._environment, self._gpu_monitor)
@@ -129,7 +129,7 @@ class TrialRunner:
 
 @dataclass(frozen=True)
 class Begun:
-    """A trial that was started at a time, and what the machine said before."""
+    """A started trial: when it started, and the state of the machine before."""
 
     process: TrialProcess
     at: str
@@ -138,13 +138,13 @@ class Begun:
     refused_before: int | None = None
 
 
-def _unmeasured(order: TrialOrder, at: str) -> Trial:
+def _initial_record(order: TrialOrder, at: str) -> Trial:
     return Trial(**vars(order.planned), status="failed", consumer=order.consumer, started_at=at)
 
 
 def _never_started(order: TrialOrder, at: str, kills_before: int | None) -> Trial:
     failure = explained(fork_server_killed(), order, kills_before, None)
-    return with_reasons(replace(_unmeasured(order, at), failure=failure), "the trial failed")
+    return with_reasons(replace(_initial_record(order, at), failure=failure), "the trial failed")
 
 
 def _failed(trial: Trial, why: Failure, begun: Begun) -> Trial:
@@ -159,13 +159,13 @@ REPEATS = 5
 
 
 class ReferenceDecode:
-    """Decodes one known JPEG in this process."""
+    """Times the decoding of a fixed JPEG in this process, as a measure of the machine's speed."""
 
     def __init__(self) -> None:
         self._jpeg = reference_jpeg()
 
     def time_s(self) -> float:
-        """Return the median seconds of a decode now; some ten milliseconds of work."""
+        """The current median decode time in seconds; takes some ten milliseconds."""
         return sorted(self._once_s() for _ in range(REPEATS))[REPEATS // 2]
 
     def _once_s(self) -> float:

@@ -1,7 +1,7 @@
-"""A trial whose process is watched, and lives on after its steady state until it is ended.
+"""Monitors the process of a trial, which stays alive after its steady state until it is ended.
 
-For its time slices all its processes are continued, and then stopped wherever they are: in the middle of a batch, too.
-Shared counters hold what it has taken, by a clock that stops with it.
+For a time slice, all processes of the trial are continued, and then stopped wherever they are, even in the middle of a
+batch. Shared counters hold the batches taken, with a clock that stops with the trial.
 """
 
 from __future__ import annotations
@@ -40,19 +40,20 @@ from loaderbench.runner.time_slices import NUMBERS, Note, SharedCounters, allow_
 
 LOG_END_BYTES, LOG_BYTES = 4_000, 64_000
 CLUE_S = 5.0
-LOST = 255  # exit code that multiprocessing gives a process whose fork server is gone
-FAILED_GRACE_S = 2.0  # for Python's own end of what has raised: semaphores, queues, workers
-Said = TypeVar("Said", Result, Ended)
+LOST = 255  # exit code from multiprocessing for a process whose fork server is gone
+FAILED_GRACE_S = 2.0  # seconds for Python's cleanup after an exception: semaphores, queues, workers
+Expected = TypeVar("Expected", Result, Ended)
 A_SLICE = "a time slice shared with other trials"
 
 
 class TrialProcess:
-    """One trial's process: `follow` it to its result, run its time slices, `end` it with all that it started.
+    """One trial's process: `follow` it to its result, run its time slices, and `end` it with all its child processes.
 
-    `found` is what came of it, `took_s` how long it was waited for, `sliced_s` how long its time slices were together,
-    `slice_s` how long one has to be, `paused_s` how long the whole machine was stopped meanwhile, `longest_idle_s` the
-    longest time without progress. `is_stopped`: it waits for its next slice. `followed`: there is something found.
-    `lock_holders` are the processes whose lock of a file it waited for when its last slice ended.
+    `found` is the trial's result or failure, `took_s` how long it was waited for, `sliced_s` the total seconds of its
+    slices, `slice_s` the required seconds of one slice, `paused_s` how long the machine was paused during the trial,
+    `longest_idle_s` the longest time without progress. `is_stopped`: the trial waits for its next slice. `followed`:
+    `found` is set. `lock_holders` are the processes holding a file lock that the trial waited for when its last slice
+    ended.
     """
 
     def __init__(self, server: TrialServer, order: TrialOrder, gpu_monitor: GpuMonitor) -> None:
@@ -77,16 +78,16 @@ class TrialProcess:
 
     @property
     def session(self) -> int:
-        """The number of its session, which is that of its process."""
+        """The ID of the trial's session, which is also its process ID."""
         return self._process.pid or -1
 
     @property
     def pids(self) -> Sequence[int]:
-        """The processes that are stopped between its time slices."""
+        """The processes that are stopped between the trial's time slices."""
         return self._pids
 
     def follow(self) -> None:
-        """Wait for its result, or for what became of it; it lives on, stopped where it can be."""
+        """Wait for the trial's result or failure; the process stays alive, stopped if possible."""
         self.found = self._listen("startup", Result)
         if isinstance(self.found, Result):
             self._sampler.read_memory()
@@ -96,11 +97,11 @@ class TrialProcess:
         self.took_s, self.followed = time.monotonic() - self.began_s, True
         if self.is_stopped:
             self._stop()
-            with suppress(OSError):  # it has died since: its first time slice will find out how
+            with suppress(OSError):  # the process died since; its first time slice will find out how
                 self._pipe.send(GO_ON)
 
     def _stop(self) -> None:
-        """Stop all processes that it has now: an epoch may have begun with other workers."""
+        """Stop all current processes of the trial, because an epoch may have started with new workers."""
         signal_all(self._pids, "SIGSTOP")
         self._stopped_since_s = time.monotonic()
         self._tree.look_for_processes()
@@ -108,7 +109,7 @@ class TrialProcess:
         signal_all(self._pids, "SIGSTOP")
 
     def run_slice(self, seconds: float) -> None:
-        """Let it go on for so long. It may fail in it, or find that its loader has no more."""
+        """Resume the trial for `seconds`. It may fail during the slice, or run out of batches."""
         before, allowed_cpus = self._counters.read(), move_to_next_cpus(self._pids)
         began_s = time.monotonic()
         self._counters.was_stopped(began_s - self._stopped_since_s)
@@ -119,28 +120,28 @@ class TrialProcess:
             self.is_stopped = False
             said = self._listen(A_SLICE, Ended)
             self.found = said if isinstance(said, Failure) else self.found
-        self.lock_holders = proc.lock_holders(self._pids)  # before it stops, and waits no longer
+        self.lock_holders = proc.lock_holders(self._pids)  # before the trial is stopped and no longer waits
         self._stop()
         took_s = self._stopped_since_s - began_s
-        if took_s - seconds > PAUSED_S and not self._ran_on(before, seconds, took_s):  # the whole machine was paused
+        if took_s - seconds > PAUSED_S and not self._kept_running(before, seconds, took_s):  # the machine was paused
             self._counters.was_stopped(took_s - seconds)
             took_s = seconds
         self.took_s, self.sliced_s = self.took_s + took_s, self.sliced_s + took_s
 
-    def _ran_on(self, before: Note, seconds: float, took_s: float) -> bool:
-        """Whether it kept running: its batches fit the time that passed, not the length of the slice."""
+    def _kept_running(self, before: Note, seconds: float, took_s: float) -> bool:
+        """Whether the trial kept running: its batches fit the elapsed time rather than the length of the slice."""
         if not isinstance(self.found, Result):
             return False
         per_second = self.found.measurement.batches / self.found.measurement.steady_s
         return self._counters.read().batches - before.batches > per_second * (seconds + took_s) / 2
 
     def slices(self) -> TimeSlices:
-        """What it has taken in its time slices, up to the last whole cycle of its workers."""
+        """Batches and samples taken in the time slices, up to the last complete worker cycle."""
         note = self._counters.read()
         return TimeSlices(self._count, note.batches, note.samples, note.seconds)
 
     def end(self, *, at_once: bool = False) -> None:
-        """End it with all that it started; one that was not followed to its result is not waited for either."""
+        """End the trial's processes; if it was not followed to its result, without a grace period."""
         began_s = time.monotonic()
         if not self.followed:
             self._sampler.stop()
@@ -152,8 +153,8 @@ class TrialProcess:
         self._pipe.close()
         self.took_s += time.monotonic() - began_s
 
-    def _listen(self, phase: str, until: type[Said]) -> Said | Failure:
-        """Listen until the trial says what is waited for, has raised, has died, or makes no progress."""
+    def _listen(self, phase: str, until: type[Expected]) -> Expected | Failure:
+        """Listen until the trial sends the expected message, raises, dies, or makes no progress."""
         log, patience = self.order.log, Patience(self.order)
         while True:
             spoke = wait([self._pipe, self._process.sentinel], LOOK_S)
@@ -181,7 +182,7 @@ class TrialProcess:
                 return classify_exit(self._process.exitcode or 0, _end_of(log))
 
     def _no_progress(self, patience: Patience, phase: str) -> Failure:
-        """Name what it waited for; of several ranks, the one that the others wait for."""
+        """The failure of a trial without progress; with several ranks, it names the rank that the others wait for."""
         rank, pid = self._counters.late() or (None, self._process.pid)
         log = self._log_of(rank)
         said = _end_of(log, LOG_BYTES)  # before the stacks are written to it
@@ -196,13 +197,13 @@ def _slice_s(found: Result) -> float | None:
 
 
 def _clue(pipe: Any) -> str:
-    """What the trial says of what it raised, if it does so soon; then it may end by itself."""
+    """The trial's explanation of its exception, if sent soon; the trial may then end by itself."""
     clue = _receive(pipe) if pipe.poll(CLUE_S) else None
     return clue.text if isinstance(clue, Clue) else ""
 
 
 def _receive(pipe: Any) -> Message | None:
-    """The next message; `None` when the other end is gone."""
+    """The next message; `None` if the other end is closed."""
     try:
         return pipe.recv() if pipe.poll() else None
     except (EOFError, OSError):
