@@ -1,1 +1,1 @@
-"""From trials to what bounds a run, at which stage, and why."""
+"""Determines from a run's trials what bounds it, at which stage, and why."""

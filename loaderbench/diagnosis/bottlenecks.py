@@ -1,8 +1,8 @@
-"""What each stage would gain if it were free: which stages can be tried, and what their trials show.
+"""The gain of each stage if it were free: which stages can be tried, and what their trials show.
 
-This is causal profiling for data loading. Coz slows down all other threads to show what a faster line would give
-(Curtsinger and Berger, "Coz: Finding Code that Counts with Causal Profiling", SOSP 2015). A stage of a loader is a
-function of its input, so it can be made free for real, by replaying its earlier results.
+This is causal profiling for data loading. Coz slows down all other threads to show what a faster line would gain
+(Curtsinger and Berger, "Coz: Finding Code that Counts with Causal Profiling", SOSP 2015). A loader stage is a function
+of its input, so it can be made free for real, by replaying its earlier results.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from loaderbench.statistics.ratios import percent_gain, times
 NOT_MEASURED = "no free-stage trial ran"
 NOT_SIGNIFICANT, NO_GAIN = "not significant", "no gain"
 NAMED_SHARE = 0.05
-"""Of the time of a sample: a named transform that takes less is not tried alone."""
+"""Minimum share of a sample's time for a named transform to be tried separately."""
 
 BLOCKED_READS = 0.05
-"""Of the time of a sample: with more in reads, files are not read again and again, which would find them in memory."""
+"""Share of a sample's time; if reads take more, files are not re-read, which would find them in the page cache."""
 
 _IN_SAMPLE: tuple[Stage, ...] = ("read", "decode", "transform")
 _STAGES: dict[str, Stage] = {stage: stage for stage in get_args(Stage)}
@@ -35,7 +35,7 @@ Shares = dict[str, float]
 
 
 def shares_of_sample(trials: Sequence[Trial]) -> tuple[Shares, Shares, float]:
-    """Shares of a sample's wall time by stage and by part of one, and its seconds; all empty where none was timed."""
+    """Shares of a sample's wall time by stage and by stage part, and its seconds; all empty if none was timed."""
     timed = [trial for trial in trials if trial.status == "completed" and trial.stages]
     if not timed:
         return {}, {}, 0.0
@@ -54,7 +54,7 @@ def _means_s(costs: Sequence[Mapping[str, StageCost]]) -> dict[str, float]:
 
 
 def stages_to_free(trials: Sequence[Trial], workers: int | None) -> tuple[list[str], Reasons]:
-    """Stages to make free, the most promising first, and why others are not, from a config's trials in the sweep."""
+    """Stages to make free, most promising first, and why others are not, from the sweep's trials of a configuration."""
     shares, parts, _ = shares_of_sample(trials)
     if not shares:
         return [], {"bottlenecks": "no stage was timed in the sweep"}
@@ -75,7 +75,7 @@ def stages_to_free(trials: Sequence[Trial], workers: int | None) -> tuple[list[s
 
 
 def describe_bottlenecks(trials: Sequence[Trial], left_out: Reasons) -> tuple[tuple[Bottleneck, ...], Reasons]:
-    """The gain of each stage that was made free, the largest first, and why there is none of others."""
+    """The gain of each stage that was made free, largest first, and why other stages have none."""
     own = {name: why for name, why in left_out.items() if name.partition(".")[0] == "bottlenecks"}
     if not trials:
         return (), {"bottlenecks": own.get("bottlenecks", NOT_MEASURED)}
@@ -110,7 +110,7 @@ def _parts(
 
 
 def _gain(name: str, trials: Sequence[Trial]) -> tuple[Interval, Interval] | None:
-    """Its rate, and the ratio over the unchanged loader; `None` where no round holds both."""
+    """The stage's rate and its ratio to the unchanged loader; `None` if no round has both."""
     freed, unchanged = _rates(name, trials), _rates(None, trials)
     ratio = ratio_interval(freed, unchanged)
     paired = [rate for found, rate in freed.items() if found in unchanged]
@@ -135,7 +135,7 @@ def _why_not(name: str, trials: Sequence[Trial]) -> str:
 def gain_in_words(ratio: Interval) -> str:
     """`+84% (76-93%)` with an en dash, `2.3x (2.1-2.4x)` from twofold on, `not significant` or `no gain`.
 
-    A stage costs something, so a loss is what replaying it costs.
+    No stage has a negative cost, so a loss is the cost of replaying it.
     """
     if ratio.lo is None or ratio.hi is None:
         return f"{percent_gain(ratio)} (1 round)"
@@ -147,10 +147,10 @@ def gain_in_words(ratio: Interval) -> str:
 
 
 def bottlenecks_in_words(found: Sequence[Bottleneck]) -> tuple[Evidence, ...]:
-    """A line for each stage that gains: `If decode were free: +84% (76 to 93%)`, and one that names the others.
+    """A line for each stage with a gain: `If decode were free: +84% (76 to 93%)`, and one line for all others.
 
-    Stages of one round are left out if others have more. If none has, only the largest gain is said: noise of that
-    round is in all of them, and a small one may be nothing else.
+    Stages measured in one round are left out if others have more rounds. If none has, only the largest gain is shown:
+    all gains share the noise of that round, and a small one may be nothing else.
     """
     if not found:
         return ()

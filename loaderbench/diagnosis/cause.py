@@ -1,9 +1,9 @@
-"""The one cause of a wait: rules in the order in which they are asked, each a sentence; the first that holds names it.
+"""Finds the cause of a wait: each rule below is a sentence, and the first one that holds names the cause.
 
-First what lies outside of the workers' work (an epoch's beginning, the order, the main process, transport), then what
-keeps the work from a CPU (quota, too many threads, blocking), last the work itself. Worker states decide between these
-as in Linux's "off-CPU analysis" (Gregg, Systems Performance, 2nd ed., 5.5) and the USE method: a resource is the limit
-when it is used up or queued for, not when it is merely used.
+The order is: causes outside the workers' work (start of an epoch, order, main process, transport), then what keeps the
+work from a CPU (quota, too many threads, blocking), and last the work itself. Worker states decide as in Linux's
+"off-CPU analysis" (Gregg, Systems Performance, 2nd ed., 5.5) and the USE method: a resource is the limit when it is
+saturated or queued for, not when it is merely used.
 """
 
 from __future__ import annotations
@@ -83,12 +83,11 @@ _HELD_IN_TRANSIT: dict[Limit, str] = {
 
 @dataclass(frozen=True)
 class Cause:
-    """Stage, limit, and the facts they follow from.
+    """The stage and limit of a wait, and the facts they follow from.
 
-    `clause` is the cause in the words of a headline. `named` is what the user has named
-    the part of the sample that the cause is about, where they have. `read_inside` is the stage that files are read in,
-    where that is not `read` itself. `is_measured`: no other stage gains as much if free. `overruled` is what the rules
-    found for a stage that gains less.
+    `clause` is the cause as worded in a headline. `named` is the user's name for the part of the sample that the cause
+    is about, if it has one. `read_inside` is the stage that files are read in, if that is not `read`. `is_measured`: no
+    other stage gains as much if free. `overruled` is the conclusion of the rules about a stage that gains less.
     """
 
     stage: Stage
@@ -102,12 +101,12 @@ class Cause:
 
     @property
     def work(self) -> str:
-        """The user's own name of it, else the stage's."""
+        """The user's name for the stage, or else the stage's own."""
         return self.named or self.stage
 
 
 def _cause(work: str, limit: Limit, why: Evidence, clause: str) -> Cause:
-    """A part of a sample that the user named is of the stage `sample`."""
+    """Make a cause; a part of the sample that the user named belongs to the stage `sample`."""
     stage = _STAGES.get(work)
     return Cause(stage, limit, why, clause) if stage else Cause("sample", limit, why, clause, named=work)
 
@@ -116,17 +115,17 @@ def _why(label: str, figures: str) -> Evidence:
     return Evidence("cause", label, figures)
 
 
-def _in_pages(work: str) -> str:
+def _page_fault_clause(work: str) -> str:
     return f"page-fault overhead in {stage_name(work)}"
 
 
 def find_cause(facts: Facts) -> Cause | None:
-    """Ask the rules one after the other; `None` where none has anything to go by."""
-    return next((cause for rule in RULES if (cause := _found_by(rule, facts)) is not None), None)
+    """Try the rules in order; `None` if none applies."""
+    return next((cause for rule in RULES if (cause := _apply(rule, facts)) is not None), None)
 
 
-def _found_by(rule: Callable[[Facts], Cause | None], facts: Facts) -> Cause | None:
-    """What a rule finds, unless the facts exclude it."""
+def _apply(rule: Callable[[Facts], Cause | None], facts: Facts) -> Cause | None:
+    """The cause that a rule finds, unless the facts exclude its limit."""
     cause = rule(facts)
     return cause if cause and holds(cause.limit, cause.work, facts) else None
 
@@ -143,7 +142,7 @@ def epochs_begin_too_often(facts: Facts) -> Cause | None:
 
 
 def finished_batches_wait(facts: Facts) -> Cause | None:
-    """Most of the wait passes while a later batch lies ready and a worker has nothing to do."""
+    """For most of the wait, a later batch is ready and a worker is idle."""
     share = part_of_wait(facts, "order_s")
     if share < MOST:
         return None
@@ -152,7 +151,7 @@ def finished_batches_wait(facts: Facts) -> Cause | None:
 
 
 def quota_holds_back(facts: Facts) -> Cause | None:
-    """The work wants a CPU and is kept from one by a quota, or by a mask that is narrower than the machine."""
+    """Work that wants a CPU is held back by a quota, or by an affinity mask narrower than the machine."""
     if is_throttled(facts):
         why = _why("CPU quota", f"exhausted in {in_percent(facts.throttled_share or 0.0)} of its periods")
         return _cause(busiest(facts), "quota", why, f"CPU quota limits the loader{where(busiest(facts), facts)}")
@@ -167,7 +166,7 @@ def quota_holds_back(facts: Facts) -> Cause | None:
 
 
 def threads_outnumber_cpus(facts: Facts) -> Cause | None:
-    """More threads want to run than there are CPUs, so they wait in the run queue; `NEEDED` has the facts."""
+    """More threads want to run than there are CPUs, so they wait in the run queue; see the facts in `NEEDED`."""
     threads = f"{facts.runnable_threads:.1f} runnable on {facts.cpus:g} CPUs"
     waited = f"waiting for a CPU {in_percent(facts.waited_for_cpu)} of the time"
     less = "fewer workers" if facts.fewer_are_faster else "one library thread in each"
@@ -177,7 +176,7 @@ def threads_outnumber_cpus(facts: Facts) -> Cause | None:
 
 
 def main_process_works_alone(facts: Facts) -> Cause | None:
-    """Most of the wait is the main process's own: at its sampler, or at anything that is no part of a sample."""
+    """Most of the wait is the main process's own work: its sampler, or anything else that is not part of a sample."""
     if not main_process_is_late(facts):
         return None
     share = own_part_of_main(facts)
@@ -190,9 +189,9 @@ def main_process_works_alone(facts: Facts) -> Cause | None:
 
 
 def batches_are_long_on_the_way(facts: Facts) -> Cause | None:
-    """Most of the wait passes between a batch's being made and its arrival, or in pages of memory to be shared.
+    """Most of the wait passes between the end of making a batch and its arrival, or in page faults of shared memory.
 
-    Not if the CPUs are full with making batches: finished ones then wait for a CPU on their way.
+    Does not apply if the CPUs are saturated by making batches, because finished batches then wait for a CPU too.
     """
     if not facts.workers:
         return None
@@ -202,7 +201,7 @@ def batches_are_long_on_the_way(facts: Facts) -> Cause | None:
         return None
     if shared:
         why = _why("Shared memory", f"{in_kernel(facts)} while batches are written to it")
-        return _cause("transport", "memory", why, _in_pages("transport"))
+        return _cause("transport", "memory", why, _page_fault_clause("transport"))
     if facts.pinning_share >= ONE_THREAD:
         why = _why("Pinning thread", f"busy {in_percent(facts.pinning_share)} of the time; it pins one batch at a time")
         return _cause("transport", "lock", why, f"the pinning thread is saturated{where('transport', facts)}")
@@ -211,11 +210,13 @@ def batches_are_long_on_the_way(facts: Facts) -> Cause | None:
     held = limit_of_work(limit, facts) if limit == "cpu" else _HELD_IN_TRANSIT.get(limit)
     if limit == "lock" and not main_process_is_busy(facts):
         held = "workers are idle while batches pass one at a time"
-    return _cause("transport", limit, why, f"{held}{where('transport', facts)}" if held else _in_pages("transport"))
+    return _cause(
+        "transport", limit, why, f"{held}{where('transport', facts)}" if held else _page_fault_clause("transport")
+    )
 
 
 def one_worker_has_the_work(facts: Facts) -> Cause | None:
-    """The batch is being made for most of the wait, while other workers have neither work nor a finished batch."""
+    """For most of the wait, the batch is being made while other workers have neither work nor a finished batch."""
     idle = in_percent(idle_in_wait(facts))
     why = _why("Uneven work", f"other workers are idle for at least {idle} of the data wait")
     return _cause(
@@ -227,7 +228,7 @@ def one_worker_has_the_work(facts: Facts) -> Cause | None:
 
 
 def workers_are_blocked_on_a_lock(facts: Facts) -> Cause | None:
-    """Threads that could run wait for one another, and leave CPUs idle."""
+    """Threads that could run wait for each other while CPUs are idle."""
     if shares_the_gil(facts):
         return _gil_serializes(cpus_of_workers(facts), facts)
     if at_a_lock(facts):
@@ -251,7 +252,7 @@ def workers_are_blocked(facts: Facts) -> Cause | None:
     share, alone = facts.blocked_at_work, blocked_by_itself(facts)
     stage, inside = most_blocked(facts), None
     if stage in ("sample", "decode") and facts.wall_s:
-        stage, inside = "read", _STAGES[stage]  # nothing else in a sample waits for a device
+        stage, inside = "read", _STAGES[stage]  # no other stage of a sample waits for a device
     blocked_s = facts.blocked_s if share >= BLOCKED else partial(stage_blocked_s, facts)
     longest_s = max(map(blocked_s, facts.wall_s), default=0.0)
     per_sample = f", {in_seconds(longest_s)}/sample" if facts.wall_s and not facts.from_outside else ""
@@ -267,7 +268,7 @@ def workers_are_blocked(facts: Facts) -> Cause | None:
 
 
 def _limit_of_storage(facts: Facts) -> tuple[Limit, str]:
-    """Whether bytes or requests are waited for, and what shows it."""
+    """Whether the wait is for bytes or for requests, and the evidence for it."""
     if grows_with_bytes(facts):
         return "storage_bandwidth", "; longer for larger files"
     if facts.bytes_share is None and facts.bytes_read >= LARGE_FILE_BYTES:
@@ -276,14 +277,14 @@ def _limit_of_storage(facts: Facts) -> tuple[Limit, str]:
 
 
 def kernel_zeroes_pages(facts: Facts) -> Cause | None:
-    """Most of the CPU time is the kernel's, at pages of memory that are given and taken back."""
+    """Most of the CPU time is spent in the kernel, on allocating and releasing memory pages."""
     if not kernel_works(facts):
         return None
-    return _cause(busiest(facts), "memory", _why("Page faults", in_kernel(facts)), _in_pages(busiest(facts)))
+    return _cause(busiest(facts), "memory", _why("Page faults", in_kernel(facts)), _page_fault_clause(busiest(facts)))
 
 
 def work_fills_its_cpus(facts: Facts) -> Cause | None:
-    """The work itself: more workers where CPUs are idle, cheaper stages where they are not."""
+    """The work itself is the limit: more workers help if CPUs are idle, cheaper stages if they are not."""
     if not facts.cpu_s and facts.loads is None:
         return None
     stage = "stragglers" if facts.tail_share >= MOST else stage_of(busiest(facts), is_loader=facts.is_loader)
@@ -294,7 +295,7 @@ def work_fills_its_cpus(facts: Facts) -> Cause | None:
 
 
 def _work_done(stage: str, facts: Facts) -> Evidence:
-    """The part of the work that the stage is, and the CPUs in use; without a share, these alone."""
+    """The stage's share of the work, and the CPUs in use; without a known share, the CPUs alone."""
     if stage == "stragglers":
         return _why(label_of(stage), f"{in_percent(facts.tail_share)} of loading time; {cpus_in_use(facts)}")
     share = share_of_cpu(facts)
@@ -320,10 +321,10 @@ RULES: tuple[Callable[[Facts], Cause | None], ...] = (
 
 def speaks_against(facts: Facts, cause: Cause) -> tuple[str, ...]:
     """What rules for other causes found, and the stage that costs almost as much."""
-    others = [found for rule in RULES[:-1] if (found := _found_by(rule, facts)) is not None]
+    others = [found for rule in RULES[:-1] if (found := _apply(rule, facts)) is not None]
     said = [str(found.why) for found in others if (found.work, found.limit) != (cause.work, cause.limit)]
     if near_tie(facts, cause, ALMOST):
-        first, second, *_ = _ranked(facts)
+        first, second, *_ = _stages_by_cost(facts)
         said.append(
             f"{stage_name(second[0])} costs {in_percent(second[1] / first[1])} as much as {stage_name(first[0])}"
         )
@@ -333,12 +334,12 @@ def speaks_against(facts: Facts, cause: Cause) -> tuple[str, ...]:
 
 
 def near_tie(facts: Facts, cause: Cause, share: float = TIED) -> bool:
-    """Whether another stage costs this share, or more, of the one that was named for its cost."""
-    ranked = _ranked(facts)
+    """Whether another stage costs at least this share of the stage that was named for its cost."""
+    ranked = _stages_by_cost(facts)
     return cause.limit in ("workers", "cpu") and len(ranked) > 1 and ranked[1][1] >= share * ranked[0][1] > 0
 
 
-def _ranked(facts: Facts) -> list[tuple[str, float]]:
+def _stages_by_cost(facts: Facts) -> list[tuple[str, float]]:
     return sorted(facts.cpu_s.items(), key=lambda item: -item[1])
 
 

@@ -1,8 +1,8 @@
-"""The cost of more workers: CPU time and worker time per sample, compared with the same loader with the fewest workers.
+"""The cost of more workers: CPU time and worker time per sample, relative to the fewest workers of the same loader.
 
-Growing CPU time per sample means shared caches and memory. Worker time that grows beyond what CPU time and CPUs explain
-means that something else is shared: a lock, the GIL, a disk. Source: Gunther, Guerrilla Capacity Planning, 2007
-(contention and coherency are terms of its Universal Scalability Law).
+Growing CPU time per sample indicates contention for caches and memory. Worker time that grows beyond what CPU time and
+CPUs explain indicates another shared resource: a lock, the GIL, a disk. Source: Gunther, Guerrilla Capacity Planning,
+2007 (contention and coherency are terms of its Universal Scalability Law).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from loaderbench.records import Config, Contention, Interval, Reasons, Trial
 from loaderbench.statistics.intervals import rate_interval, ratio_interval
 
 LOADER_LIMITS = 0.2
-"""From this share of data wait on, the loader limits the rate; below it workers wait for room in the queue at times."""
+"""Minimum data wait at which the loader limits the rate; below it, workers sometimes wait for room in the queue."""
 
 _NOT_THE_LIMIT = f"data wait below {LOADER_LIMITS:.0%}: the consumer limits the rate"
 _NO_STAGES = "stages in the workers not timed"
@@ -25,19 +25,19 @@ ByRound = dict[int, float]
 
 
 def describe_contention(config: Config | None, trials: Sequence[Trial], cpus_allotted: float) -> tuple[Contention, ...]:
-    """One record per number of workers (1 or more), otherwise as `config`; none if there is only one number."""
+    """One record per worker count (1 or more), otherwise configured as `config`; empty if there is only one count."""
     alike = [trial for trial in trials if config is not None and _same_but_workers(trial.config, config)]
     counts = sorted({_workers(trial) for trial in alike if trial.status == "completed" and _workers(trial) > 0})
-    walls = {count: _walls(alike, count) for count in counts}
-    cpus = {count: _cpus(alike, count) for count in counts}
+    walls = {count: _wall_times(alike, count) for count in counts}
+    cpus = {count: _cpu_times(alike, count) for count in counts}
     known = [count for count in counts if walls[count] or cpus[count]]
     if len(known) < 2:
         return ()
     least = known[0]
     blocked = _blocked(walls[least], cpus[least], _queues(alike, least))
     cores = cpus_allotted / process_count(config or {})
-    bounds = {count: _explained(count, blocked, cpus[count], _queues(alike, count), cores) for count in known}
-    return tuple(_one(count, least, walls, cpus, bounds[count]) for count in known)
+    bounds = {count: _expected_wall(count, blocked, cpus[count], _queues(alike, count), cores) for count in known}
+    return tuple(_contention(count, least, walls, cpus, bounds[count]) for count in known)
 
 
 def _same_but_workers(one: Config, other: Config) -> bool:
@@ -54,8 +54,8 @@ def _of_all_ranks(workers: int, trial: Trial) -> int:
     return workers * trial.processes
 
 
-def _walls(trials: Sequence[Trial], workers: int) -> ByRound:
-    """Seconds of all workers per sample, where the loader sets the rate."""
+def _wall_times(trials: Sequence[Trial], workers: int) -> ByRound:
+    """Seconds of all workers per sample, in rounds in which the loader limits the rate."""
     return {
         trial.round: _of_all_ranks(workers, trial) / trial.samples_per_s
         for trial in trials
@@ -63,7 +63,7 @@ def _walls(trials: Sequence[Trial], workers: int) -> ByRound:
     }
 
 
-def _cpus(trials: Sequence[Trial], workers: int) -> ByRound:
+def _cpu_times(trials: Sequence[Trial], workers: int) -> ByRound:
     found: ByRound = {}
     for trial in trials:
         if _workers(trial) == workers and trial.stages and trial.status == "completed":
@@ -73,7 +73,7 @@ def _cpus(trials: Sequence[Trial], workers: int) -> ByRound:
 
 
 def _queues(trials: Sequence[Trial], workers: int) -> ByRound:
-    """Seconds of all workers per sample in which they were ready to run, but every CPU was taken, by any process."""
+    """Seconds of all workers per sample in which they were runnable while every CPU was taken, by any process."""
     return {
         trial.round: _of_all_ranks(workers, trial)
         / trial.samples_per_s
@@ -84,19 +84,19 @@ def _queues(trials: Sequence[Trial], workers: int) -> ByRound:
 
 
 def _blocked(wall: ByRound, cpu: ByRound, queue: ByRound) -> ByRound:
-    """Seconds per sample in which a worker neither runs nor is ready to."""
+    """Seconds per sample in which a worker neither runs nor is runnable."""
     return {number: max(0.0, wall[number] - cpu[number] - queue[number]) for number in wall.keys() & cpu.keys()}
 
 
-def _explained(workers: int, blocked: ByRound, cpu: ByRound, queue: ByRound, cores: float) -> ByRound:
-    """The expected wall time: blocked as with the fewest workers, on a CPU and waiting for one as measured."""
+def _expected_wall(workers: int, blocked: ByRound, cpu: ByRound, queue: ByRound, cores: float) -> ByRound:
+    """The expected wall time: blocked time as with the fewest workers, CPU and run-queue time as measured."""
     return {
         number: max(blocked[number] + cpu[number] + queue[number], workers * cpu[number] / cores)
         for number in blocked.keys() & cpu.keys() & queue.keys()
     }
 
 
-def _one(
+def _contention(
     workers: int, least: int, walls: dict[int, ByRound], cpus: dict[int, ByRound], explained: ByRound
 ) -> Contention:
     wall, cpu = walls[workers], cpus[workers]

@@ -11,7 +11,7 @@ from loaderbench.records import CostName, EpochCost, Evidence, Trial
 
 
 def epoch_costs(trials: Sequence[Trial], loader: Mapping[str, Any]) -> tuple[EpochCost, ...]:
-    """Seconds per epoch, means over the completed trials of one configuration; what is not known is left out.
+    """Mean seconds lost per epoch, over the completed trials of one configuration; unknown costs are left out.
 
     `loader` are the fixed arguments.
     """
@@ -24,7 +24,7 @@ def epoch_costs(trials: Sequence[Trial], loader: Mapping[str, Any]) -> tuple[Epo
 
 
 def costs_in_words(costs: Sequence[EpochCost]) -> tuple[Evidence, ...]:
-    """A line for each that takes a hundredth of an epoch or more."""
+    """One line of evidence for each cost of at least one percent of an epoch."""
     labels = {"first_batch": "Startup", "boundary": "Epoch boundary", "stragglers": "Head-of-line blocking"}
     return tuple(
         Evidence(

@@ -1,4 +1,4 @@
-"""What a diagnosis looks at: the subject's trials as numbers that can be compared, `None` for what is not known."""
+"""The input of a diagnosis: a configuration's trials as comparable numbers, with `None` for unknown values."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ from loaderbench.diagnosis.thresholds import SHORT_BATCH_S, SPARE_CPUS
 from loaderbench.records import CodeAround, CopyBandwidth, WaitParts, WorkerStates
 
 Seconds = dict[str, float]
-MOST_IDLE = 0.9  # of the rest too little would be left to divide by
+MOST_IDLE = 0.9  # upper bound, which keeps the divisor from getting too small
 
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """One configuration. Times are seconds per sample of one worker; shares are of the loading process's time.
+    """Measurements of one configuration. Times are seconds per sample of one worker; shares are of a process's time.
 
-    `from_outside`: of a process that was attached to. Its rate is not known, and times are shares of the working time.
+    `from_outside`: an attached process, whose rate is unknown; its times are shares of the working time.
 
-    `loads`: the workers, or the main process where there are none. `cpu_s` and `blocked_s` are by stage; what is
-    neither was spent waiting for a CPU. `spare_cpus` are those that this program leaves of what it may use; `idle_cpus`
-    those that nobody used. `processes` are those below the main one. `idle_share` is the workers' time without work.
-    `ended_share` is the part of all workers' time after some have ended, as workers of an iterable dataset may.
-    Of a distributed training, `ranks` share these CPUs, each with as many workers, and their use is counted together.
-    `samples_per_s` is that of one process, or of all `ranks_of_rate` ranks of a trial together; then
-    `slowest_rank_samples_per_s` is that of the rank whose stages and waits these are. `workers_persist`: those of an
-    epoch are those of the next.
-    What was measured of other workers: `fewer_are_no_faster` although they leave no CPU idle, `fewer_are_faster`,
-    `one_thread_is_no_faster` in each, `one_thread_is_faster`, `workers_are_slower` than the main process alone,
+    `loads` are the states of the workers, or of the main process without workers. `cpu_s` and `blocked_s` are by stage;
+    the remaining time was spent waiting for a CPU. `spare_cpus` are the CPUs available to this program that it leaves;
+    `idle_cpus` are those that no program used. `processes` counts the children of the main process. `idle_share` is the
+    workers' time without work. `ended_share` is the share of all workers' time after some have ended, as workers of an
+    iterable dataset can. In distributed training, `ranks` share these CPUs, each with as many workers, and their use is
+    counted together. `samples_per_s` is the rate of one process, or the sum over all `ranks_of_rate` ranks of a trial;
+    then `slowest_rank_samples_per_s` is the rate of the rank whose stages and waits these are. `workers_persist`:
+    workers are kept for the next epoch.
+
+    Measurements of other worker settings: `fewer_are_no_faster` although they leave no CPU idle, `fewer_are_faster`,
+    `one_thread_is_no_faster` in each worker, `one_thread_is_faster`, `workers_are_slower` than the main process alone,
     `more_are_no_faster`, `more_are_faster`.
     """
 
@@ -78,32 +79,32 @@ class Facts:
 
     @property
     def spare_cpus(self) -> float | None:
-        """CPUs of those allotted that this program leaves, or fills with what workers would not start."""
+        """Available CPUs that this program leaves idle, or uses for library threads that workers would not start."""
         return None if self.own_cpus is None else max(0.0, self.cpus - self.own_cpus + self.library_cpus)
 
     @property
     def library_cpus(self) -> float:
-        """CPUs in use by library threads of a main process that loads by itself.
+        """CPUs used by library threads of a main process that loads by itself.
 
-        They mostly wait for it, awake (OpenMP's default); in a worker torch starts none.
+        These threads mostly spin while waiting (OpenMP's default); in a worker, torch starts none.
         """
         others = self.main.other_threads_cpu_share if self.main and self.is_loader and not self.workers else None
         return min(others or 0.0, max(0.0, (self.own_cpus or 0.0) - 1))
 
     @property
     def runnable_threads(self) -> float:
-        """Threads of this program that ran or were ready to, at a time, in all of its ranks."""
+        """The average number of threads of this program that ran or were runnable, in all of its ranks."""
         both = (self.loads, self.main) if self.workers else (self.main,)
         return self.ranks * sum(states.runnable_threads or 0.0 for states in both if states)
 
     @property
     def pinning_share(self) -> float:
-        """The share of the time in which the main process's thread that pins memory ran, or was ready to."""
+        """The share of time in which the main process's pinning thread ran or was runnable."""
         return (self.main.pinning_share if self.main else None) or 0.0
 
     @property
     def threads_per_loading(self) -> float:
-        """Threads that want to run, for each process that loads."""
+        """Threads that want to run, per loading process."""
         return self.runnable_threads / (self.ranks * max(1, self.workers))
 
     @property
@@ -113,12 +114,12 @@ class Facts:
 
     @property
     def tiny_batches(self) -> bool:
-        """Whether a batch is made in less time than its way out of a worker takes."""
+        """Whether making a batch takes less time than handing it over from a worker."""
         return 0 < sum(self.wall_s.values()) * (self.batch_samples or 0.0) < SHORT_BATCH_S
 
     @property
     def waited_for_cpu(self) -> float:
-        """The share of its time that who loads stood in a run queue; of a main process, only of what it loads in."""
+        """The share of time that the loading processes spent in a run queue; without workers, of the loading time."""
         if self.loads is None:
             return 0.0
         working = 1.0 if self.workers else max(self.wait_share, 0.05)
@@ -129,7 +130,7 @@ class Facts:
         """The blocked share of the time in which the loading processes have work."""
         if self.workers and self.loads is not None:
             if self.idle_share is None:
-                return 0.0  # unknown whether a worker is blocked because it has no work
+                return 0.0  # workers may be blocked because they have no work
             idle = min(self.idle_share, MOST_IDLE)
             return max(0.0, self.loads.blocked_share - idle) / (1 - idle)
         wall_s, cpu_s = sum(self.wall_s.values()), sum(self.cpu_s.values())
@@ -141,7 +142,7 @@ class Facts:
         return max(0.0, 1 - cpu_s / wall_s - self.waited_for_cpu)
 
     def _queued(self, free_cpus: float) -> float:
-        """How many times its CPU time a thread takes that waits for nothing but CPUs, of which so many are free.
+        """The factor by which a CPU-bound thread's wall time exceeds its CPU time, with `free_cpus` CPUs free.
 
         Source: processor sharing, Kleinrock, "Queueing Systems", volume 2.
         """
@@ -157,7 +158,7 @@ class Facts:
         return self.loads is not None and self.loads.are_threads
 
     def stood_at(self, kind: str) -> float:
-        """The share of the workers' time with something to do in which they were seen to stand at this."""
+        """The share of the workers' time with work in which they were seen blocked on this kind of wait."""
         seen = self.loads.blocked_on if self.loads else None
         if not seen:
             return 0.0
@@ -166,23 +167,23 @@ class Facts:
 
     @property
     def own_samples_per_s(self) -> float:
-        """Of the one process that everything else is about. Ranks that do not step together differ in it."""
+        """The rate of the one process that all other facts are about; ranks that do not step together differ in it."""
         known = self.slowest_rank_samples_per_s
         return self.samples_per_s / self.ranks_of_rate if known is None else known
 
     @property
     def bytes_asked_per_sample(self) -> float:
-        """What who loads asked the system to read, from files and pipes."""
+        """Bytes per sample that the loading processes requested from the system, from files and pipes."""
         rate = self.loads.read_bytes_per_s if self.loads else None
         return (rate or 0.0) / self.own_samples_per_s if self.own_samples_per_s else 0.0
 
     @property
     def bytes_read(self) -> float:
-        """Bytes that a sample reads, by its files or by what the system was asked for; from outside those of a wait."""
+        """Bytes read per sample, by file sizes or by system calls; from outside the process, bytes per wait."""
         return max(self.bytes_per_sample or 0.0, self.bytes_asked_per_sample, self.bytes_per_wait or 0.0)
 
     @property
     def faults_per_sample(self) -> float:
-        """Minor page faults of who loads."""
+        """Minor page faults of the loading processes, per sample."""
         rate = self.loads.minor_faults_per_s if self.loads else None
         return (rate or 0.0) / self.own_samples_per_s if self.own_samples_per_s else 0.0

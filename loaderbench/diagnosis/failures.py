@@ -1,4 +1,4 @@
-"""Names the cause of a failed trial from its last words. The first pattern that fits wins."""
+"""Classifies a failed trial by its error message. The first pattern that matches wins."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import replace
 from loaderbench.records import Failure, Trial
 
 MAX_MESSAGE = 2_000
-_SIGKILL = 9  # `signal.SIGKILL` is not there on Windows
+_SIGKILL = 9  # `signal.SIGKILL` does not exist on Windows
 _EXCEPTION = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Warning|Exit|Interrupt|Iteration)(?:: .*)?")
 _TRACEBACK = "Traceback (most recent call last):"
 
@@ -163,18 +163,18 @@ OUT_OF_MEMORY = frozenset(
 """Kinds of failure that a larger batch can only make worse."""
 
 _ONE_CAUSE = OUT_OF_MEMORY | {"hang", "bad_image", "pruned", TOO_MANY_FILES, TOO_MANY_PROCESSES}
-"""Kinds with one fix, whose messages differ in sizes, phases or names of files."""
+"""Kinds with one fix, whose messages differ only in sizes, phases or file names."""
 
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
 
 
 def ran_out_of_memory(failure: Failure | None) -> bool:
-    """Whether a failure is of such a kind; what was killed by another than the kernel is not."""
+    """Whether a failure is an out-of-memory kind; a process killed by anything but the kernel does not count."""
     return failure is not None and failure.kind in OUT_OF_MEMORY and failure.by_oom_killer is not False
 
 
 def classify(message: str) -> Failure:
-    """Name an exception by its type and text as Python prints them, one of a worker included."""
+    """Classify an exception by its type and text as Python prints them, including a worker's exception."""
     shown = _shorten(message)
     for kind, pattern, hint in _KNOWN:
         if re.search(pattern, message):
@@ -183,9 +183,9 @@ def classify(message: str) -> Failure:
 
 
 def classify_raised(message: str, log: str) -> Failure:
-    """Name an exception; where it says only that a worker exited, by what the worker wrote to the log.
+    """Classify an exception; if it only says that a worker exited, by what the worker wrote to the log.
 
-    The log has the exception's own lines too. They name nothing that the worker wrote.
+    The log also holds the exception's own lines, which are skipped because the worker did not write them.
     """
     found = classify(message)
     own = frozenset(message.splitlines())
@@ -195,7 +195,7 @@ def classify_raised(message: str, log: str) -> Failure:
 
 
 def classify_exit(exit_code: int, log_end: str) -> Failure:
-    """Name the death of a trial's own process; a negative code is the signal's number."""
+    """Classify the death of a trial's own process; a negative code is the signal's number."""
     if exit_code == -_SIGKILL:
         return Failure("process_killed", "killed by signal 9", "probably out of memory; check the kernel log (dmesg)")
     if exit_code < 0:
@@ -207,16 +207,16 @@ def classify_exit(exit_code: int, log_end: str) -> Failure:
 
 
 def fork_server_killed() -> Failure:
-    """Name the death of the process that all trials are forked from: it takes those under way with it."""
+    """The failure of a trial whose fork server was killed, which ends all trials in progress."""
     said = "the fork server, which starts the trials, was killed; this ended the trial"
     return Failure(FORK_SERVER_KILLED, said, "probably out of memory; check the kernel log (dmesg)")
 
 
 def hang(timeout_s: float, phase: str, blocked_at: str = "", log_end: str = "") -> Failure:
-    """Name a trial that was ended by the watchdog, what it was doing, and where each of its processes stood.
+    """The failure of a trial ended by the watchdog, with its phase and where each process was blocked.
 
-    What a process had written of an exception before that is the cause where it has a name: torch's queues wait for
-    ever for what could not be sent.
+    An exception that a process logged before the hang is the cause if its kind is known: torch's queues wait forever
+    for an object that could not be pickled.
     """
     return _hang(f"no result after {timeout_s:g} s", "raise measure.timeout_s", phase, blocked_at, log_end)
 
@@ -224,14 +224,14 @@ def hang(timeout_s: float, phase: str, blocked_at: str = "", log_end: str = "") 
 def no_progress(
     idle_s: float, phase: str, blocked_at: str = "", log_end: str = "", *, than: str = "in other trials"
 ) -> Failure:
-    """Name a trial that was ended after ten times the longest time without progress `than` it is compared with."""
+    """The failure of a trial ended after ten times the longest time without progress, of the trials named by `than`."""
     what = f"no progress for {idle_s:.0f} s, at least 10\N{MULTIPLICATION SIGN} the longest wait {than}"
     return _hang(what, "measure it in a separate run", phase, blocked_at, log_end)
 
 
 def _hang(what: str, if_slow: str, phase: str, blocked_at: str, log_end: str) -> Failure:
     where = f"; {blocked_at}; stack traces are in the log" if blocked_at else ""
-    raised, known = _last_with_a_name(log_end)
+    raised, known = _last_classified(log_end)
     message = f"{what}; phase: {phase}{where}" + (f"; before that: {raised}" if raised else "")
     if known is not None:
         return Failure(TOO_MANY_FILES if known.kind == TOO_MANY_FILES else "hang", message, known.hint)
@@ -239,10 +239,10 @@ def _hang(what: str, if_slow: str, phase: str, blocked_at: str, log_end: str) ->
     return Failure("hang", message, f"if the loader is slow, {if_slow}; {deadlock}")
 
 
-def _last_with_a_name(log_end: str) -> tuple[str, Failure | None]:
-    """The last words of the last traceback that has a name, with that name; else those of the last traceback.
+def _last_classified(log_end: str) -> tuple[str, Failure | None]:
+    """The last message and kind of a traceback in the log that can be classified; otherwise the last message.
 
-    What stays behind when a process cannot send (a closed pipe, a lost connection) is often written after the cause.
+    Errors that follow when a process cannot send (a closed pipe, a lost connection) are often written after the cause.
     """
     said = [last_words(_TRACEBACK + text) for text in log_end.split(_TRACEBACK)[1:]]
     for words in reversed(said):
@@ -252,19 +252,19 @@ def _last_with_a_name(log_end: str) -> tuple[str, Failure | None]:
 
 
 def failure_in_words(failure: Failure) -> str:
-    """`trial failed: out of memory: CUDA out of memory`, as a reason."""
+    """A failure as a reason: `trial failed: out of memory: CUDA out of memory`."""
     return f"trial failed: {failure.kind.replace('_', ' ')}: {last_words(failure.message)}"
 
 
 def cause_of(failure: Failure) -> str:
-    """What failures of one kind share if they have one cause: their last words without numbers and addresses."""
+    """A key shared by failures of one kind with the same cause: their last message without numbers and addresses."""
     return "" if failure.kind in _ONE_CAUSE else _NUMBER.sub("#", last_words(failure.message))
 
 
 def last_words(message: str) -> str:
-    """The one line of an exception's text that says what happened: `Name: text`, else the last that is not empty.
+    """The line of an exception's text that says what happened: `Name: text`, or else the last nonempty line.
 
-    Of several tracebacks the last counts: it is the worker's own where torch passes one on.
+    Of several tracebacks, the last counts: it is the worker's own if torch passes one on.
     """
     lines = [line.rstrip() for line in message.splitlines() if line.strip()]
     starts = [number for number, line in enumerate(lines) if line.endswith(_TRACEBACK)]
@@ -277,7 +277,7 @@ def last_words(message: str) -> str:
 
 
 def _shorten(message: str) -> str:
-    """Keep the end, where Python says what happened."""
+    """Keep the end of the message, which says what happened."""
     text = message.strip()
     return text if len(text) <= MAX_MESSAGE else "... " + text[-MAX_MESSAGE:]
 
@@ -286,9 +286,9 @@ _AXES = ("num_workers", "batch_size")
 
 
 def what_fits(failed: Trial, trials: Sequence[Trial]) -> str:
-    """The largest worker count and the largest batch that were completed with all else as in `failed`; empty if none.
+    """The largest worker count and the largest batch that completed with all else as in `failed`; empty if none.
 
-    One that failed in another round does not fit.
+    A value that failed in another round does not fit.
     """
     if not ran_out_of_memory(failed.failure):
         return ""
@@ -298,10 +298,10 @@ def what_fits(failed: Trial, trials: Sequence[Trial]) -> str:
 
 
 def _largest(name: str, failed: Trial, trials: Sequence[Trial]) -> int | None:
-    """The largest value below that of the failed trial whose trials were all completed."""
-    beside = [trial for trial in trials if _others(name, trial) == _others(name, failed)]
-    gone = {trial.config.get(name) for trial in beside if trial.status != "completed"}
-    counts = [_count(trial.config.get(name)) for trial in beside if trial.config.get(name) not in gone]
+    """The largest value below that of the failed trial for which all trials completed."""
+    comparable = [trial for trial in trials if _others(name, trial) == _others(name, failed)]
+    failed_values = {trial.config.get(name) for trial in comparable if trial.status != "completed"}
+    counts = [_count(trial.config.get(name)) for trial in comparable if trial.config.get(name) not in failed_values]
     own = _count(failed.config.get(name))
     return max((count for count in counts if count is not None and own is not None and count < own), default=None)
 

@@ -1,4 +1,4 @@
-"""From the trials of one configuration to its facts: means of what was measured."""
+"""Converts the trials of one configuration to its facts: means of the measurements."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from loaderbench.records.words import NOT_READ_TWICE
 
 
 def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
-    """The means over completed trials of one configuration; `None` where there is none."""
+    """The means over the completed trials of one configuration; `None` if none completed."""
     done = [trial for trial in trials if trial.status == "completed" and (trial.samples_per_s or trial.is_from_outside)]
     if not done:
         return None
     workers = workers_of(done[0])
-    loads, idle_share = _typical(done, "workers" if workers else "main_process"), _idle_share(done, workers)
+    loads, idle_share = _mean_record(done, "workers" if workers else "main_process"), _idle_share(done, workers)
     return Facts(
         workers=workers,
         cpus=environment.cpus_allotted,
@@ -33,10 +33,10 @@ def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
         samples_per_s=_mean(done, "samples_per_s") or 0.0,
         slowest_rank_samples_per_s=_mean_of(trial.of_one_process.samples_per_s for trial in done if trial.ranks),
         batch_samples=_mean_of(trial.samples / trial.batches for trial in done if trial.samples and trial.batches),
-        cpu_s=_by_stage(done, "cpu_s") or _by_looks(done, running=True),
-        wall_s=_by_stage(done, "wall_s") or _by_looks(done, running=False),
+        cpu_s=_by_stage(done, "cpu_s") or _by_stacks(done, running=True),
+        wall_s=_by_stage(done, "wall_s") or _by_stacks(done, running=False),
         loads=_without_polled_sockets(_without_idle_threads(loads, idle_share), idle_share),
-        main=_typical(done, "main_process"),
+        main=_mean_record(done, "main_process"),
         idle_share=idle_share,
         ended_share=_mean_of(_ended_share(trial, workers) for trial in done) or 0.0,
         own_cpus=_own_cpus(done, environment),
@@ -44,11 +44,11 @@ def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
         others_cpus=_mean(done, "machine.others_cpus"),
         throttled_share=_mean(done, "machine.throttled_share"),
         huge_faults_per_s=_mean(done, "machine.huge_faults_per_s") or 0.0,
-        parts=_typical(done, "wait_parts") or _parts_by_looks(done, workers),
+        parts=_mean_record(done, "wait_parts") or _parts_by_stacks(done, workers),
         next_s=_mean(done, "taking.wall_s"),
         next_cpu_s=_mean(done, "taking.cpu_s"),
         sampler_s=_mean(done, "taking.sampler_s") or 0.0,
-        around=_typical(done, "taking.around"),
+        around=_mean_record(done, "taking.around"),
         bytes_per_sample=_mean(done, "reads.bytes_per_sample"),
         bytes_share=_mean_of((_mean(done, "reads.bytes_share"), _mean(done, "kernel_looks.bytes_share"))),
         bytes_per_wait=_mean(done, "kernel_looks.bytes_per_wait"),
@@ -62,7 +62,7 @@ def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
 
 
 def startup_s(trial: Trial) -> float | None:
-    """Seconds of each epoch that pass before its first batch, beyond what a batch waits anyway."""
+    """Seconds of each epoch before its first batch, beyond the usual wait for a batch."""
     boundary_s = _reading(trial, "epochs.boundary_s")
     if boundary_s is None:
         return None
@@ -70,7 +70,7 @@ def startup_s(trial: Trial) -> float | None:
 
 
 def startup_share(trial: Trial) -> float | None:
-    """The share of the whole time that passes at epoch boundaries, where the loop was seen to cross some."""
+    """The share of total time spent at epoch boundaries, if the loop crossed any."""
     if trial.stack_looks is not None:
         return trial.stack_looks.startup_share
     each_s, epochs = startup_s(trial), trial.epochs
@@ -81,7 +81,7 @@ def startup_share(trial: Trial) -> float | None:
 
 
 def workers_of(trial: Trial) -> int:
-    """How many processes or threads load: as configured by an axis, else as many as were seen, or at least one."""
+    """The number of processes or threads that load: as configured by an axis, or else as observed, or at least one."""
     configured = worker_count(trial.config, {})
     if configured is not None:
         return configured
@@ -89,10 +89,10 @@ def workers_of(trial: Trial) -> int:
 
 
 def _idle_share(trials: Sequence[Trial], workers: int) -> float | None:
-    """Time of the workers without work: what they were seen to wait at their queue, or what no stage took.
+    """The share of the workers' time without work: their waits at the queue, or the time outside all stages.
 
-    They poll more than their queue where the first is far longer. Threads wait for work at a lock: checks do not show
-    which are idle.
+    If the first is much longer, the workers poll more than their queue. Threads wait for work at a lock, so stack
+    samples do not show which of them are idle.
     """
     if not workers:
         return None
@@ -112,9 +112,9 @@ def _idle_share(trials: Sequence[Trial], workers: int) -> float | None:
 
 
 def _without_idle_threads(states: WorkerStates | None, idle_share: float | None) -> WorkerStates | None:
-    """The same, where threads without work count as that: they wait for it at a lock, where a process would poll.
+    """The states with idle threads counted as such: threads wait for work at a lock, where a process would poll.
 
-    Where it is unknown for how long they have no work, locks show nothing.
+    If the idle share is unknown, waits at locks are inconclusive and dropped.
     """
     seen = states.blocked_on if states else None
     if states is None or not states.are_threads or not seen:
@@ -126,9 +126,9 @@ def _without_idle_threads(states: WorkerStates | None, idle_share: float | None)
 
 
 def _without_polled_sockets(states: WorkerStates | None, idle_share: float | None) -> WorkerStates | None:
-    """The same, where polling inside of a stage is waiting for a device, and not for work.
+    """The states with polling inside a stage counted as waiting for a device, not for work.
 
-    Python polls a socket that has a time limit, as torch polls the queue of a worker.
+    Python polls a socket that has a timeout, as torch polls a worker's queue.
     """
     seen = states.blocked_on if states else None
     if states is None or seen is None or idle_share is None or seen.get("queue", 0.0) <= idle_share + LOOKS_APART:
@@ -138,7 +138,7 @@ def _without_polled_sockets(states: WorkerStates | None, idle_share: float | Non
 
 
 def _ended_share(trial: Trial, workers: int) -> float | None:
-    """The part of all workers' time after some had ended while others still worked."""
+    """The share of all workers' time after some had ended while others still worked."""
     count = _reading(trial, "workers.mean_count")
     return None if not workers or count is None or trial.processes > 1 else max(0.0, 1 - count / workers)
 
@@ -153,7 +153,7 @@ def _own_cpus(trials: Sequence[Trial], environment: Environment) -> float | None
 
 
 def _tail_share(trial: Trial) -> float | None:
-    """What slow samples cost, as a share of all the work: samples may be the least of it."""
+    """The cost of slow samples as a share of all work, which also includes collating."""
     share, whole_s = _reading(trial, "sample_times.tail_share"), _stages_s(trial)
     if share is None or whole_s <= 0:
         return None
@@ -175,17 +175,17 @@ def _by_stage(trials: Sequence[Trial], what: str) -> Seconds:
     return {name: mean_s for name, mean_s in means.items() if mean_s is not None}
 
 
-def _by_looks(trials: Sequence[Trial], *, running: bool) -> Seconds:
-    """The same of stacks: shares of the working time in place of seconds."""
+def _by_stacks(trials: Sequence[Trial], *, running: bool) -> Seconds:
+    """Like `_by_stage`, from sampled stacks: shares of the working time instead of seconds."""
     found = next((trial.stack_looks.stages for trial in trials if trial.stack_looks), {})
     return {stage: looks.share * (looks.running_share if running else 1) for stage, looks in found.items()}
 
 
-def _parts_by_looks(trials: Sequence[Trial], workers: int) -> WaitParts | None:
-    """The same of a wait, as shares of it: the main process's by stacks, and those of who keeps a batch by the kernel.
+def _parts_by_stacks(trials: Sequence[Trial], workers: int) -> WaitParts | None:
+    """The parts of a wait as shares, from sampled stacks: the main process's own, and the kernel's for other processes.
 
-    While no worker has work, the batch that is waited for was made before. While one has work, the hand-over waits for
-    it: its own Python code keeps the thread that sends a batch waiting.
+    While no worker has work, the awaited batch was made before. While one has work, the hand-over waits for that
+    worker, whose Python code delays the thread that sends a batch.
     """
     stacks = next((trial.stack_looks for trial in trials if trial.stack_looks), None)
     kept_by = next((trial.kernel_looks.waits for trial in trials if trial.kernel_looks), None)
@@ -222,15 +222,15 @@ def _mean_of(values: Iterable[float | None]) -> float | None:
     return fmean(known) if known else None
 
 
-def _typical(trials: Iterable[Trial], path: str) -> Any:
-    """One record with the mean of every number of theirs, and of the numbers by name; all else is the first's."""
+def _mean_record(trials: Iterable[Trial], path: str) -> Any:
+    """The mean of the records: of every number, and of dicts by key; other values are the first record's."""
     known = [found for trial in trials if (found := _reading(trial, path)) is not None]
     if len(known) < 2:
         return known[0] if known else None
-    return replace(known[0], **{name: _typical_value([vars(one)[name] for one in known]) for name in vars(known[0])})
+    return replace(known[0], **{name: _mean_value([vars(one)[name] for one in known]) for name in vars(known[0])})
 
 
-def _typical_value(values: Sequence[Any]) -> Any:
+def _mean_value(values: Sequence[Any]) -> Any:
     numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     if numbers:
         return fmean(numbers)

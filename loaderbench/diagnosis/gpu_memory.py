@@ -1,4 +1,4 @@
-"""GPU memory: what batches took of it, the largest that fits by the line through them, and what a shortage says."""
+"""GPU memory: the peak per batch size, the largest batch that fits by linear regression, and out-of-memory messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from loaderbench.loaders import backend_of
 from loaderbench.records import BatchMemory, GpuMemory, GpuUse, Reasons, Trial, in_bytes
 
 STRAIGHT = 0.05
-"""Of a peak: a line that is further off says nothing of larger batches. torch reserves blocks of 2 MiB and more."""
+"""Maximum deviation from the line, as a share of a peak. torch reserves memory in blocks of 2 MiB or more."""
 
 NO_PEAKS = "no trial used GPU memory through torch"
 NO_DEVICE_MEMORY = "the memory of the whole GPU could not be read"
@@ -23,28 +23,28 @@ _UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _SIZE = r"([\d.]+) (bytes|[KMGT]iB)"
 
 HELD_BY_OTHERS = 0.01
-"""Of a GPU, held by other programs: a smaller share may be the CUDA context."""
+"""Share of a GPU held by other programs; less can be the CUDA context."""
 
 HELD_UNUSED = 0.1
-"""Of what the process holds, unused by its allocator: some of that is there in every process."""
+"""Share of the process's memory that its allocator holds unused; every process has some."""
 
 FRAGMENTED = "memory is fragmented: set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
 
 
 @dataclass(frozen=True)
 class Line:
-    """Bytes of a batch of no samples, and of each sample."""
+    """Linear fit of memory: bytes independent of the batch size, and bytes per sample."""
 
     fixed_bytes: float
     bytes_per_sample: float
 
     def at(self, batch_size: int) -> float:
-        """Bytes of a batch."""
+        """Bytes at this batch size."""
         return self.fixed_bytes + self.bytes_per_sample * batch_size
 
 
 def describe_gpu_memory(trials: Sequence[Trial], loader: Mapping[str, Any]) -> tuple[GpuMemory | None, str]:
-    """What each batch size took at most over all its trials, or why that is not known. `loader` are fixed arguments."""
+    """The peak memory of each batch size over all trials, or why it is unknown. `loader` are the fixed arguments."""
     by_size: dict[int, list[GpuUse]] = defaultdict(list)
     too_large = set[int]()
     for trial in trials:
@@ -87,7 +87,7 @@ def _of_size(size: int, uses: Sequence[GpuUse], total_bytes: int) -> BatchMemory
 
 
 def _others_bytes(uses: Sequence[GpuUse]) -> int | None:
-    """What the device holds that is not torch's in the trial: of CUDA itself, and of other programs."""
+    """Memory that the device holds beyond torch's in the trial: that of CUDA itself, and of other programs."""
     pairs = [(use.memory_used_bytes, use.peak_reserved_bytes) for use in uses]
     beyond = [used - own for used, own in pairs if used is not None and own is not None]
     return max(0, *beyond) if beyond else None
@@ -115,7 +115,7 @@ def _with_line(found: GpuMemory) -> GpuMemory:
 
 
 def line_of(batches: Sequence[BatchMemory]) -> tuple[Line | None, str]:
-    """The line through the reserved peaks by least squares, or why there is none."""
+    """The least-squares line through the reserved peaks, or why there is none."""
     if len(batches) < 2:
         return None, "one batch size was measured"
     sizes, peaks = [one.batch_size for one in batches], [one.peak_reserved_bytes for one in batches]
@@ -130,10 +130,10 @@ def line_of(batches: Sequence[BatchMemory]) -> tuple[Line | None, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class GpuShortage:
-    """Sizes from the message in bytes, or `None`.
+    """Sizes in bytes from an out-of-memory message; `None` if missing.
 
-    `asked` is the allocation that was refused, `own` what this process holds, and `unused` what its allocator keeps
-    of that without using it.
+    `asked` is the refused allocation, `own` the memory that this process holds, and `unused` the part of that which its
+    allocator keeps unused.
     """
 
     asked: int | None
@@ -144,11 +144,11 @@ class GpuShortage:
 
     @property
     def needed(self) -> int | None:
-        """Bytes that this process would hold with the allocation that was refused."""
+        """Bytes that this process would hold with the refused allocation."""
         return None if self.asked is None or self.own is None else self.own + self.asked
 
     def __str__(self) -> str:
-        """A clause for a hint; empty where the message has no sizes."""
+        """A clause for a hint; empty if the message has no sizes."""
         if self.total is None or self.needed is None or self.own is None or self.asked is None:
             return ""
         said = [f"The GPU has {in_bytes(self.total)}; this process held {in_bytes(self.own)}"]
@@ -162,7 +162,7 @@ class GpuShortage:
 
 
 def gpu_shortage(message: str) -> GpuShortage:
-    """Read the message. Source: PyTorch, `c10/cuda/CUDACachingAllocator.cpp`, the text of `OutOfMemoryError`."""
+    """Parse the message. Source: PyTorch, `c10/cuda/CUDACachingAllocator.cpp`, the text of `OutOfMemoryError`."""
     allocated = _bytes(rf"{_SIZE} is allocated by PyTorch", message)
     unused = _bytes(rf"{_SIZE} is reserved by PyTorch but unallocated", message)
     by_torch = None if allocated is None else allocated + (unused or 0)

@@ -1,4 +1,4 @@
-"""Reasons to distrust what was measured on a GPU: it was throttled, its link was slow, or its CPUs were far away."""
+"""Reasons to distrust GPU measurements: throttling, a slow link, or remote CPUs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from loaderbench.cpu_lists import cpus_of
 from loaderbench.diagnosis.copy_bandwidth import PcieLink
 from loaderbench.records import SW_POWER_CAP, Environment, Gpu, GpuUse, Trial
 
-THROTTLED_SHARE = 0.05  # of the readings
-FEWEST_PERCENT = 10.0  # of the time with a kernel resident: an idle link saves power by going slower
+THROTTLED_SHARE = 0.05  # minimum share of the readings
+FEWEST_PERCENT = 10.0  # minimum share of time with a kernel resident, because an idle link saves power at a lower speed
 
 
 def gpu_warnings(trials: Sequence[Trial], environment: Environment) -> Iterator[str]:
-    """Yield them for each GPU that a trial used."""
+    """Yield the warnings for each GPU that a trial used."""
     for gpu in environment.gpus:
         uses = [use for trial in trials for use in trial.gpus if use.index == gpu.index]
         if uses:
@@ -24,7 +24,7 @@ def gpu_warnings(trials: Sequence[Trial], environment: Environment) -> Iterator[
 
 
 def power_notes(trials: Sequence[Trial], environment: Environment) -> Iterator[str]:
-    """Yield a note for each GPU at its power limit: at full load, that is normal for a large GPU."""
+    """Yield a note for each GPU at its power limit, which is normal for a large GPU at full load."""
     for gpu in environment.gpus:
         uses = [use for trial in trials for use in trial.gpus if use.index == gpu.index]
         if said := _shares(uses, lambda reason: reason == SW_POWER_CAP):
@@ -37,7 +37,7 @@ def _throttled(gpu: Gpu, uses: Sequence[GpuUse]) -> Iterator[str]:
 
 
 def _shares(uses: Sequence[GpuUse], counts: Callable[[str], bool]) -> str:
-    """The reasons that count, each with its share of the readings; empty where none was active for long."""
+    """The reasons that count, each with its share of the readings; empty if none was active for long."""
     known = [use.throttled for use in uses if use.throttled is not None]
     reasons = dict.fromkeys(reason for found in known for reason in found if counts(reason))
     shares = {reason: fmean(found.get(reason, 0.0) for found in known) for reason in reasons}
@@ -46,7 +46,7 @@ def _shares(uses: Sequence[GpuUse], counts: Callable[[str], bool]) -> str:
 
 
 def _slow_link(gpu: Gpu, uses: Sequence[GpuUse]) -> Iterator[str]:
-    """The highest that was read under load counts; generation and width are looked at together."""
+    """Compare the highest link speed under load with the maximum; generation and width are checked together."""
     busy = [use for use in uses if (use.utilization_percent or 0.0) >= FEWEST_PERCENT]
     generation = max((use.pcie_generation for use in busy if use.pcie_generation is not None), default=None)
     width = max((use.pcie_width for use in busy if use.pcie_width is not None), default=None)
@@ -61,7 +61,7 @@ def _slow_link(gpu: Gpu, uses: Sequence[GpuUse]) -> Iterator[str]:
 
 
 def _far_cpus(gpu: Gpu, environment: Environment) -> Iterator[str]:
-    """Only where a change costs no CPU: none that is allowed is near, or those near are as many as may be used."""
+    """Warn only if the change costs no CPUs: all allowed CPUs are remote, or enough local ones are allowed."""
     if gpu.near_cpus is None or environment.cpus_allowed is None:
         return
     near, allowed = cpus_of(gpu.near_cpus), cpus_of(environment.cpus_allowed)

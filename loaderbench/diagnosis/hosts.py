@@ -1,4 +1,4 @@
-"""What each machine of a distributed training loads and reads, and all of them together: they may share storage."""
+"""Rates and reads of each machine of a distributed training, and their sums, because machines may share storage."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from loaderbench.records.words import in_bytes
 
 
 def describe_hosts(ranks: Sequence[Trial]) -> tuple[HostUse, ...]:
-    """Each machine, by its first rank; empty where all ranks ran on one."""
+    """The use of each machine, ordered by its first rank; empty if all ranks ran on one machine."""
     names = list(dict.fromkeys(trial.host for trial in ranks))
     if len(names) < 2:
         return ()
@@ -18,7 +18,7 @@ def describe_hosts(ranks: Sequence[Trial]) -> tuple[HostUse, ...]:
 
 
 def all_hosts(hosts: Sequence[HostUse]) -> HostUse | None:
-    """The sums over all machines, without a name; `None` without several."""
+    """The sums over all machines, without a name; `None` for a single machine."""
     if not hosts:
         return None
     rates, reads = ([getattr(one, name) for one in hosts] for name in ("samples_per_s", "read_bytes_per_s"))
@@ -26,12 +26,12 @@ def all_hosts(hosts: Sequence[HostUse]) -> HostUse | None:
 
 
 def with_storage(verdict: Verdict, hosts: Sequence[HostUse]) -> Verdict:
-    """The verdict with what all machines read together, if storage is the limit."""
+    """The verdict with the total reads of all machines as evidence, if storage is the limit."""
     return with_evidence(verdict, storage_evidence(verdict, hosts))
 
 
 def storage_evidence(verdict: Verdict, hosts: Sequence[HostUse]) -> Evidence | None:
-    """The line for it; `None` where there is none."""
+    """The line about total reads; `None` if storage is not the limit or the reads are unknown."""
     together = all_hosts(hosts)
     if together is None or not together.read_bytes_per_s or not (verdict.limit or "").startswith("storage"):
         return None
@@ -59,7 +59,7 @@ def _summed(host: str, ranks: int, rates: Sequence[float | None], reads: Sequenc
 
 
 def _sum(values: Iterable[float | None]) -> float | None:
-    """`None` if any is unknown: a part of a sum would look like all of it."""
+    """The sum, or `None` if any value is unknown, since a partial sum would look complete."""
     found = list(values)
     known = [value for value in found if value is not None]
     return sum(known) if len(known) == len(found) else None

@@ -1,8 +1,7 @@
-"""What share of loading time each stack has, and the lines of the user's own code with the largest shares.
+"""The share of loading time of each stack, and the lines of user code with the largest shares.
 
-A stack has the time of its stage, by clocks, divided among the stacks found in it. A thread that looks at another waits
-for the interpreter's lock, so it finds code that keeps the lock too rarely. Clocks correct this between stages; within
-one it remains.
+The clock-measured time of a stage is divided among the stacks sampled in it. A sampling thread must wait for the GIL,
+so it finds code that holds the GIL too rarely. The clocks correct this between stages, but not within one.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from pathlib import PurePath
 from loaderbench.records import CodeLooks, Hotspot, StackFrame, Trial
 
 Stack = tuple[str, tuple[StackFrame, ...]]
-"""A stage, and the calls of a stack, the outermost first."""
+"""A stage and its call stack, outermost call first."""
 
 MOST_LINES = 10
 FEWEST_SHARE = 0.005
@@ -23,7 +22,7 @@ Shares = dict[str, float]
 
 
 def stack_shares(trials: Iterable[Trial]) -> dict[Stack, float]:
-    """Shares of loading time over all trials with stacks, the largest first; they add up to 1. Empty without any."""
+    """Shares of loading time over all trials with stacks, largest first, summing to 1; empty without stacks."""
     weights: defaultdict[Stack, float] = defaultdict(float)
     for trial in trials:
         looks = trial.code_looks
@@ -37,7 +36,7 @@ def stack_shares(trials: Iterable[Trial]) -> dict[Stack, float]:
 
 
 def _factors(trial: Trial, looks: CodeLooks) -> dict[str, float]:
-    """By stage, for those that were timed: its part of their time by clocks over that of its stacks."""
+    """The correction factor of each timed stage: its share of time by clocks over its share by stacks."""
     found: defaultdict[str, float] = defaultdict(float)
     for stack in looks.stacks:
         found[stack.stage] += stack.seconds
@@ -47,27 +46,27 @@ def _factors(trial: Trial, looks: CodeLooks) -> dict[str, float]:
 
 
 def find_hotspots(trials: Iterable[Trial]) -> tuple[Hotspot, ...]:
-    """Charge each stack to its innermost line of the user's own code, else to its innermost line."""
+    """Charge each stack to its innermost line of user code, or else to its innermost line."""
     by_stage: dict[StackFrame, Shares] = {}
     below: dict[StackFrame, Shares] = {}
     for (stage, frames), share in stack_shares(trials).items():
         if frames:
-            line, called = _charged(frames)
+            line, called = _charged_line(frames)
             by_stage.setdefault(line, defaultdict(float))[stage] += share
             below.setdefault(line, defaultdict(float))[called] += share
     found = [_hotspot(line, stages, below[line]) for line, stages in by_stage.items()]
-    return tuple(sorted(filter(_matters, found), key=lambda one: -one.share)[:MOST_LINES])
+    return tuple(sorted(filter(_is_notable, found), key=lambda one: -one.share)[:MOST_LINES])
 
 
-def _charged(frames: tuple[StackFrame, ...]) -> tuple[StackFrame, str]:
-    """The line, and the function that it called; empty where the line itself ran."""
+def _charged_line(frames: tuple[StackFrame, ...]) -> tuple[StackFrame, str]:
+    """The charged line, and the function that it called; empty if the line itself ran."""
     own = [place for place, frame in enumerate(frames) if frame.own]
     if not own:
         return frames[-1], ""
     return frames[own[-1]], "".join(frame.function for frame in frames[own[-1] + 1 :][:1])
 
 
-def _matters(found: Hotspot) -> bool:
+def _is_notable(found: Hotspot) -> bool:
     return found.share >= FEWEST_SHARE
 
 

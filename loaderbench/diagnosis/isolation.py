@@ -1,7 +1,7 @@
-"""Isolation runs: one configuration's time with parts of the pipeline removed, and the ceiling that follows from them.
+"""Isolation runs: the time of one configuration with parts of the pipeline removed, and the resulting ceiling.
 
-The cost of a part is the difference that its absence makes: SPDL's optimization guide calls it headspace analysis
-(https://facebookresearch.github.io/spdl, "Optimization guide"). Two parts that overlap take at best the time of the
+The cost of a part is the difference that its absence makes; SPDL's optimization guide calls this headspace analysis
+(https://facebookresearch.github.io/spdl, "Optimization guide"). Two overlapping parts take at best the time of the
 slower one; any time beyond that is interference.
 """
 
@@ -23,14 +23,14 @@ from loaderbench.statistics.intervals import mean_interval, rate_interval
 RunName = IsolationName | Literal["end_to_end"]
 
 ORDER: tuple[RunName, ...] = ("replay_device", "replay_host", "loader_warm", "loader_cold", "end_to_end")
-DRIFT = 1.1  # of the reference decode from the sweep to the isolation runs; a still machine stays within it
+DRIFT = 1.1  # maximum ratio of reference decode times between sweep and isolation runs; an idle machine stays below it
 UNKNOWN = "this run has no isolation runs"
-FEWEST_BATCHES = 5  # of a steady state that ended before its time
-SAME_SIZE = 0.01  # batches that differ by less on average are of one size
-NOTHING_BUT_WAITING = 0.999  # from this share on the rest of the loop is too short to divide by
+FEWEST_BATCHES = 5  # minimum batches of a steady state that ended early
+SAME_SIZE = 0.01  # maximum relative difference of mean batch sizes that count as equal
+NOTHING_BUT_WAITING = 0.999  # data wait above which the rest of the loop is too short to divide by
 
 MOST_ROUNDS = 3
-"""Of isolation runs: the fewest that give an interval worth reading."""
+"""Rounds of isolation runs: the fewest that give a useful confidence interval."""
 
 _INTERVAL = "samples_per_s_interval"
 _COLD_WAS_FASTER = "the pass with a cold page cache was faster than the one with a warm one, so they cannot be compared"
@@ -48,8 +48,8 @@ def describe_isolation(
 ) -> tuple[Isolation | None, str]:
     """Compare the isolation runs with the sweep's `trials`, or say why there are none.
 
-    `left_out` are reasons by isolation run, or under `isolation` the one for all. `consumer` is a resolved kind,
-    `demand` in samples/s that of one that has a demand, `cache` the regime of the suite.
+    `left_out` are reasons by isolation run, or one for all under `isolation`. `consumer` is a resolved kind, `demand`
+    its demand in samples/s if it has one, and `cache` the suite's page-cache mode.
     """
     own_reasons = {name: why for name, why in left_out.items() if name in (*ORDER, "isolation")}
     if not runs:
@@ -62,7 +62,7 @@ def describe_isolation(
     all_gone = left_out.get("isolation")
     found = {name: _describe_run(name, own[name], times[name], left_out.get(name, all_gone)) for name in ORDER}
     if demand is not None:
-        times["replay_host"] = _demanded(own["end_to_end"], demand, per_batch)
+        times["replay_host"] = _emulated_times(own["end_to_end"], demand, per_batch)
     differences = _differences(times, consumer, cache)
     reasons = _reasons(differences, found, _no_interference(consumer, cache))
     if _is_negative(differences["fetch_s"]):
@@ -80,8 +80,8 @@ def describe_isolation(
     ), ""
 
 
-def _demanded(trials: Sequence[Trial], demand: float, per_batch: bool) -> Times:
-    """The time of an emulated GPU for batches like those of the trials: its ceiling, given and not measured."""
+def _emulated_times(trials: Sequence[Trial], demand: float, per_batch: bool) -> Times:
+    """The time that an emulated GPU takes for the trials' batches: a given ceiling, not a measured one."""
     return {t.round: (samples_per_batch(t) if per_batch else 1.0) / demand for t in trials if usable(t)}
 
 
@@ -102,7 +102,7 @@ def _difference(more: Times, less: Times) -> Interval | None:
 
 
 def _is_negative(found: Interval | None) -> bool:
-    """Whether all of it is below 0. Storage makes no loader faster, so something else differed between the runs."""
+    """Whether the interval is entirely below 0. Storage cannot make a loader faster, so the runs are not comparable."""
     return found is not None and found.hi is not None and found.hi < 0
 
 
@@ -117,7 +117,7 @@ def _no_interference(consumer: str, cache: str) -> str:
 def _reasons(
     differences: Mapping[str, Interval | None], runs: Mapping[RunName, IsolationRun], no_interference: str
 ) -> Reasons:
-    """Why a difference is not known: the first of its runs that has a reason."""
+    """Why a difference is unknown: the first reason among its runs."""
     needs: dict[str, tuple[RunName, ...]] = {
         "transfer_s": ("replay_host", "replay_device"),
         "fetch_s": ("loader_cold", "loader_warm"),
@@ -133,7 +133,7 @@ def _reasons(
 
 
 def _notes(own: Mapping[RunName, Sequence[Trial]]) -> list[str]:
-    """Notes on how they were measured."""
+    """Notes on how the isolation runs were measured."""
     said = [trial.sampled for name in ORDER[:2] for trial in own[name] if usable(trial) and trial.sampled][:1]
     short = [trial.batches or 0 for trial in own["loader_cold"] if usable(trial) and trial.ended_early]
     if short:
@@ -143,7 +143,7 @@ def _notes(own: Mapping[RunName, Sequence[Trial]]) -> list[str]:
 
 
 def _drift(own: Mapping[RunName, Sequence[Trial]]) -> list[str]:
-    """Isolation runs come after the sweep, and the machine may have changed: interference compares across."""
+    """A note if the machine's speed changed between the sweep and the isolation runs, which interference compares."""
     before_s = [t.reference_decode_before_s for t in own["end_to_end"] if t.reference_decode_before_s]
     after_s = [t.reference_decode_before_s for name in ORDER[:-1] for t in own[name] if t.reference_decode_before_s]
     if not before_s or not after_s:
@@ -156,23 +156,23 @@ def _drift(own: Mapping[RunName, Sequence[Trial]]) -> list[str]:
 
 
 Times = dict[int, float]
-"""Round number to seconds per batch, or per sample."""
+"""Seconds per batch or per sample, by round."""
 
 
 def usable(trial: Trial) -> bool:
-    """Whether a trial reached a steady state: one that stopped early needs enough batches."""
+    """Whether a trial reached a steady state; one that ended early needs enough batches."""
     seen = trial.status == "completed" and bool(trial.samples and trial.batches and trial.steady_s)
     return seen and not (trial.ended_early and (trial.batches or 0) < FEWEST_BATCHES)
 
 
 def of_one_size(trials: Sequence[Trial]) -> bool:
-    """Whether their batches have the same number of samples, which makes seconds per batch comparable."""
+    """Whether the trials' batches have the same number of samples, which makes seconds per batch comparable."""
     sizes = [samples_per_batch(trial) for trial in trials if usable(trial)]
     return not sizes or max(sizes) <= (1 + SAME_SIZE) * min(sizes)
 
 
 def samples_per_batch(trial: Trial) -> float:
-    """On average, over the steady state."""
+    """Mean samples per batch over the steady state."""
     return (trial.samples or 0) / (trial.batches or 1)
 
 
@@ -212,8 +212,8 @@ def why_not(
 ) -> dict[IsolationName, str]:
     """The reason against each isolation run, empty for those to be measured.
 
-    `consumer` is a resolved kind, `cache` the suite's regime; `no_files` is why the dataset's files are not known,
-    `too_short` why one pass over them does not reach a steady state.
+    `consumer` is a resolved kind, `cache` the suite's page-cache mode; `no_files` is why the dataset's files are
+    unknown, `too_short` why one pass over them does not reach a steady state.
     """
     cold, not_replayed = _not_cold(cache, no_files) or too_short, consumer_kind(consumer).why_not_replayed
     return {
@@ -225,7 +225,7 @@ def why_not(
 
 
 def _not_warm(consumer: str, cache: str, cold: str) -> str:
-    """With no consumer the sweep is the loader alone, unless it is to be compared with another page cache."""
+    """Without a consumer, the sweep is already the loader alone, unless it is compared with another page-cache mode."""
     alone = not consumer_kind(consumer).consumes and cache == "warm" and cold
     return f"{NO_CONSUMER}: the sweep already measures the loader alone" if alone else ""
 
@@ -239,7 +239,7 @@ def _not_cold(cache: str, no_files: str) -> str:
 
 
 def with_exposed_copy(facts: Facts | None, isolation: Isolation | None) -> Facts | None:
-    """The same facts with the exposed copy that the isolation runs found for this configuration, if they did."""
+    """The facts with the exposed copy time from this configuration's isolation runs, if significant."""
     if facts is None or isolation is None or isolation.transfer_s is None:
         return facts
     copy_s, whole_s = isolation.transfer_s, _time_of(isolation, "end_to_end")
@@ -257,9 +257,9 @@ def _time_of(isolation: Isolation, name: RunName) -> float | None:
 def find_ceiling(
     isolation: Isolation | None, why_no_isolation: str, subject: Subject | None, consumer: str, demand: float | None
 ) -> tuple[Ceiling | None, str]:
-    """The ceiling of any consumer, or why there is none. `demand` is given, in samples/s, for one that has a demand.
+    """The ceiling for any loader, or why there is none. `demand` is in samples/s, for a consumer that has one.
 
-    Headroom is (measured - ceiling) / measured in time per batch. Source: SPDL's optimization guide.
+    Headroom is (measured - ceiling) / measured, in time per batch. Source: SPDL's optimization guide.
     """
     if subject is None:
         return None, "nothing was measured"

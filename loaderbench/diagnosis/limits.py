@@ -1,4 +1,4 @@
-"""What keeps work from going faster: which resource is used up, or queued for, and whether others use it."""
+"""The resources that can limit the work: which is saturated or queued for, and whether other programs use it."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from loaderbench.records import Limit
 
 
 def disturbed(facts: Facts) -> bool:
-    """Whether other programs hold the CPUs that are missing here.
+    """Whether other programs hold the CPUs that this program lacks.
 
-    CPUs that are idle on average may be busy whenever this program needs one. Its threads then wait in the run queue,
-    even if there are no more of them than CPUs.
+    CPUs that are idle on average can be busy whenever this program needs one. Its threads then wait in the run queue,
+    even if there are no more threads than CPUs.
     """
     idle, others = facts.idle_cpus, facts.others_cpus
     if idle is None or others is None:
@@ -47,10 +47,10 @@ def _queues_behind_others(facts: Facts) -> bool:
 
 
 def blocked_by_itself(facts: Facts) -> float:
-    """The blocked share of working time; if other programs hold CPUs, an estimate of what it would be without them.
+    """The blocked share of working time, estimated without other programs if these hold CPUs.
 
-    Threads of this program would still wait for a CPU if there are more of them than CPUs. A small share stays as it
-    was measured: too little of it is sure.
+    Threads of this program would still wait for a CPU if there are more of them than CPUs. A small share is returned as
+    measured, because it is too uncertain.
     """
     blocked = facts.blocked_at_work
     if not disturbed(facts) or blocked < LOCKED:
@@ -67,24 +67,24 @@ def _ran_at_work(facts: Facts) -> float:
 
 
 def limit_of_cpus(facts: Facts) -> Limit:
-    """More workers where this program leaves CPUs, cheaper work where it does not, unless others hold them."""
+    """`workers` if this program leaves CPUs idle, `cpu` if it does not, `neighbors` if other programs hold them."""
     if disturbed(facts):
         return "neighbors"
     return "workers" if another_worker_fits(facts) else "cpu"
 
 
 def limit_of_one_thread(facts: Facts) -> Limit:
-    """One thread does it all: what it needs is not more CPUs, unless there are none."""
+    """The limit of work in a single thread, which needs no more CPUs unless all are in use."""
     if is_throttled(facts):
         return "quota"
     own_s = facts.sampler_s if facts.workers else facts.next_s or 0.0
-    if (facts.next_cpu_s or 0.0) < MOST * own_s:  # it waits, for something else than a CPU
+    if (facts.next_cpu_s or 0.0) < MOST * own_s:  # the thread waits for something other than a CPU
         return "lock"
     return "neighbors" if disturbed(facts) else "cpu" if cpus_are_full(facts) else "lock"
 
 
 def limit_of_transport(facts: Facts) -> Limit:
-    """What keeps batches from coming faster that are made already."""
+    """The limit on how fast finished batches arrive."""
     if is_throttled(facts):
         return "quota"
     if disturbed(facts):
@@ -99,7 +99,7 @@ def limit_of_transport(facts: Facts) -> Limit:
 
 
 def main_process_is_busy(facts: Facts) -> bool:
-    """Whether the main process runs, or would, for most of its time."""
+    """Whether the main process runs or is runnable for most of its time."""
     return facts.main is not None and facts.main.on_cpu_share + facts.main.run_queue_share >= MOST
 
 
@@ -119,19 +119,19 @@ def idle_time(facts: Facts) -> float:
 
 
 def idle_in_wait(facts: Facts) -> float:
-    """The smallest share of the wait that workers can have been idle, if all other time was idle, too."""
+    """The smallest share of the wait in which workers must have been idle, if all other time was idle too."""
     if not facts.workers or facts.wait_share <= 0:
         return 0.0
     return max(0.0, idle_time(facts) - (1 - facts.wait_share)) / facts.wait_share
 
 
 def is_throttled(facts: Facts) -> bool:
-    """Whether a quota was used up in many of its periods."""
+    """Whether the CPU quota was exhausted in many of its periods."""
     return (facts.throttled_share or 0.0) >= THROTTLED
 
 
 def narrow_mask(facts: Facts) -> tuple[int, int] | None:
-    """The CPUs of a loading process and of this program, if the first mask is narrower, and full."""
+    """The CPUs of a loading process and of this program, if the loading process's mask is narrower and saturated."""
     allowed = facts.loads.allowed_cpus if facts.loads else None
     of_all = (facts.main.allowed_cpus if facts.main else None) or int(facts.cpus)
     of_all = facts.cpus_online if allowed == of_all == 1 else of_all
@@ -139,7 +139,7 @@ def narrow_mask(facts: Facts) -> tuple[int, int] | None:
 
 
 def no_worker_would_help(facts: Facts) -> bool:
-    """Whether workers would slow down a loader without workers: measured, or else because its batches are tiny."""
+    """Whether adding workers would slow down a loader without any: measured, or else because its batches are tiny."""
     if facts.workers or facts.more_are_faster:
         return False
     return facts.workers_are_slower or (facts.is_loader and facts.tiny_batches)
@@ -157,14 +157,14 @@ def mostly_at_locks(facts: Facts) -> bool:
 
 
 def wants_cpu(facts: Facts) -> bool:
-    """Whether who loads would run if it could."""
+    """Whether the loading processes would run if they could."""
     return facts.blocked_at_work < BLOCKED
 
 
 def waits_for_a_device(facts: Facts) -> bool:
-    """Whether a main process that loads by itself is blocked, but rarely on a lock; false where the kernel hides it.
+    """Whether a main process that loads by itself is blocked, but rarely on a lock; false if the kernel hides this.
 
-    Its other threads may keep a CPU busy all the while: OpenMP's threads spin until the next operation.
+    Its other threads can keep a CPU busy the entire time: OpenMP's threads spin until the next operation.
     """
     seen = facts.loads.blocked_on if facts.loads and not facts.workers else None
     if not seen:
@@ -174,20 +174,20 @@ def waits_for_a_device(facts: Facts) -> bool:
 
 
 def crowded(facts: Facts, cpus: float) -> bool:
-    """Whether more wants to run on these CPUs than they can."""
+    """Whether more threads want to run on these CPUs than fit."""
     on_cpu = facts.loads.on_cpu_share * max(1, facts.workers) if facts.loads else 0.0
     fills = ONE_THREAD * cpus <= on_cpu <= cpus / ONE_THREAD  # with more CPU time than that, the workers' masks differ
     return facts.waited_for_cpu >= QUEUED or (wants_cpu(facts) and fills)
 
 
 def grows_with_bytes(facts: Facts) -> bool:
-    """Whether the bytes explain the time: of a file alone, or together with those that share the way with it."""
+    """Whether bytes explain the time: those of a file, or those of all readers that share the path to storage."""
     share = facts.bytes_share or 0.0
     return share >= BYTES_GROW or (share >= BYTES_SEEN and share * max(1, facts.workers) >= BYTES_GROW)
 
 
 def kernel_works(facts: Facts) -> bool:
-    """Whether the CPU time is mostly the kernel's, and page faults explain it: not system calls, such as reads.
+    """Whether CPU time is mostly in the kernel and explained by page faults, not by system calls such as reads.
 
     Idle workers count only if their other threads, which hand over batches, use a CPU for most of the wait.
     """
@@ -223,17 +223,17 @@ def faults_explain(facts: Facts) -> bool:
 
 
 def cpus_left(facts: Facts) -> float:
-    """CPUs that this program leaves; all where its use is not known."""
+    """CPUs that this program leaves idle; all of them if its use is unknown."""
     return facts.cpus if facts.spare_cpus is None else facts.spare_cpus
 
 
 def cpus_are_full(facts: Facts) -> bool:
-    """Whether too little is left to matter: `SPARE_CPUS`, half of a quota below one CPU, or a tenth of many CPUs."""
+    """Whether the rest is too small to matter: `SPARE_CPUS`, half of a quota below one CPU, or a tenth of many CPUs."""
     return cpus_left(facts) < max(min(SPARE_CPUS, MOST * facts.cpus), PART_OF_CPUS * facts.cpus)
 
 
 def workers_that_fit(facts: Facts) -> int:
-    """As many as the idle CPUs can feed, one more at least where they are not full; one per CPU if there are fewer.
+    """The workers that idle CPUs can feed, at least one more if CPUs are left, and at least one per CPU.
 
     Ranks share the CPUs.
     """
@@ -258,9 +258,9 @@ def another_worker_fits(facts: Facts) -> bool:
 
 
 def have_library_threads(facts: Facts) -> bool:
-    """Whether libraries run threads of their own in workers, or in a main process that loads by itself.
+    """Whether libraries run their own threads in workers, or in a main process that loads by itself.
 
-    Threads that compete with workers may also be those of a training step on the CPU.
+    Otherwise, threads that compete with workers can be those of a training step on the CPU.
     """
     others = facts.loads.other_threads_cpu_share if facts.loads else None
     in_workers = not facts.workers or others is None or others >= LIBRARY_THREADS
@@ -268,7 +268,7 @@ def have_library_threads(facts: Facts) -> bool:
 
 
 def part_of_wait(facts: Facts, name: str) -> float:
-    """A part of the wait, as a share of all of it."""
+    """One part of the wait, as a share of the complete wait."""
     parts = facts.parts
     if parts is None:
         return 0.0
@@ -278,20 +278,20 @@ def part_of_wait(facts: Facts, name: str) -> float:
 
 
 def own_part_of_main(facts: Facts) -> float:
-    """The part of the wait that is the main process's own, beside every sample that is made somewhere."""
+    """The share of the wait that is the main process's own work, outside the making of samples."""
     if facts.workers:
         return part_of_wait(facts, "main_process_s") + part_of_wait(facts, "not_begun_s")
     if not facts.next_s:
         return 0.0
     if facts.is_loader and not (facts.wall_s and facts.batch_samples):
-        return 0.0  # what its samples take is not known
-    if not facts.is_loader:  # its processes make samples, and what runs here is beside them
+        return 0.0  # the time of its samples is unknown
+    if not facts.is_loader:  # its processes make samples, and what runs here is in addition
         return (facts.next_cpu_s or 0.0) / facts.next_s if facts.processes else 0.0
     return 1 - _stages_of_next(facts)
 
 
 def code_around(facts: Facts) -> str:
-    """The place of the code around the loader if most of the main process's own part of the wait is spent there."""
+    """Where the code around the loader is, if it takes most of the main process's own part of the wait."""
     if facts.around is None:
         return ""
     parts = facts.parts if facts.workers else None
@@ -305,24 +305,24 @@ def _stages_of_next(facts: Facts) -> float:
 
 
 def making_takes_the_cpus(facts: Facts) -> bool:
-    """Whether the CPUs are full, mostly with making batches. Finished batches on their way then wait for a CPU."""
+    """Whether the CPUs are saturated, mostly by making batches, so finished batches wait for a CPU on their way."""
     rate = facts.samples_per_s * facts.ranks / facts.ranks_of_rate
     made_by = sum(facts.cpu_s.values()) * rate
     return facts.own_cpus is not None and cpus_are_full(facts) and made_by >= MOST * facts.own_cpus > 0
 
 
 def busiest(facts: Facts) -> str:
-    """The stage that takes most CPU time; `sample` where no stage is known."""
+    """The stage with the most CPU time; `sample` if no stages are known."""
     return max(facts.cpu_s, key=lambda stage: facts.cpu_s[stage]) if facts.cpu_s else "sample"
 
 
 def most_blocked(facts: Facts) -> str:
-    """The stage that takes most time without using a CPU, or waiting for one that other programs hold."""
+    """The stage with the most blocked time: neither on a CPU, nor waiting for one that other programs hold."""
     return max(facts.wall_s, key=lambda stage: stage_blocked_s(facts, stage)) if facts.wall_s else "sample"
 
 
 def stage_blocked_s(facts: Facts, stage: str) -> float:
-    """Seconds per sample; the wait for a CPU that other programs cause is shared out by CPU time."""
+    """Blocked seconds per sample; waits for CPUs that other programs hold are divided by CPU time and subtracted."""
     whole_s = sum(facts.cpu_s.values())
     share = facts.cpu_s.get(stage, 0.0) / whole_s if whole_s else 0.0
     wait_s = share * _queued_s(facts) if disturbed(facts) else 0.0
@@ -330,9 +330,9 @@ def stage_blocked_s(facts: Facts, stage: str) -> float:
 
 
 def _queued_s(facts: Facts) -> float:
-    """Seconds per sample in the run queue: as long per CPU time as the kernel says, and for no more of its time.
+    """Seconds per sample in the run queue: in the kernel's ratio to CPU time, and at most its share of the time.
 
-    Stacks that are sampled from outside find more CPU time than the kernel does.
+    Stacks sampled from outside find more CPU time than the kernel reports.
     """
     loads = facts.loads
     if loads is None or not loads.on_cpu_share:
@@ -343,6 +343,6 @@ def _queued_s(facts: Facts) -> float:
 
 
 def share_of_cpu(facts: Facts) -> float:
-    """The busiest stage's share of a sample's CPU time; 0 where it is not known."""
+    """The busiest stage's share of a sample's CPU time; 0 if unknown."""
     whole_s = sum(facts.cpu_s.values())
     return max(facts.cpu_s.values()) / whole_s if whole_s > 0 else 0.0

@@ -1,4 +1,4 @@
-"""Where stages were made free, the measured gains decide which stage a cause is about; the rules give its words."""
+"""Combines free-stage trials with the rules: measured gains decide the stage of a cause, the rules its wording."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from loaderbench.diagnosis.wording import in_percent, limit_of_work, stage_name
 from loaderbench.records import Bottleneck, Evidence, Limit, Stage
 from loaderbench.statistics.intervals import is_above_one
 
-_OF_ALL_STAGES: tuple[Limit, ...] = ("cpu", "workers", "quota", "oversubscription", "neighbors")
-"""Limits that do not depend on which stage it is."""
+_STAGE_INDEPENDENT: tuple[Limit, ...] = ("cpu", "workers", "quota", "oversubscription", "neighbors")
+"""Limits that do not depend on the stage."""
 
-_WHOLE: Stage = "sample"
-"""Free as a whole, it includes every stage of a sample: it cannot gain less than one of them."""
+_SAMPLE: Stage = "sample"
+"""Free as a unit, `sample` includes every stage of a sample, so its gain cannot be less than any of theirs."""
 
 
 def with_measured(cause: Cause | None, facts: Facts | None, found: Sequence[Bottleneck]) -> Cause | None:
-    """The same cause, or one about the stage that gains more if free, where that is beyond the noise."""
+    """The cause, or one about the stage that gains significantly more if free."""
     if cause is None or facts is None or not found:
         return cause
     named = cause.read_inside or cause.stage
@@ -30,10 +30,10 @@ def with_measured(cause: Cause | None, facts: Facts | None, found: Sequence[Bott
     rivals = [one for one in found if _may_replace(one.stage, named, cause.limit)]
     if own is None:
         return cause
-    top = next((one for one in rivals if _gains(one) and _is_more(one, own)), None)
+    top = next((one for one in rivals if _gains(one) and _gains_more(one, own)), None)
     if top is not None:
-        return _about(top, own, cause, facts)
-    return replace(cause, is_measured=_gains(own) and all(_is_more(own, one) for one in rivals if one is not own))
+        return _measured_cause(top, own, cause, facts)
+    return replace(cause, is_measured=_gains(own) and all(_gains_more(own, one) for one in rivals if one is not own))
 
 
 def _gains(one: Bottleneck) -> bool:
@@ -41,20 +41,20 @@ def _gains(one: Bottleneck) -> bool:
 
 
 def _may_replace(stage: Stage, named: Stage, limit: Limit) -> bool:
-    """Pages of memory that batches are shared in are filled while they are collated: that is one cause, not two."""
-    if stage == _WHOLE and named in ("read", "decode", "transform"):
+    """Whether a stage can replace the named one. Shared memory pages are filled during collate: one cause, not two."""
+    if stage == _SAMPLE and named in ("read", "decode", "transform"):
         return False
     return not (stage == "collate" and named == "transport" and limit == "memory")
 
 
-def _is_more(one: Bottleneck, other: Bottleneck) -> bool:
-    """Whether its whole interval lies above that of the other."""
+def _gains_more(one: Bottleneck, other: Bottleneck) -> bool:
+    """Whether the gain's interval is entirely above that of the other stage."""
     lo, hi = one.gain_if_free.lo, other.gain_if_free.hi
     return lo is not None and hi is not None and lo > hi
 
 
-def _about(top: Bottleneck, own: Bottleneck, cause: Cause, facts: Facts) -> Cause:
-    """The cause of the measured stage; what the rules found for another stays as the evidence against it."""
+def _measured_cause(top: Bottleneck, own: Bottleneck, cause: Cause, facts: Facts) -> Cause:
+    """The cause for the measured stage; the rules' finding for another stage becomes evidence against it."""
     limit = _limit_of(top.stage, cause, facts)
     gained, instead = (gain_in_words(one.gain_if_free) for one in (top, own))
     measured = f"gain if free: {stage_name(top.stage)} {gained}, {stage_name(own.stage)} {instead}"
@@ -73,9 +73,9 @@ def _about(top: Bottleneck, own: Bottleneck, cause: Cause, facts: Facts) -> Caus
 
 
 def _limit_of(stage: Stage, cause: Cause, facts: Facts) -> Limit:
-    """The limit of the rules where it is one of all stages, else that of this stage; the rules' if facts exclude it."""
+    """The rules' limit if it applies to all stages, or else this stage's; the rules' if the facts exclude both."""
     own = limit_of_transport(facts) if stage == "transport" else limit_of_cpus(facts)
-    asked = (cause.limit, own) if cause.limit in _OF_ALL_STAGES else (own,)
+    asked = (cause.limit, own) if cause.limit in _STAGE_INDEPENDENT else (own,)
     return next((limit for limit in asked if holds(limit, stage, facts)), cause.limit)
 
 

@@ -2,7 +2,7 @@
 
 `rate(W) = min(W / wall per sample, cores / CPU per sample, 1 / main process per sample, demand)`, in samples/s: the
 asymptotic bounds of operational analysis (Denning and Buzen 1978, "The Operational Analysis of Queueing Network
-Models", ACM Computing Surveys 10(3)), with one station for workers, CPUs and the main process each.
+Models", ACM Computing Surveys 10(3)), with one station each for workers, CPUs and the main process.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from loaderbench.records import Evidence
 
 @dataclass(frozen=True)
 class Bounds:
-    """Samples/s that each resource lets through; `None` for what is not known."""
+    """The samples/s that each resource allows; `None` if unknown."""
 
     workers: float | None
     cpus: float | None
@@ -24,23 +24,23 @@ class Bounds:
 
     @property
     def known(self) -> dict[str, float]:
-        """Those that are known, the tightest first."""
+        """The known bounds, tightest first."""
         return dict(sorted(((k, v) for k, v in vars(self).items() if v is not None), key=lambda item: item[1]))
 
     @property
     def tightest(self) -> tuple[str, float] | None:
-        """The resource that gives way first, and its rate."""
+        """The resource with the lowest bound, and that bound."""
         return next(iter(self.known.items()), None)
 
 
 SHORTEST_S = 1e-9
-"""Of a sample, that a clock can tell from none; less bounds nothing."""
+"""Seconds of a sample below which a clock cannot measure it, so it bounds nothing."""
 
 
 def operational_bounds(facts: Facts, demand: float | None = None, *, workers: int | None = None) -> Bounds:
     """The bounds of a configuration as measured, or with another number of `workers`.
 
-    A sample's wall time is taken without waiting for a CPU, which is the second bound's matter.
+    A sample's wall time excludes waiting for a CPU, which the CPU bound covers.
     """
     count = facts.workers * (1 - facts.ended_share) if workers is None else workers
     if facts.from_outside:
@@ -64,7 +64,7 @@ LIMIT_NAMES = {"workers": "workers", "cpus": "CPUs", "main_process": "main proce
 
 
 def bounds_in_words(bounds: Bounds) -> tuple[Evidence, ...]:
-    """All bounds in one line, the tightest first; nothing where fewer than two are known."""
+    """All bounds in one line, tightest first; empty if fewer than two are known."""
     if len(bounds.known) < 2:
         return ()
     limits = [f"{LIMIT_NAMES[name]} {rate:,.0f}" for name, rate in bounds.known.items()]
@@ -72,6 +72,6 @@ def bounds_in_words(bounds: Bounds) -> tuple[Evidence, ...]:
 
 
 def at_work_s(facts: Facts, stage: str) -> float:
-    """Seconds per sample that a stage keeps a worker: its wall time without waiting for a CPU."""
+    """Seconds per sample that a stage keeps a worker busy: its wall time without waiting for a CPU."""
     without_queueing_s = facts.wall_s.get(stage, 0.0) * (1 - facts.waited_for_cpu)
     return max(facts.cpu_s.get(stage, 0.0), without_queueing_s)

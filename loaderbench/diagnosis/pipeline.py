@@ -1,8 +1,8 @@
-"""The pipeline of one configuration: the samples/s that each part allows, what a part's time goes to, the bottleneck.
+"""The pipeline of one configuration: the samples/s that each part allows, how its time divides, and the bottleneck.
 
-The limits are those of `operational.py`. Stages that share one process have no limit of their own: reading, decoding,
-transforming and collating share the time of the workers, the host-to-device copy and the step that of the loop.
-Storage is the exception: its limit is what the workers could read if they did nothing else.
+The limits are those of `operational.py`. Stages in one process have no separate limits: read, decode, transform and
+collate share the workers' time; the host-to-device copy and the step share the loop's. Storage is the exception: its
+limit is what the workers could read if they did nothing else.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from loaderbench.records.stages import stage_place
 PartName = Literal["storage", "workers", "cpus", "ipc", "step"]
 
 READ, COPY, REST = "read", "copy", "step"
-"""Stages that a part is made of and that no tracer names."""
+"""Stages of a part that no tracer names."""
 
 EQUAL = 1.05
-"""Two limits that differ by less are equally narrow: times that were traced vary by as much between rounds."""
+"""Limits within this ratio are equally narrow: traced times vary this much between rounds."""
 
 EXPLAINED = 0.8
-"""From this share of the narrowest limit on, the limit explains the throughput."""
+"""Minimum share of the narrowest limit at which the limit explains the throughput."""
 
 _STORAGE: tuple[Limit, ...] = ("storage_latency", "storage_bandwidth")
 _NOT_TIMED = "reading is not timed separately"
@@ -44,7 +44,7 @@ class StageShare:
 
 @dataclass(frozen=True, kw_only=True)
 class PipelinePart:
-    """A part of the pipeline. `samples_per_s` is what it allows if nothing else limits it, `None` with the `reason`."""
+    """A part of the pipeline. `samples_per_s` is its limit if nothing else limits it; `None` with a `reason`."""
 
     name: PartName
     samples_per_s: float | None
@@ -54,13 +54,13 @@ class PipelinePart:
 
 @dataclass(frozen=True, kw_only=True)
 class Pipeline:
-    """The parts that a sample passes, in order, of the configuration that the verdict is about.
+    """The parts that a sample passes through, in order, in the verdict's configuration.
 
-    `delivered` is the measured throughput and `target` what the training step takes, both in samples/s; `given` says
-    that the target was given and not measured. `bottleneck` and `stage` are the verdict's; `None` where it names none.
-    A stage of the user's own has the user's name; the copy of a transfer-bound loop is `COPY`.
-    `reads_inside` is the stage that files are read in, as the verdict says: its blocked time counts as reading.
-    `in_turn`: one process loads and trains in turn. `left_out` says why a part is not among them.
+    `delivered` is the measured throughput and `target` the training step's rate, both in samples/s; `given` means that
+    the target was given, not measured. `bottleneck` and `stage` are the verdict's, `None` if it names none. A
+    user-defined stage has the user's name; the copy of a transfer-bound loop is `COPY`. `reads_inside` is the verdict's
+    stage that files are read in, whose blocked time counts as reading. `in_turn`: one process alternates between
+    loading and training. `left_out` says why a part is missing.
     """
 
     config: Config
@@ -79,12 +79,12 @@ class Pipeline:
     left_out: Reasons = field(default_factory=dict)
 
     def rate(self, name: PartName | None) -> float | None:
-        """The limit of a part; `None` for one that is not known or not there."""
+        """The limit of a part; `None` if it is unknown or missing."""
         return next((part.samples_per_s for part in self.parts if part.name == name), None)
 
     @property
     def narrowest(self) -> PartName | None:
-        """The part with the lowest limit; `None` where no limit is known."""
+        """The part with the lowest limit; `None` if no limit is known."""
         known = [(part.samples_per_s, part.name) for part in self.parts if part.samples_per_s is not None]
         return min(known)[1] if known else None
 
@@ -114,7 +114,7 @@ class Pipeline:
 
 
 def describe_pipeline(run: RunRecord) -> Pipeline | None:
-    """The pipeline of the configuration that the verdict is about; `None` where nothing was measured."""
+    """The pipeline of the verdict's configuration; `None` if nothing was measured."""
     found = find_subject(run.best, run.configurations)
     if found is None or found.samples_per_s is None:
         return None
@@ -159,7 +159,7 @@ def describe_pipeline(run: RunRecord) -> Pipeline | None:
 
 
 def _reading_s(facts: Facts, inside: str | None) -> float | None:
-    """Seconds of reading per sample, with those that pass `inside` another stage; `None` if not known."""
+    """Seconds of reading per sample, including those `inside` another stage; `None` if unknown."""
     return at_work_s(facts, READ) + (_blocked_s(facts, inside) if inside else 0.0) or None
 
 
@@ -181,7 +181,7 @@ def _workers(facts: Facts, bounds: Bounds, trials: list[Trial], inside: str | No
 
 
 def _shares(facts: Facts, inside: str | None) -> tuple[StageShare, ...]:
-    """What a sample's time in a worker goes to; the time that it is blocked `inside` a stage is reading."""
+    """How a sample's time in a worker divides among stages; blocked time `inside` a stage counts as reading."""
     times_s = {stage: at_work_s(facts, stage) for stage in facts.wall_s}
     if inside in times_s:
         blocked_s = _blocked_s(facts, inside)
@@ -201,7 +201,7 @@ def _ipc(facts: Facts, bounds: Bounds, trials: list[Trial]) -> PipelinePart | No
 
 
 def _step(run: RunRecord, copied: float | None) -> PipelinePart:
-    """The training step, with the copy where its share of the loop's own time is known."""
+    """The training step, with the copy if its share of the loop's own time is known."""
     if run.ceiling is None:
         return PipelinePart(name="step", samples_per_s=None, reason=run.not_measured.get("ceiling", "not measured"))
     stages = (StageShare(COPY, copied), StageShare(REST, 1 - copied)) if copied else ()
@@ -209,7 +209,7 @@ def _step(run: RunRecord, copied: float | None) -> PipelinePart:
 
 
 def _copy_share(run: RunRecord, facts: Facts) -> tuple[float | None, str]:
-    """The host-to-device copy as a share of the loop's own time, or why it is not known."""
+    """The host-to-device copy as a share of the loop's own time, or why it is unknown."""
     busy = 1 - facts.wait_share
     if facts.transfer_share > 0 and busy > 0:
         return min(1.0, facts.transfer_share / busy), ""
@@ -225,7 +225,7 @@ def _copy_share(run: RunRecord, facts: Facts) -> tuple[float | None, str]:
 
 
 def _why_no_copy(run: RunRecord) -> str:
-    """Why there is no copy to be measured; empty where there may be one."""
+    """Why there is no copy to measure; empty if there can be one."""
     kind = consumer_kind(run.consumer)
     reasons = {
         "no GPU": not run.environment.gpus,
@@ -237,7 +237,7 @@ def _why_no_copy(run: RunRecord) -> str:
 
 
 def _bottleneck(verdict: Verdict, facts: Facts, bounds: Bounds) -> PartName | None:
-    """The part that the verdict names by its bound, stage and limit; `None` where it leaves them open."""
+    """The part that the verdict names by its bound, stage and limit; `None` if the bound is unknown."""
     if verdict.bound == "unknown":
         return None
     if verdict.bound != "input":

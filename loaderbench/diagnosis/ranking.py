@@ -1,4 +1,4 @@
-"""All configurations of a run in the order of their rates, the best of them, and the one that its verdict is about."""
+"""Ranks all configurations of a run by rate, and determines the best one and the subject of the verdict."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ONE_CONFIGURATION = "a profile measures one config"
 
 @dataclass(frozen=True, kw_only=True)
 class Ranking:
-    """All configurations of a run, and the best of them, or why there is none."""
+    """All configurations of a run, and the best one, or why there is none."""
 
     configurations: tuple[Configuration, ...]
     best: Best | None
@@ -27,14 +27,14 @@ class Ranking:
 
     @property
     def subject(self) -> Best | Configuration | None:
-        """What the verdict is about; `None` where nothing was measured."""
+        """The configuration that the verdict is about; `None` if nothing was measured."""
         return find_subject(self.best, self.configurations, from_outside=self.from_outside)
 
 
 def rank(measured: Measured) -> Ranking:
-    """Summarise and choose."""
+    """Summarize all configurations and choose the best."""
     finals = measured.finals
-    configurations = _with_why(
+    configurations = _with_reasons(
         summarise(measured.plan.configs, measured.sweep, measured.plan.baseline, finals), measured
     )
     if measured.kind == "profile":
@@ -42,7 +42,7 @@ def rank(measured: Measured) -> Ranking:
         return Ranking(
             configurations=configurations, best=None, why_no_best=ONE_CONFIGURATION, from_outside=from_outside
         )
-    comparable = _of_the_job(configurations, measured.plan.baseline)
+    comparable = _with_baseline_ranks(configurations, measured.plan.baseline)
     best, why = choose_best(
         comparable,
         measured.plan.baseline,
@@ -57,8 +57,8 @@ def rank(measured: Measured) -> Ranking:
     return Ranking(configurations=configurations, best=best, why_no_best=why)
 
 
-def _with_why(configurations: Sequence[Configuration], measured: Measured) -> tuple[Configuration, ...]:
-    """The same, with the reason for what an adaptive sweep did not look at."""
+def _with_reasons(configurations: Sequence[Configuration], measured: Measured) -> tuple[Configuration, ...]:
+    """The configurations, with the reason for those that an adaptive sweep skipped."""
     why = {tuple(found.config.items()): found.why for found in measured.dropped if not found.rounds}
     return tuple(
         replace(found, not_measured=dict.fromkeys(found.not_measured, said))
@@ -68,16 +68,16 @@ def _with_why(configurations: Sequence[Configuration], measured: Measured) -> tu
     )
 
 
-def _of_the_job(configurations: Sequence[Configuration], baseline: Config) -> tuple[Configuration, ...]:
-    """Those with as many ranks as the baseline: how many a job has is not for its loader to choose."""
+def _with_baseline_ranks(configurations: Sequence[Configuration], baseline: Config) -> tuple[Configuration, ...]:
+    """The configurations with the baseline's number of ranks, which is not the loader's choice."""
     return tuple(found for found in configurations if found.config.get(RANKS) == baseline.get(RANKS))
 
 
 @dataclass(frozen=True)
 class Subject:
-    """The configuration a verdict is about, by the axes that vary. `is_best`: it won; else it merely looked fastest.
+    """The configuration of a verdict, by the axes that vary. `is_best`: it won; else it is the fastest estimate.
 
-    `facts` are those of its trials. `samples_per_s` is `None` of a process that was attached to.
+    `facts` are those of its trials. `samples_per_s` is `None` for an attached process.
     """
 
     config: Config
@@ -90,9 +90,9 @@ class Subject:
 def find_subject(
     best: Best | None, configurations: Sequence[Configuration], *, from_outside: bool = False
 ) -> Best | Configuration | None:
-    """What the verdict is about: the best, else what looked fastest; `None` where nothing was measured.
+    """The best configuration, or else the fastest estimate; `None` if nothing was measured.
 
-    `from_outside`: of a process that was attached to, whose rate nobody knows.
+    `from_outside`: the data comes from an attached process, whose rate is unknown.
     """
     if from_outside:
         return next((found for found in configurations if found.data_wait_share), None)
@@ -105,7 +105,7 @@ def find_subject(
 def subject_of(
     found: Best | Configuration, axes: Mapping[str, Sequence[Any]], facts: Facts | None, *, is_best: bool
 ) -> Subject | None:
-    """The subject as a verdict names it, by the axes that vary; `None` where its rate or its wait was not measured."""
+    """The subject as a verdict names it, by the axes that vary; `None` if its rate or its data wait is unknown."""
     known = found.samples_per_s is not None or (facts is not None and facts.from_outside)
     if not known or found.data_wait_share is None:
         return None
@@ -113,7 +113,7 @@ def subject_of(
 
 
 def expected_wait(rate: Interval, demand: float) -> Interval:
-    """The share of its time that a consumer of this demand would wait for a loader of this rate, both in samples/s."""
+    """The data wait of a consumer with this demand and a loader with this rate, both in samples/s."""
 
     def short_of_it(found: float | None) -> float | None:
         return None if found is None else max(0.0, 1 - found / demand)
@@ -122,7 +122,7 @@ def expected_wait(rate: Interval, demand: float) -> Interval:
 
 
 def rate_cap(notes: Sequence[str], configurations: Sequence[Configuration], demand: float | None) -> tuple[str, ...]:
-    """A remark that the fastest rate is what an emulated GPU asks for; none if `notes` hold it already."""
+    """A note that an emulated GPU's demand caps the fastest rate; empty if `notes` already contain it."""
     if demand is None:
         return ()
     rates = [found.samples_per_s.est for found in configurations if found.samples_per_s]

@@ -1,7 +1,7 @@
-"""The verdict of a distributed training from those of its ranks: whether some hold back the others.
+"""The verdict on a distributed training from those of its ranks: whether some ranks hold back the others.
 
-Ranks that train together take each step together, so all wait for the one whose batch comes last. Only that one sees
-the wait as a wait for data. Where one rank alone was recorded, the verdict is on that one and says so.
+Ranks that train together take each step together, so all wait for the rank whose batch comes last. Only that rank sees
+the wait as data wait. If only one rank was recorded, the verdict is about it and says so.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from loaderbench.ranks import RANKS
 from loaderbench.records import Evidence, OnlyRank, Rank, Trial, Verdict
 
 ALIKE = 0.5
-"""Of the longest wait: ranks that wait at least so much of it are slow together."""
+"""Ranks that wait at least this share of the longest data wait are slow together."""
 
 FASTER = 1.1
-"""Times the rate of the job: a rank that loads no faster would be the next to hold back the others."""
+"""Ratio to the job's rate; a rank that loads no faster would be the next to hold back the others."""
 
 _MOST_NAMED = 4
 _FIGURES = ("samples_per_s", "data_wait_share", "rank_wait_share")
 
 
 def trials_of_ranks(trials: Sequence[Trial]) -> tuple[Trial, ...]:
-    """Each rank as a trial by itself: those of the trial with the median rate; empty where none has two ranks."""
+    """Each rank as a separate trial, from the trial with the median rate; empty if none has two ranks."""
     known = sorted((trial for trial in trials if len(trial.ranks) > 1), key=lambda trial: trial.samples_per_s or 0.0)
     if not known:
         return ()
@@ -48,7 +48,7 @@ def trials_of_ranks(trials: Sequence[Trial]) -> tuple[Trial, ...]:
 
 
 def describe_ranks(trials: Sequence[Trial], verdict_of: Callable[[Trial], Verdict]) -> tuple[Rank, ...]:
-    """Each rank as it saw itself."""
+    """The record of each rank, with the verdict on it."""
     return tuple(
         Rank(
             rank=trial.rank or 0,
@@ -70,9 +70,9 @@ def _reasons(trial: Trial) -> dict[str, str]:
 
 
 def loading_rates(trials: Sequence[Trial]) -> dict[int, float]:
-    """By rank, the samples/s that its workers could make if nothing waited for them; of those whose stages are known.
+    """By rank, the samples/s that its workers could make without waits; only ranks whose stages are known.
 
-    A rank that was ahead from the start hardly waits for data, and may still load as slowly as the others.
+    A rank that was ahead from the start has little data wait, yet can load as slowly as the others.
     """
     rates = {}
     for trial in trials:
@@ -84,9 +84,9 @@ def loading_rates(trials: Sequence[Trial]) -> dict[int, float]:
 
 
 def slow_ranks(ranks: Sequence[Rank], rates: Mapping[int, float] | None = None) -> tuple[Rank, ...]:
-    """Those whose wait for data the others wait for, the slowest first; none where most ranks are alike.
+    """The ranks whose data wait the others wait for, slowest first; empty if most ranks are alike.
 
-    `rates` are what the ranks could load, where that is known: the others have to be faster than the job.
+    `rates` are the loading rates of the ranks, if known: the other ranks must load faster than the job.
     """
     known = sorted((one for one in ranks if one.data_wait_share is not None), key=_wait, reverse=True)
     if len(known) < 2 or known[0].verdict.bound != "input":
@@ -104,7 +104,7 @@ def _are_faster(ranks: Sequence[Rank], rates: Mapping[int, float]) -> bool:
 
 
 def of_job(verdict: Verdict, ranks: Sequence[Rank], rates: Mapping[int, float] | None = None) -> Verdict:
-    """The verdict on the slowest rank, as one on the whole training; `rates` are what each rank could load."""
+    """The verdict on the slowest rank, extended to the complete training; `rates` are each rank's loading rate."""
     slow = slow_ranks(ranks, rates)
     if slow:
         return _held_back(verdict, slow, ranks)
@@ -126,12 +126,12 @@ def of_job(verdict: Verdict, ranks: Sequence[Rank], rates: Mapping[int, float] |
 
 
 def of_only_rank(verdict: Verdict, only: OnlyRank | None) -> Verdict:
-    """The verdict on the one rank that was recorded, which says that it is not on the whole training."""
+    """The verdict on the only recorded rank, with a headline that names this rank."""
     return verdict if only is None else replace(verdict, headline=f"in {only} alone: {verdict.headline}")
 
 
 def _wait_for_one_another(ranks: Sequence[Rank]) -> bool:
-    """Whether a typical rank waits more for others than for its own data."""
+    """Whether a typical rank waits longer for others than for its own data."""
     known = [one for one in ranks if one.rank_wait_share is not None]
     return bool(known) and median(one.rank_wait_share or 0.0 for one in known) > _typical(known)
 
@@ -156,7 +156,7 @@ def _it(slow: Sequence[Rank]) -> str:
 
 
 def with_evidence(verdict: Verdict, evidence: Evidence | None) -> Verdict:
-    """The verdict with one more line, if there is one."""
+    """The verdict with one more line of evidence, if there is one."""
     if evidence is None:
         return verdict
     parts = (*verdict.evidence_parts, evidence)
@@ -176,7 +176,7 @@ def _range(ranks: Sequence[Rank], shared: float) -> Evidence | None:
 
 
 def _named(slow: Sequence[Rank], ranks: Sequence[Rank]) -> str:
-    """`rank 3 on b`; the host where there are several."""
+    """The ranks' name, `rank 3 on b`; the host only if there are several."""
     numbers = sorted(one.rank for one in slow)
     shown = ", ".join(map(str, numbers[:_MOST_NAMED])) + (", ..." if len(numbers) > _MOST_NAMED else "")
     named = f"rank {shown}" if len(numbers) == 1 else f"{len(numbers)} ranks ({shown})"

@@ -1,7 +1,7 @@
 """The facts that each limit needs. A rule that finds a limit without its facts names no cause.
 
 Rules run in order, but what excludes a limit does not depend on that order. Rules, measured causes and fixes all use
-these facts. Each follows from what the limit means: if there are too few workers, the workers are busy.
+these facts. Each follows from what the limit means: for example, if there are too few workers, the workers are busy.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ Condition = Callable[[Facts], bool]
 
 
 def a_cpu_is_left(facts: Facts) -> bool:
-    """A CPU is left that a worker could use."""
+    """CPUs are left that a worker could use."""
     return not cpus_are_full(facts)
 
 
 def no_program_disturbs(facts: Facts) -> bool:
-    """No other program holds that CPU."""
+    """No other program holds the CPUs that are missing."""
     return not disturbed(facts)
 
 
 def a_cpu_is_wanted(facts: Facts) -> bool:
-    """The process that loads runs, or is ready to, for most of the data wait. Timed stages know more than this."""
+    """The loading process runs or is runnable for most of the data wait. Timed stages override this condition."""
     if facts.workers or facts.wall_s or facts.loads is None:
         return True
     return facts.loads.on_cpu_share + facts.loads.run_queue_share >= MOST * facts.wait_share
@@ -74,24 +74,24 @@ def threads_wait_for_a_cpu(facts: Facts) -> bool:
 
 
 def more_threads_than_cpus(facts: Facts) -> bool:
-    """More threads of this program want to run than there are CPUs; neighbors make queues, too."""
+    """More threads of this program want to run than there are CPUs; neighbors can cause queues too."""
     enough = 2 * RUNNABLE if disturbed(facts) else 1.0 if facts.less_is_faster else RUNNABLE
     return facts.runnable_threads >= enough * facts.cpus
 
 
 def most_cpus_are_used(facts: Facts) -> bool:
-    """Most CPUs are busy. Threads that queue for a few CPUs while others are idle would fit on the idle ones."""
+    """Most CPUs are busy. Otherwise, threads that queue for a few CPUs would fit on the idle ones."""
     return facts.idle_cpus is None or facts.idle_cpus < MOST * facts.cpus
 
 
 def less_may_be_faster(facts: Facts) -> bool:
-    """Fewer workers or library threads were measured as faster, or could still be: not all were measured."""
+    """Fewer workers or library threads were measured as faster, or could still be, since not all were measured."""
     threads_may_be = have_library_threads(facts) and not facts.one_thread_is_no_faster
     return facts.less_is_faster or threads_may_be or not facts.fewer_are_no_faster
 
 
 def kept_from_cpus(facts: Facts) -> bool:
-    """Runnable work uses up the quota, or the affinity mask is narrower than the program's, and full."""
+    """Runnable work exhausts the quota, or the affinity mask is narrower than the program's and saturated."""
     return (is_throttled(facts) and wants_cpu(facts)) or narrow_mask(facts) is not None
 
 
@@ -127,14 +127,14 @@ def at_a_lock(facts: Facts) -> bool:
 
 
 def shares_the_gil(facts: Facts) -> bool:
-    """Loading threads of one process use about one CPU together, and otherwise wait at a lock: that is the GIL."""
+    """Loading threads of one process use about one CPU together, and otherwise wait at a lock: the GIL."""
     one_at_a_time = facts.workers > 1 and ONE_THREAD <= cpus_of_workers(facts) <= 2 - ONE_THREAD
     waits = facts.blocked_at_work >= LOCKED and mostly_at_locks(facts)
     return facts.in_threads and one_at_a_time and waits and a_cpu_is_left(facts) and have_work(facts)
 
 
 def threads_take_turns(facts: Facts) -> bool:
-    """The main thread is blocked while other threads of its process run one at a time, and not on a device."""
+    """The main thread is blocked, but not on a device, while other threads of its process run one at a time."""
     states = facts.loads
     if states is None or facts.blocked_at_work < LOCKED or (states.other_threads_cpu_share or 0.0) < LOCKED:
         return False
@@ -150,7 +150,7 @@ def main_process_is_late(facts: Facts) -> bool:
 
 
 def batches_are_in_transit(facts: Facts) -> bool:
-    """Most of the wait is for batches that are made already."""
+    """Most of the wait is for finished batches."""
     return facts.workers > 0 and part_of_wait(facts, "transport_s") >= MOST
 
 
@@ -161,22 +161,22 @@ def hand_over_is_serial(facts: Facts) -> bool:
 
 
 def several_workers(facts: Facts) -> bool:
-    """With one worker, no other one can be ahead or behind."""
+    """There are several workers; a single one cannot be ahead or behind."""
     return facts.workers > 1
 
 
 def ready_batches_wait(facts: Facts) -> bool:
-    """For most of the wait a later batch is ready."""
+    """For most of the wait, a later batch is ready."""
     return part_of_wait(facts, "order_s") >= MOST
 
 
 def a_batch_is_made(facts: Facts) -> bool:
-    """A worker makes the batch for most of the wait."""
+    """For most of the wait, a worker is making the batch."""
     return part_of_wait(facts, "making_s") >= MOST
 
 
 def others_are_idle(facts: Facts) -> bool:
-    """Workers are idle while the batch is waited for."""
+    """Workers are idle while the loop waits for the batch."""
     return idle_in_wait(facts) >= IDLE
 
 
@@ -201,14 +201,14 @@ NEEDED: Mapping[Limit, tuple[Condition, ...]] = {
     "neighbors": (disturbed, a_cpu_is_wanted),
     "imbalance": (several_workers, a_batch_is_made, others_are_idle),
 }  # fmt: skip
-"""By limit. `none` belongs to a loader that keeps up, where no rule runs."""
+"""The facts that each limit needs. `none` belongs to a loader that keeps up, for which no rules run."""
 
 _MADE_BY_WORKERS = ("read", "decode", "transform", "sample", "collate", "stragglers")
 _OF_IDLE_WORKERS: tuple[Limit, ...] = ("order", "imbalance", "startup", "lock")
 
 
 def holds(limit: Limit, stage: str, facts: Facts) -> bool:
-    """Whether the facts allow this limit for this stage. Work of idle workers is not what the loop waits for."""
+    """Whether the facts allow this limit for this stage. The loop does not wait for the work of idle workers."""
     if not all(condition(facts) for condition in NEEDED.get(limit, ())):
         return False
     if not facts.workers:

@@ -1,4 +1,4 @@
-"""What does not fit on this machine: shared memory or memory, by the failures of a sweep."""
+"""Finds what configurations ran out of in a sweep: shared memory or host memory."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ SHARED = "shared_memory_full"
 
 @dataclass(frozen=True, kw_only=True)
 class Shortage:
-    """A resource that some configurations did not fit in.
+    """A resource that some configurations ran out of.
 
-    `config` is the smallest of them by its workers, `needed_bytes` what its batches take together, and `most_bytes`
-    what the largest would. `None` where that is not known.
+    `config` is the failed configuration with the fewest workers, `needed_bytes` the total size of its batches, and
+    `most_bytes` that of the largest. `None` if unknown.
     """
 
     shared: bool
@@ -28,7 +28,7 @@ class Shortage:
 
     @property
     def place(self) -> str:
-        """`/dev/shm (64 MiB)`."""
+        """The resource and its size, as in `/dev/shm (64 MiB)`."""
         return f"{'/dev/shm' if self.shared else 'memory'} ({in_bytes(self.limit_bytes)})"
 
     def evidence(self) -> Evidence:
@@ -40,23 +40,23 @@ class Shortage:
 
 
 def find_shortage(trials: Sequence[Trial], than: Config | None = None) -> Shortage | None:
-    """What ran out, of configurations with more workers than this one, or of all; `None` where nothing did."""
+    """The shortage of configurations with more workers than `than`, or of all; `None` if nothing ran out."""
     least = -1 if than is None else _workers(than)
     failed = [(trial.config, trial.failure) for trial in trials if trial.failure and ran_out_of_memory(trial.failure)]
     short = [found for found in failed if found[1].limit_bytes is not None and _workers(found[0]) > least]
     if than is not None and _more_ran(trials, than):
         return None
     shared = any(failure.kind == SHARED for _, failure in short)
-    of_it = [(config, failure) for config, failure in short if (failure.kind == SHARED) == shared]
-    if not of_it:
+    matching = [(config, failure) for config, failure in short if (failure.kind == SHARED) == shared]
+    if not matching:
         return None
-    config, failure = min(of_it, key=lambda found: (_workers(found[0]), found[1].needed_bytes or 0))
+    config, failure = min(matching, key=lambda found: (_workers(found[0]), found[1].needed_bytes or 0))
     return Shortage(
         shared=shared,
         limit_bytes=failure.limit_bytes or 0,
         config=config,
         needed_bytes=failure.needed_bytes,
-        most_bytes=max((failure.needed_bytes for _, failure in of_it if failure.needed_bytes), default=None),
+        most_bytes=max((failure.needed_bytes for _, failure in matching if failure.needed_bytes), default=None),
     )
 
 
@@ -71,7 +71,7 @@ def more_workers_fail(trials: Sequence[Trial], than: Config) -> bool:
 
 
 def _more_ran(trials: Sequence[Trial], than: Config) -> bool:
-    """Whether the same configuration with more workers was completed: others failed for their larger batches."""
+    """Whether the same configuration completed with more workers; the others then failed because of larger batches."""
     more = (t.config for t in trials if t.status == "completed" and _workers(t.config) > _workers(than))
     return any({**config, **{axis: than.get(axis) for axis in COUNT_AXES if axis in config}} == than for config in more)
 

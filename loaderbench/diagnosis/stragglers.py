@@ -1,4 +1,4 @@
-"""Whether a batch took much longer to make than others, and what that cost the loop."""
+"""Detects a batch that took much longer to make than others, and what it cost the loop."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from statistics import median
 from loaderbench.records import BatchTimes
 
 STRAGGLER = 4.0
-"""Times the median of all batches. A slow sample is one of as many medians."""
+"""Ratio to the median of all batches; a slow sample has the same ratio to the median sample."""
 
 WAITED = 0.05
-"""Of the time that making it took: the loop did not wait for a batch if its wait is shorter."""
+"""Share of a batch's making time; after a shorter wait, the loop did not wait for the batch."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SlowBatch:
-    """A batch, next to the others of its trial.
+    """A batch compared with the others of its trial.
 
     `typical_s` is the median time to make a batch. `waited_s` is how long the loop waited for this one: 0 if that is
-    nothing next to the time it took, `None` if it was never taken. `ready`: how many others were ready when it was
-    done, and were taken before it.
+    negligible relative to the making time, `None` if it was never taken. `ready`: how many other batches were ready
+    when it was done, and were taken before it.
     """
 
     batch: BatchTimes
@@ -33,19 +33,19 @@ class SlowBatch:
 
     @property
     def ratio(self) -> float:
-        """Its time over the median."""
+        """The batch's making time relative to the median."""
         return self.took_s / self.typical_s if self.typical_s > 0 else 1.0
 
     @property
     def is_straggler(self) -> bool:
-        """Whether it took much longer than others."""
+        """Whether the batch took much longer to make than others."""
         return self.ratio >= STRAGGLER
 
 
 def slow_batch(batch: BatchTimes, others: Sequence[BatchTimes]) -> SlowBatch | None:
-    """What there is to say of a batch; `None` if no others of the steady state are known.
+    """Compare a batch with the others of its trial; `None` if too few others of the steady state are known.
 
-    `others` may hold the batch itself.
+    `others` can include the batch itself.
     """
     times_s = [took for one in others if one.steady and (took := _took_s(one)) is not None]
     took_s = _took_s(batch)
@@ -71,7 +71,7 @@ def _waited_s(batch: BatchTimes, took_s: float) -> float | None:
 
 
 def _ready(batch: BatchTimes, others: Sequence[BatchTimes]) -> int:
-    """0 without workers: the main process makes each batch when it is asked for."""
+    """Batches already waiting when this one was done; 0 without workers, since batches are then made on demand."""
     done_s, got_s = batch.made_s, batch.got_s
     if done_s is None or got_s is None:
         return 0

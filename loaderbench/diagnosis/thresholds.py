@@ -1,79 +1,90 @@
-"""Where one cause ends and another begins. Each says why it lies where it does; none was fitted to a scenario."""
+"""The thresholds that separate causes, each with the reason for its value; none was fitted to a benchmark scenario."""
 
 NOTICED = 0.05
-"""As of the data wait: below it nothing is worth the work."""
+"""Minimum share of time, such as data wait, that is worth fixing."""
 
 TRANSFER = 0.1
-"""Of the loop's time. A marked stage is the host's time, of which a part may lie beside the device's."""
+"""Minimum share of the loop's time. A marked stage is host time, which can partly overlap the device's work."""
 
 MOST = 0.5
-"""A part that explains most of a whole names it."""
+"""The share from which a part explains, and names, the total."""
 
 ALMOST, TIED = 0.6, 0.85
-"""A second stage of this size, beside the dearest one, is worth a word; from the other on which is dearer is noise."""
+"""Ratio of the second-largest stage to the largest: worth mentioning from `ALMOST`, indistinguishable from `TIED`."""
 
 CONFLICT = 1.3
-"""Measured throughput over what the traced times allow: above it they do not explain the rate."""
+"""Ratio of measured throughput to what the traced times allow; above it, these do not explain the rate."""
 
 QUEUED = 0.3
-"""Time in a run queue, of all time. Two threads on one CPU have 0.5, three on two 0.33; the noise of a machine that is
-just full has been seen up to 0.1."""
+"""Minimum share of time in a run queue.
+
+Two threads on one CPU have 0.5, three on two 0.33; up to 0.1 was observed as noise on a machine that is just saturated.
+"""
 
 RUNNABLE = 1.25
-"""Threads that want to run, for each CPU: as many workers as CPUs, and a process that takes their batches, are 1.1."""
+"""Threads that want to run, per CPU; one worker per CPU plus a process that takes their batches gives 1.1."""
 
 BLOCKED = 0.5
-"""Of the time with work to do. A worker that decodes has less than 0.05, one that reads from afar more than 0.9."""
+"""Blocked share of the time with work. A worker that decodes has below 0.05, one with remote reads above 0.9."""
 
 LOCKED = 0.25
-"""Looks that see a lock. Of two workers that hold one lock for all of their work, one stands at it at any time: 0.5."""
+"""Share of checks that find a lock. If two workers hold one lock for all of their work, it is 0.5: one always waits."""
 
 ONE_THREAD = 0.85
-"""CPUs that one busy thread uses at least, with what the clock and the neighbours take."""
+"""CPUs that one busy thread uses at least, after losses to clock resolution and neighbors."""
 
 MORE_THAN_ONE = 1.3
-"""Threads that want to run, for each process that loads: libraries start threads of their own."""
+"""Threads that want to run, per loading process; above it, libraries start threads of their own."""
 
 LIBRARY_THREADS = 0.1
-"""Of a worker's time in its other threads. Without libraries, only the thread that sends batches is among them."""
+"""CPU share of a worker's other threads. Without libraries, these are only the thread that sends batches."""
 
 SPARE_CPUS = 0.4
-"""CPUs that this program leaves: with less there is no room for a worker that would bring a tenth on two CPUs."""
+"""Minimum CPUs left for another worker; with less, on two CPUs, it would gain less than a tenth."""
 
 IDLE_CPUS = 0.3
-"""Others disturb when they use so many CPUs while not so many are left idle by all."""
+"""Other programs disturb if they use at least this many CPUs while fewer are idle."""
 
 MOST_OF_A_CPU = 0.5
-"""A worker that is the limit uses at least this much of a CPU."""
+"""Minimum CPU share of a worker that is the limit."""
 
 PART_OF_CPUS = 0.1
-"""On many CPUs, a tenth counts where the numbers above are smaller, since filling less gains too little: of all CPUs if
-they are to be left for workers, of those in use if others disturb."""
+"""Share of many CPUs, used if it exceeds the values above, because filling fewer gains too little.
+
+Applies to all CPUs when left for workers, and to the CPUs in use when other programs disturb.
+"""
 
 IDLE = 0.4
-"""Of the workers' time. Where one of two has all the data, they are idle for 0.5; busy ones were seen up to 0.3."""
+"""Idle share of the workers' time. If one of two has all the data, it is 0.5; busy workers reached up to 0.3."""
 
 THROTTLED = 0.1
-"""Of the quota's periods: a burst at an epoch's start is no limit."""
+"""Minimum share of throttled quota periods; a burst at the start of an epoch is not a limit."""
 
 KERNEL = 0.5
-"""Of the CPU time. System calls take the kernel's time, too: page faults have to account for most of it."""
+"""Minimum kernel share of CPU time. System calls count too, so page faults must explain most of it."""
 
 FAULT_S, HUGE_FAULT_S = 2.5e-6, 2e-4
-"""About what the kernel needs for a page fault with zeroing, of 4 KiB and of 2 MiB. `benchmarks/page_faults.py`
-measured 2.1 to 4.3 and 190 to 250 microseconds on a virtual machine. Twice as much still counts (`MOST`), since other
-work slows the memory."""
+"""Approximate kernel seconds per page fault with zeroing, for 4 KiB and 2 MiB pages.
+
+`benchmarks/page_faults.py` measured 2.1 to 4.3 and 190 to 250 microseconds on a virtual machine. Twice as much still
+counts (`MOST`), because other work slows the memory down.
+"""
 
 BYTES_GROW, BYTES_SEEN = 0.5, 0.15
-"""The part of the blocked time that grows with the bytes read. Where W readers share one way, each waits for the bytes
-of all, and a W-th of its time grows with its own; less than the second is within the noise of a few hundred reads."""
+"""The share of blocked time that grows with the bytes read.
+
+If W readers share one path, each waits for the bytes of all, and one W-th of its time grows with its own; less than the
+second value is noise for a few hundred reads.
+"""
 
 LARGE_FILE_BYTES = 2**20
-"""Where all files are of one size, what one of this size is waited for is its bytes: latencies are for small ones."""
+"""Minimum file size for bandwidth to be the limit if all files have one size; smaller files are limited by latency."""
 
 SHORT_BATCH_S = 1e-3
-"""About twice what the smallest batch was seen to cost on its way out of a worker, on a two-core machine."""
+"""Twice the smallest observed cost of handing a batch over from a worker, on a two-core machine."""
 
 LOOKS_APART = 0.25
-"""Between the share of looks and a measured share of time: 20 looks, those of a second, have a standard error of up to
-0.11."""
+"""Tolerance between a share of checks and a measured share of time.
+
+20 checks, one second's worth, have a standard error of up to 0.11.
+"""

@@ -1,4 +1,4 @@
-"""What bounds the run: the share of time the consumer waits for data, in the configuration to be used, and why."""
+"""Decides what bounds the run: the data wait of the configuration to be used, and the cause of it."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ from loaderbench.records import (
     config_label,
 )
 
-UNDECIDED_WIDTH = 0.2  # an interval this wide across the threshold decides nothing
+UNDECIDED_WIDTH = 0.2  # an interval this wide across the threshold is inconclusive
 
 CLEARLY_BELOW, CLEARLY_ABOVE = 0.025, 0.10
-"""A single process has no interval: half the threshold and twice the threshold count as clearly on one side."""
+"""Without an interval, for a single process, half and twice the threshold count as clearly below and above."""
 
-_ONE_LESS: dict[Confidence, Confidence] = {"high": "medium", "medium": "low", "low": "low"}
+_ONE_LOWER: dict[Confidence, Confidence] = {"high": "medium", "medium": "low", "low": "low"}
 _NO_STAGES = "nothing was measured inside the loader"
 _UNTRACED = "use Profiler(trace=True) to measure inside the loader"
-_ALONE = Evidence("consumer", "Consumer", "none; throughput is the loader's own")
+_LOADER_ALONE = Evidence("consumer", "Consumer", "none; throughput is the loader's own")
 
 
 def decide(
@@ -65,19 +65,19 @@ def decide(
     settings: Sequence[WorkerSetting] = (),
     earlier: Sequence[Trial] = (),
 ) -> Verdict:
-    """Say what bounds it, and why.
+    """Decide what bounds the run, and why.
 
-    `consumer` is a resolved kind, `demand` in samples/s that of one that has a demand; `doubts` counts the reasons to
-    distrust the run; `target` is the demand as a line of evidence; `costs` are those of an epoch.
-    `shortage` is what configurations with more workers ran out of. `bottlenecks` are the stages that were made free,
-    `settings` the other workers that were measured next to them. `earlier` are the trials of the earlier version.
+    `consumer` is a resolved kind, `demand` its demand in samples/s if it has one; `doubts` counts the reasons to
+    distrust the run; `target` is the demand as a line of evidence; `costs` are those of an epoch. `shortage` is what
+    configurations with more workers ran out of. `bottlenecks` are the stages that were made free, `settings` the worker
+    settings measured alongside them. `earlier` are the trials of the earlier version.
     """
     if subject is None:
-        return _only_earlier(trials) if _any_completed(earlier) else _nothing(trials, consumer, shortage)
+        return _only_earlier(trials) if _any_completed(earlier) else _nothing_measured(trials, consumer, shortage)
     bound = _bound(subject, consumer)
     cause = find_cause(subject.facts) if bound == "input" and subject.facts else None
     cause = with_measured(cause, subject.facts, bottlenecks)
-    evidence = (*_evidence(subject, consumer, demand, target, trials), *_beyond(cause, costs))
+    evidence = (*_evidence(subject, consumer, demand, target, trials), *_other_costs(cause, costs))
     evidence = (*bottlenecks_in_words(bottlenecks), *worker_settings_in_words(settings), *evidence)
     evidence = (*([shortage.evidence()] if shortage and bound != "compute" else []), *evidence)
     if bound == "unknown":
@@ -97,7 +97,7 @@ def decide(
     )
     if bound == "transfer" and subject.facts:
         why = "the host-to-device copy is not part of the loader"
-        return replace(_led_by(found, *transfers(subject.facts)), not_measured={"stage": why, "limit": why})
+        return replace(_prepend_evidence(found, *transfers(subject.facts)), not_measured={"stage": why, "limit": why})
     if bound == "compute":
         return found
     caused = _with_cause(found, subject.facts, cause, consumer)
@@ -107,8 +107,8 @@ def decide(
     return caused
 
 
-def _led_by(found: Verdict, *first: Evidence) -> Verdict:
-    """The same verdict with other evidence before its own."""
+def _prepend_evidence(found: Verdict, *first: Evidence) -> Verdict:
+    """The verdict with other evidence before its own."""
     evidence = (*first, *found.evidence_parts)
     return replace(found, evidence=tuple(map(str, evidence)), evidence_parts=evidence)
 
@@ -126,14 +126,14 @@ def _bound(subject: Subject, consumer: str) -> Bound:
     return "input" if wait.est >= NOTICED else "compute"
 
 
-def _beyond(cause: Cause | None, costs: Sequence[EpochCost]) -> tuple[Evidence, ...]:
-    """The costs of an epoch, without its start where that is the cause and said already."""
+def _other_costs(cause: Cause | None, costs: Sequence[EpochCost]) -> tuple[Evidence, ...]:
+    """The costs of an epoch, without its startup if that is the cause and already stated."""
     said = ("boundary", "first_batch") if cause and cause.limit == "startup" else ()
     return costs_in_words([cost for cost in costs if cost.name not in said])
 
 
 def _with_cause(found: Verdict, facts: Facts | None, cause: Cause | None, consumer: str) -> Verdict:
-    """Name the cause of a wait, or say why none is named."""
+    """Add the cause of a wait to the verdict, or say why there is none."""
     why = _UNTRACED if consumer_kind(consumer).of_loop else _NO_STAGES
     if facts is not None and cause is None and not have_work(facts) and facts.idle_share is not None:
         why = f"workers are idle {in_percent(idle_time(facts))} of the time, and no measured wait explains it"
@@ -142,7 +142,7 @@ def _with_cause(found: Verdict, facts: Facts | None, cause: Cause | None, consum
         return replace(found, not_measured={"stage": why, "limit": why})
     timed = bool(facts.cpu_s) or cause.stage != "sample"
     caused = replace(
-        _led_by(found, *_neighbors(cause, facts), cause.why),
+        _prepend_evidence(found, *_neighbors(cause, facts), cause.why),
         stage=cause.stage if timed else None,
         work=cause.work if timed else None,
         read_inside=cause.read_inside,
@@ -157,36 +157,36 @@ def _with_cause(found: Verdict, facts: Facts | None, cause: Cause | None, consum
 
 
 def _neighbors(cause: Cause, facts: Facts) -> tuple[Evidence, ...]:
-    """How many CPUs other programs hold, where these are what is missing."""
+    """How many CPUs other programs hold, if these are the limit."""
     held = f"{facts.others_cpus or 0:.1f} of {facts.cpus:g} CPUs busy"
     return (Evidence("cause", "Other programs", held),) if cause.limit == "neighbors" else ()
 
 
 def _lowered(confidence: Confidence, cause: Cause, facts: Facts) -> Confidence:
-    """Low if other programs disturb or the rate contradicts the cause; one less if another cause is as likely."""
+    """Low if other programs disturb or the rate contradicts the cause; one level lower if others are as likely."""
     if disturbed(facts) or conflicting(facts):
         return "low"
-    return _ONE_LESS[confidence] if _is_near_tie(facts, cause) or _looks_alike(cause, facts) else confidence
+    return _ONE_LOWER[confidence] if _is_near_tie(facts, cause) or _is_ambiguous_storage(cause, facts) else confidence
 
 
 def _is_near_tie(facts: Facts, cause: Cause) -> bool:
-    """Whether two stages cost almost the same, and making them free has not shown which gains more."""
+    """Whether two stages cost almost the same, and free-stage trials have not shown which gains more."""
     return not cause.is_measured and near_tie(facts, cause)
 
 
-def _looks_alike(cause: Cause, facts: Facts) -> bool:
-    """Whether storage is waited for, and nobody could see how that depends on the bytes."""
+def _is_ambiguous_storage(cause: Cause, facts: Facts) -> bool:
+    """Whether storage is the limit, seen from outside, and its dependence on bytes is unknown."""
     storage = cause.limit in ("storage_latency", "storage_bandwidth")
     return facts.from_outside and storage and facts.bytes_share is None
 
 
 def _doubts_of_cause(cause: Cause, facts: Facts) -> tuple[str, ...]:
-    """Reasons not to trust the cause fully."""
+    """Reasons to doubt the cause."""
     reasons = {
         "other programs use CPUs that the loader needs": disturbed(facts),
         "throughput exceeds what the traced times allow": conflicting(facts),
         "two stages cost almost the same": _is_near_tie(facts, cause),
-        "storage latency and bandwidth look alike from outside the process": _looks_alike(cause, facts),
+        "storage latency and bandwidth look alike from outside the process": _is_ambiguous_storage(cause, facts),
     }
     return tuple(reason for reason, holds in reasons.items() if holds)
 
@@ -198,7 +198,7 @@ def _evidence(
     return (
         *([waits(subject.data_wait_share)] if kind.consumes else []),
         *([throughput(subject.samples_per_s, _subject(subject, consumer))] if subject.samples_per_s else []),
-        *([] if kind.consumes else [_ALONE]),
+        *([] if kind.consumes else [_LOADER_ALONE]),
         *([] if demand is None else [target or describe_target(demand)]),
         *_inside(subject, consumer, trials),
         *(bounds_in_words(operational_bounds(subject.facts, demand)) if subject.facts else ()),
@@ -206,14 +206,14 @@ def _evidence(
 
 
 def _subject(subject: Subject, consumer: str) -> str:
-    """`Best config batch_size=32 num_workers=2`; a loop has no configuration but its own."""
+    """The subject as in `Best config batch_size=32 num_workers=2`; a loop has no configuration of loaderbench's."""
     if consumer_kind(consumer).of_loop or not subject.config:
         return "Throughput"
     return f"{'Best config' if subject.is_best else 'Fastest estimate'} {config_label(subject.config)}"
 
 
 def _headline(subject: Subject, bound: Bound, consumer: str) -> str:
-    """What is said where no cause of a wait is looked for, or none is found."""
+    """The headline without a cause."""
     if bound == "compute":
         return f"the loader keeps up; data wait is {percent(subject.data_wait_share)} of step time"
     if bound == "transfer":
@@ -227,25 +227,25 @@ def _confidence(subject: Subject, consumer: str, doubts: int) -> Confidence:
         wait = subject.data_wait_share.est
         doubted = doubts or _without_stacks(subject)
         return "medium" if not doubted and (wait < CLEARLY_BELOW or wait > CLEARLY_ABOVE) else "low"
-    if not _decides(subject, consumer):
+    if not _has_conclusive_interval(subject, consumer):
         return "low"
     return "medium" if doubts else "high"
 
 
-def _decides(subject: Subject, consumer: str) -> bool:
-    """Whether the number that the verdict is about has an interval that decides."""
+def _has_conclusive_interval(subject: Subject, consumer: str) -> bool:
+    """Whether the verdict's main number has a conclusive interval."""
     if consumer_kind(consumer).consumes:
-        return _clear(subject.data_wait_share)
+        return _is_conclusive(subject.data_wait_share)
     return subject.samples_per_s is not None and subject.samples_per_s.lo is not None
 
 
 def _without_stacks(subject: Subject) -> bool:
-    """Whether a process was attached to, and only the kernel said what it was at."""
+    """Whether the trial is an attached process with kernel readings only."""
     return subject.samples_per_s is None and not (subject.facts and subject.facts.wall_s)
 
 
 def _doubts_of_numbers(subject: Subject, consumer: str, doubts: int) -> tuple[str, ...]:
-    """Reasons not to trust the numbers fully: of this configuration, and of the whole run."""
+    """Reasons to doubt the numbers of this configuration and of the complete run."""
     kind, wait = consumer_kind(consumer), subject.data_wait_share
     warned = (f"{doubts} warning{'s' * (doubts > 1)}",) if doubts else ()
     if kind.of_loop:
@@ -257,23 +257,23 @@ def _doubts_of_numbers(subject: Subject, consumer: str, doubts: int) -> tuple[st
     known = wait if kind.consumes else subject.samples_per_s
     if known is None or known.lo is None:
         return ("only one round was measured", *warned)
-    crosses = kind.consumes and not _clear(wait)
+    crosses = kind.consumes and not _is_conclusive(wait)
     return (*([f"the interval of data wait includes {NOTICED:.0%}"] if crosses else []), *warned)
 
 
-def _clear(wait: Interval) -> bool:
-    """Whether there is an interval, and all of it on one side of the threshold."""
+def _is_conclusive(wait: Interval) -> bool:
+    """Whether there is an interval entirely on one side of the threshold."""
     return wait.lo is not None and wait.hi is not None and not wait.lo < NOTICED <= wait.hi
 
 
 def _inside(subject: Subject, consumer: str, trials: Sequence[Trial]) -> tuple[Evidence, ...]:
-    """What a loop's one trial tells; a sweep has many trials, and each tells something else."""
+    """Evidence from inside a loop's single trial; empty for a sweep, whose many trials differ."""
     if not consumer_kind(consumer).of_loop:
         return ()
     return describe_inside(trials, is_loader=subject.facts is None or subject.facts.is_loader)
 
 
-def _nothing(trials: Sequence[Trial], consumer: str, shortage: Shortage | None) -> Verdict:
+def _nothing_measured(trials: Sequence[Trial], consumer: str, shortage: Shortage | None) -> Verdict:
     failure = trials[-1].failure if trials else None
     if consumer_kind(consumer).of_loop and failure is not None:
         why = last_words(failure.message).rstrip(".")
@@ -290,7 +290,7 @@ def _nothing(trials: Sequence[Trial], consumer: str, shortage: Shortage | None) 
 
 
 def _only_earlier(later: Sequence[Trial]) -> Verdict:
-    """Of two versions, where the later one has no rate."""
+    """The verdict of a comparison whose later version has no rate."""
     if not later:
         why = "the run ended before its first trial completed"
     else:
@@ -303,13 +303,13 @@ def _any_completed(trials: Sequence[Trial]) -> bool:
 
 
 def _why_no_wait(trial: Trial) -> str:
-    """Why the wait of a loop is not known, though it was measured."""
+    """Why the data wait of a profiled loop is unknown."""
     is_loop = trial.role == "profile" and trial.status == "completed" and trial.data_wait_share is None
     return trial.not_measured["data_wait_share"] if is_loop else ""
 
 
 def _unknown(headline: str, *evidence: Evidence) -> Verdict:
-    """The first line of evidence says why nothing else is known."""
+    """An unknown verdict; the first line of evidence is the reason."""
     why = str(evidence[0])
     return Verdict(
         bound="unknown",

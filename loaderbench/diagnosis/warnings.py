@@ -27,15 +27,15 @@ from loaderbench.records import (
 from loaderbench.statistics.configurations import rates_by_round
 from loaderbench.statistics.intervals import FEWEST_ROUNDS, excludes_one, ratio_interval
 
-DRIFT = 1.3  # slowest over fastest of the fixed piece of work; a still machine stays within 1.1
+DRIFT = 1.3  # ratio of slowest to fastest reference decode; an idle machine stays within 1.1
 BUSY_PERCENT = 20.0  # of all CPUs, before the first trial
-FEWEST_BATCHES = 20  # of a user's own loop
-UNEVEN = 2.0  # one loader was seen to halve its speed within a minute next to noisy neighbors
+FEWEST_BATCHES = 20  # for a user's own loop
+UNEVEN = 2.0  # noisy neighbors were seen to halve one loader's speed within a minute
 WIDE = 0.25  # half an interval, as a share of its estimate
 
 
 def describe_noise(trials: Sequence[Trial], twins: Sequence[Trial]) -> Noise:
-    """Spread of the reference decodes, and the difference of a configuration from itself."""
+    """The spread of the reference decodes, and the A/A difference of a configuration."""
     times_s = [
         time_s
         for trial in (*trials, *twins)
@@ -57,9 +57,9 @@ def describe_noise(trials: Sequence[Trial], twins: Sequence[Trial]) -> Noise:
 
 
 def describe_overhead(trials: Sequence[Trial]) -> Overhead | None:
-    """What recorder, tracing and monitors took, each the largest of all trials.
+    """The overhead of recorder, tracing and monitors, each the largest of all trials.
 
-    The share of the wall time is that of recorder and tracing together, as if the loop stood still for all of it.
+    The share of wall time combines recorder and tracing, as if they stopped the loop.
     """
     done = [trial for trial in trials if trial.recorder_s_per_batch is not None and trial.steady_s]
     if not done:
@@ -68,7 +68,7 @@ def describe_overhead(trials: Sequence[Trial]) -> Overhead | None:
     traced = [trial.tracing_s_per_sample for trial in done if trial.tracing_s_per_sample is not None]
     return Overhead(
         per_batch_s=max(trial.recorder_s_per_batch or 0 for trial in done),
-        share_of_wall=min(1.0, max(map(_own_share, done))),  # calibrated apart from the run: may exceed a fast batch
+        share_of_wall=min(1.0, max(map(_overhead_share, done))),  # calibrated separately: can exceed a fast batch
         monitor_cpu_share=max(watched, default=None),
         tracing_per_sample_s=max(traced, default=None),
         not_measured={
@@ -78,8 +78,8 @@ def describe_overhead(trials: Sequence[Trial]) -> Overhead | None:
     )
 
 
-def _own_share(trial: Trial) -> float:
-    """Workers trace in parallel: each delays the loop by its own samples only."""
+def _overhead_share(trial: Trial) -> float:
+    """Recorder and tracing as a share of wall time. Workers trace in parallel: each delays only its own samples."""
     workers = 1 if in_main_process(trial) or trial.workers is None else trial.workers.count or 1
     one = trial.of_one_process
     tracing_s = (one.tracing_s_per_sample or 0) * (one.samples or 0) / workers
@@ -97,10 +97,10 @@ def find_warnings(
     others: Sequence[Trial] = (),
     environment: Environment | None = None,
 ) -> Iterator[str]:
-    """Yield the reasons, the weightiest first. `loader` are the fixed arguments, `others` the trials of fixes.
+    """Yield the warnings, most important first. `loader` are the fixed arguments, `others` the trials of fixes.
 
-    A profile is one trial by nature: where it failed there is nothing to distrust, and a loader of the user's repeats
-    no sample to fill a batch.
+    A profile is a single trial: if it failed, nothing is left to distrust, and a user's loader does not repeat samples
+    to fill a batch.
     """
     if environment is not None:
         yield from unused_gpus(environment)
@@ -117,17 +117,17 @@ def find_warnings(
         yield from _uneven_change(configurations, trials, others)
     elif kind == "profile":
         yield from _few_batches(trials)
-    yield from _unstillness(configurations, noise, cpu_percent_before)
+    yield from _instability(configurations, noise, cpu_percent_before)
 
 
 def warn_of_only_rank(only: OnlyRank | None) -> Iterator[str]:
-    """That the other ranks may be what holds back the training."""
+    """Yield a warning that an unrecorded rank may hold back the training."""
     if only is not None:
         yield f"only {only} was recorded, and another rank may hold it back; to record all: {only.command}"
 
 
 def unused_gpus(environment: Environment) -> Iterator[str]:
-    """GPUs that the driver has and torch does not find: without them, a GPU is emulated."""
+    """Yield a warning about GPUs that the driver has but torch cannot use, since a GPU is then emulated."""
     if environment.gpus_of_driver and not environment.gpus:
         gpus = "1 GPU" if environment.gpus_of_driver == 1 else f"{environment.gpus_of_driver} GPUs"
         why = environment.not_measured.get("gpus", "no reason known")
@@ -149,9 +149,9 @@ def _few_rounds(trials: Sequence[Trial]) -> Iterator[str]:
 def _uneven_change(
     configurations: Sequence[Configuration], trials: Sequence[Trial], others: Sequence[Trial]
 ) -> Iterator[str]:
-    """Two configurations, of which one lost far more speed than the other between the sweep and the trials of fixes.
+    """Yield a warning if one configuration lost far more speed than another between the sweep and the trials of fixes.
 
-    Those that keep up with the consumer are left out: in the sweep, its demand may have capped them.
+    Configurations that keep up with the consumer are left out: in the sweep, its demand may have capped them.
     """
     waiting = [
         found.config for found in configurations if found.data_wait_share and found.data_wait_share.est > NOTICED
@@ -172,7 +172,7 @@ def _later_over_before(config: Config, before: Sequence[Trial], later: Sequence[
     return geometric_mean(became.values()) / geometric_mean(was.values())
 
 
-def _unstillness(configurations: Sequence[Configuration], noise: Noise, busy: float | None) -> Iterator[str]:
+def _instability(configurations: Sequence[Configuration], noise: Noise, busy: float | None) -> Iterator[str]:
     if busy is not None and busy >= BUSY_PERCENT:
         yield f"Other programs used {busy:.0f}% of the CPUs before the first trial"
     spread = noise.reference_decode_spread
@@ -196,19 +196,19 @@ def _failures(trials: Sequence[Trial]) -> Iterator[str]:
 def _barely_fitting(
     configurations: Sequence[Configuration], trials: Sequence[Trial], others: Sequence[Trial]
 ) -> Iterator[str]:
-    """Configurations that were completed in the sweep, and ran out of memory in a trial of fixes."""
+    """Yield configurations that completed in the sweep, but ran out of memory in a trial of fixes."""
     for configuration in filter(lambda found: found.samples_per_s, configurations):
-        of_it = [trial for trial in (*trials, *others) if trial.config == configuration.config]
-        short = [trial.failure for trial in of_it if trial.failure and ran_out_of_memory(trial.failure)]
+        runs = [trial for trial in (*trials, *others) if trial.config == configuration.config]
+        short = [trial.failure for trial in runs if trial.failure and ran_out_of_memory(trial.failure)]
         if any(trial.config == configuration.config and ran_out_of_memory(trial.failure) for trial in others):
             needed, limit = short[0].needed_bytes, short[0].limit_bytes
             bytes_known = f": about {in_bytes(needed)} needed, {in_bytes(limit)} available" if needed and limit else ""
-            count = f"{len(short)} of {_trials(len(of_it))}"
+            count = f"{len(short)} of {_trials(len(runs))}"
             yield f"{config_name(configuration.config)} ran out of memory in {count}{bytes_known}"
 
 
 def _short_supply(trials: Sequence[Trial]) -> Iterator[str]:
-    """What comes of a dataset that is short beside the time it is measured for."""
+    """Yield the effects of a dataset that is too short for the measured time."""
     early = sum(trial.ended_early for trial in trials)
     if early:
         yield f"{_trials(early)} ended early: the loader ran out of data before the steady state was long enough"

@@ -1,4 +1,4 @@
-"""A diagnosis in words: its figures, and the parts of a headline, of which each rule of `cause.py` joins its own."""
+"""Wording of a diagnosis: its numbers, and the clauses that the rules of `cause.py` combine into headlines."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from loaderbench.records.stages import STAGE_NAMES
 from loaderbench.records.words import NOT_READ_TWICE
 
 NEIGHBORS = "other programs use CPUs that the loader needs"
-NOTABLY_IDLE = 0.2  # of the workers' time; with less they are simply busy
+NOTABLY_IDLE = 0.2  # idle share of the workers' time; below it, they count as busy
 
 
 def stage_name(work: str) -> str:
-    """What a stage is called in a sentence; the user's own name of one stays."""
+    """A stage's name in a sentence; a user-defined name is unchanged."""
     return STAGE_NAMES.get(work, work)
 
 
 def stage_of(work: str, *, is_loader: bool) -> str:
-    """The stage that a part of the work is of: without a dataset there is no sample, and the main process works."""
+    """The stage that a part of the work belongs to; without a dataset, work in a `sample` is the main process's."""
     return "main_process" if work == "sample" and not is_loader else work
 
 
 def label_of(work: str) -> str:
-    """The same at the start of a line: `Decode`."""
+    """A stage's name at the start of a line: `Decode`."""
     name = stage_name(work).removeprefix("the ")
     return name[:1].upper() + name[1:]
 
 
 def in_kernel(facts: Facts) -> str:
-    """The kernel's share of the CPU time, and the page faults."""
+    """The kernel's share of CPU time, and the page faults."""
     share = (facts.loads.system_share if facts.loads else None) or 0.0
     per_s = (facts.loads.minor_faults_per_s if facts.loads else None) or 0.0
     faults = f"{facts.faults_per_sample:,.0f} page faults/sample"
@@ -45,12 +45,12 @@ def in_kernel(facts: Facts) -> str:
 
 
 def cpus_in_use(facts: Facts) -> str:
-    """How many CPUs this program uses, and others where they disturb."""
+    """The CPUs that this program uses, and those of other programs if they disturb."""
     return "CPUs busy: not known" if facts.own_cpus is None else _busy(facts, " CPUs busy")
 
 
 def cpus_alone(facts: Facts) -> str:
-    """The same where the label says what is counted."""
+    """Like `cpus_in_use`, without the unit, which the label gives."""
     return "not known" if facts.own_cpus is None else _busy(facts)
 
 
@@ -62,28 +62,28 @@ def _busy(facts: Facts, counted: str = "") -> str:
 
 
 def in_percent(share: float) -> str:
-    """`27%`."""
+    """A share as `27%`."""
     return f"{share * 100:.0f}%"
 
 
 def wait_in_percent(share: float) -> str:
-    """`27%`; just below the limit of input-bound `4.9%`, where `5%` would contradict the verdict."""
+    """A share as `27%`; `4.9%` just below the cutoff of input-bound, where `5%` would contradict the verdict."""
     rounded = round(share, 2)
     return f"{math.floor(share * 1000) / 10:.1f}%" if share < NOTICED <= rounded else in_percent(share)
 
 
 def in_seconds(seconds: float) -> str:
-    """Seconds, or milliseconds below one; never with an exponent."""
+    """Seconds, or milliseconds below one second; never with an exponent."""
     if seconds < 0.9995:
         return "under 0.001 ms" if 0 < seconds < 1e-6 else f"{seconds * 1e3:.3g} ms"
     return f"{seconds:.2g} s" if seconds < 9.95 else f"{seconds:,.0f} s"
 
 
-WALL_TIME = "Wall time"  # label of the line on the costliest stage
+WALL_TIME = "Wall time"  # label of the line about the costliest stage
 
 
 def describe_inside(trials: Sequence[Trial], *, is_loader: bool = True) -> tuple[Evidence, ...]:
-    """Name the costliest stage and what the workers were doing; nothing for what was not measured."""
+    """Evidence for the costliest stage and the workers' states; empty if not measured."""
     trial = next((trial for trial in trials if trial.status == "completed"), None)
     if trial is None:
         return ()
@@ -93,9 +93,9 @@ def describe_inside(trials: Sequence[Trial], *, is_loader: bool = True) -> tuple
 
 
 def loaded_by(trial: Trial) -> Literal["workers", "main_process", "unknown"]:
-    """Who made the samples: by the configuration, and where that leaves it open by the processes seen at work.
+    """Which processes made the samples: by configuration, or if that leaves it open, by the processes observed.
 
-    A user's own loader in a profile may load in threads of the main process.
+    A user's own loader in a profile can load in threads of the main process.
     """
     count = worker_count(trial.config, {})
     has_workers = trial.workers is not None or trial.not_measured.get("workers") == NOT_READ_TWICE
@@ -106,7 +106,7 @@ def loaded_by(trial: Trial) -> Literal["workers", "main_process", "unknown"]:
 
 
 def in_main_process(trial: Trial) -> bool:
-    """Whether the loader has no workers: the loop itself loads."""
+    """Whether the loader has no workers, so the loop's process loads."""
     return loaded_by(trial) == "main_process"
 
 
@@ -133,7 +133,7 @@ def _costliest(stages: dict[str, StageCost], whose: str, *, is_loader: bool) -> 
 
 
 def percent(share: Interval) -> str:
-    """`27% (24-30%)` of data wait, with an en dash; without the bracket for a single round."""
+    """A data wait as `27% (24-30%)`, with an en dash; without the interval for a single round."""
     return f"{wait_in_percent(share.est)}{_between(share)}"
 
 
@@ -144,26 +144,26 @@ def _between(share: Interval) -> str:
 
 
 def waits(wait: Interval) -> Evidence:
-    """How much it waits, and from where on that counts."""
+    """The data wait, and the cutoff for input-bound."""
     share = f"{wait_in_percent(wait.est)} of step time{_between(wait)}"
     return Evidence("wait", "Data wait", f"{share}; input-bound at {in_percent(NOTICED)} or more")
 
 
 def throughput(rate: Interval, label: str = "Throughput") -> Evidence:
-    """Samples/s, with their interval: `Throughput: 836 samples/s (803-870)`."""
+    """Samples/s with their interval: `Throughput: 836 samples/s (803-870)`."""
     spread = f" ({rate.lo:,.0f}\N{EN DASH}{rate.hi:,.0f})" if rate.lo is not None and rate.hi is not None else ""
     return Evidence("rate", label, f"{rate.est:,.0f} samples/s{spread}")
 
 
 def transfers(facts: Facts) -> tuple[Evidence, ...]:
-    """How long the copy takes, by what that is known, and its bandwidth."""
+    """The share of time of the copy, how it was measured, and its bandwidth."""
     by = facts.transfer_by or "stage `transfer` of the loop"
     share = Evidence("cause", "Host-to-device copy", f"{in_percent(facts.transfer_share)} of time ({by})")
     return (share, copy_evidence(facts.copy)) if facts.copy else (share,)
 
 
 def limit_of_work(limit: Limit, facts: Facts) -> str:
-    """What keeps the work itself from going faster: too few workers, no CPU, or nothing that workers would help."""
+    """The limit of the work itself: too few workers, no CPUs left, or CPU time that workers would not reduce."""
     if limit == "workers":
         return _too_few_workers(facts)
     if limit == "neighbors":
@@ -189,13 +189,13 @@ def _too_few_workers(facts: Facts) -> str:
 
 
 def threads_compete(facts: Facts) -> str:
-    """`6 threads compete for 2 CPUs`, with one decimal of a mean that is not whole."""
+    """`6 threads compete for 2 CPUs`, with one decimal if the mean is fractional."""
     threads = f"{facts.runnable_threads:.1f}".removesuffix(".0")
     return f"{threads} threads compete for {_cpus(facts)}"
 
 
 def where(work: str, facts: Facts) -> str:
-    """The stage, and its share of a sample's CPU time; nothing where a sample has no known parts."""
+    """The stage and its share of a sample's CPU time; empty if the parts of a sample are unknown."""
     if work in ("main_process", "transport"):
         return f"; {stage_name(work)} is the bottleneck"
     if work == "stragglers":

@@ -1,7 +1,7 @@
-"""More workers, fewer workers, or one library thread in each: which to measure, what they gave, and what that says.
+"""More workers, fewer workers, or one library thread per worker: which to measure, their gains, and conclusions.
 
-A limit names what has to change. Where the sweep has no other worker count, trials of their own show whether that
-helps. Fewer workers on the same CPUs give each of them more CPU time.
+A limit names what has to change. If the sweep has no other worker count, additional trials show whether one helps.
+Fewer workers on the same CPUs give each of them more CPU time.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ ONE_THREAD: Config = {"worker_threads": 1}
 def settings_to_measure(
     config: Config, loader: Mapping[str, Any], facts: Facts, sweep: Sequence[Trial]
 ) -> tuple[Config, ...]:
-    """Configurations to compare with this one: worker counts that the sweep lacks, and one library thread in each.
+    """Configurations to compare with this one: worker counts missing from the sweep, and one library thread per worker.
 
-    None for a loader other than torch's: only trials of that one can be compared with those of free stages.
+    Empty for a loader other than torch's, whose trials cannot be compared with free-stage trials.
     """
     arguments = {**loader, **config}
     workers = worker_count(config, loader)
@@ -67,7 +67,7 @@ def _is_known(
     *,
     or_failed: bool = False,
 ) -> bool:
-    """Whether the sweep has a ratio, with its interval, of such a worker count; `or_failed`, or a trial that failed."""
+    """Whether the sweep has a ratio with an interval for such a worker count; `or_failed`: or a failed trial."""
     others = [one for one in alike(config, loader, sweep) if counts(worker_count(one, loader) or 0)]
     failed = or_failed and any(trial.status != "completed" and trial.config in others for trial in sweep)
     ratios = [ratio_of(one, config, sweep) for one in others]
@@ -75,13 +75,13 @@ def _is_known(
 
 
 def alike(config: Config, loader: Mapping[str, Any], trials: Iterable[Trial]) -> list[Config]:
-    """The other configurations that differ from this one at most in arguments about workers."""
+    """The other configurations that differ from this one only in arguments about workers."""
     others = {tuple(trial.config.items()): trial.config for trial in trials}.values()
-    rest = _but_workers(config, loader)
-    return [other for other in others if other != config and _but_workers(other, loader) == rest]
+    rest = _without_worker_axes(config, loader)
+    return [other for other in others if other != config and _without_worker_axes(other, loader) == rest]
 
 
-def _but_workers(config: Config, loader: Mapping[str, Any]) -> dict[str, Any]:
+def _without_worker_axes(config: Config, loader: Mapping[str, Any]) -> dict[str, Any]:
     arguments = {**loader, **config}
     return {axis: value for axis, value in arguments.items() if axis not in backend_of(arguments).worker_axes}
 
@@ -89,30 +89,30 @@ def _but_workers(config: Config, loader: Mapping[str, Any]) -> dict[str, Any]:
 def describe_worker_settings(
     trials: Sequence[Trial], config: Config, loader: Mapping[str, Any], left_out: Reasons
 ) -> tuple[tuple[WorkerSetting, ...], Reasons]:
-    """What each configuration with one other argument gained over this one, and why others are missing.
+    """The gain of each configuration that changes one argument of this one, and why others are missing.
 
-    By the rounds of free-stage trials that hold both.
+    Gains are paired by the rounds of free-stage trials that have both.
     """
     whole = [trial for trial in trials if trial.freed is None]
     unchanged = rates_of(trial for trial in whole if trial.config == config)
     changes = {tuple(change.items()): change for trial in whole if len(change := change_of(trial.config, config)) == 1}
     found, reasons = [], {key: why for key, why in left_out.items() if key.startswith(KEY)}
     for change in changes.values() if unchanged else ():
-        of_it = [trial for trial in whole if trial.config == {**config, **change}]
-        rates = rates_of(of_it)
+        changed = [trial for trial in whole if trial.config == {**config, **change}]
+        rates = rates_of(changed)
         gain = ratio_interval(rates, unchanged)
         if gain is None:
-            reasons[KEY + config_label(change)] = _why_not(of_it)
+            reasons[KEY + config_label(change)] = _why_not(changed)
             continue
         paired = rate_interval([rate for number, rate in rates.items() if number in unchanged])
-        ids = tuple(trial.id for trial in of_it)
+        ids = tuple(trial.id for trial in changed)
         name = _name(change, config, loader)
         found.append(WorkerSetting(name=name, change=change, samples_per_s=paired, gain=gain, trials=ids))
     return tuple(sorted(found, key=lambda one: one.name)), reasons
 
 
 def change_of(other: Config, config: Config) -> Config:
-    """The arguments of the other configuration that differ; none if it lacks one that this one has."""
+    """The arguments of the other configuration that differ; empty if it lacks one of this one's."""
     if not config.keys() <= other.keys():
         return {}
     return {axis: value for axis, value in other.items() if axis not in config or config[axis] != value}
@@ -129,26 +129,26 @@ def _name(change: Config, config: Config, loader: Mapping[str, Any]) -> WorkerSe
 
 
 def noticeable_gain(workers: int, more: int) -> float:
-    """The smallest ratio that shows workers were missing: each added one gives half as much as a present one."""
+    """The smallest ratio that shows that workers were missing: each added one gains half as much as a present one."""
     now = max(1, workers)
     return 1 + MOST * (more - now) / now
 
 
 def worker_settings_in_words(found: Sequence[WorkerSetting]) -> tuple[Evidence, ...]:
-    """One line: `num_workers=1: -42% (-45 to -39%); num_workers=3: not significant`; no setting of one round."""
+    """One line: `num_workers=1: -42% (-45 to -39%); num_workers=3: not significant`; omits settings of one round."""
     said = [f"{config_label(one.change)}: {setting_in_words(one)}" for one in found if one.gain.lo is not None]
     return (Evidence("free", "Other worker settings", "; ".join(said)),) if said else ()
 
 
 def setting_in_words(one: WorkerSetting) -> str:
-    """Its gain or loss in percent, or `not significant`."""
+    """The setting's gain or loss in percent, or `not significant`."""
     significant = one.gain.lo is None or excludes_one(one.gain)
     return percent_gain(one.gain) if significant else NOT_SIGNIFICANT
 
 
 @dataclass(frozen=True, kw_only=True)
 class OtherWorkers:
-    """Another worker count than `now`, or the same `workers` with one library thread in each, and its gain."""
+    """Another worker count than `now`, or the same `workers` with one library thread each, and its gain."""
 
     now: int
     workers: int
@@ -156,7 +156,7 @@ class OtherWorkers:
 
     @property
     def is_slower(self) -> bool:
-        """Whether it is certainly slower."""
+        """Whether the setting is significantly slower."""
         return is_below_one(self.gain)
 
     @property
@@ -171,12 +171,12 @@ class OtherWorkers:
 
     @property
     def is_more_and_faster(self) -> bool:
-        """Whether more workers add half of what the present ones give."""
+        """Whether each added worker gains at least half as much as a present one."""
         return self._is_more and is_above_one(self.gain) and self.gain.est >= noticeable_gain(self.now, self.workers)
 
     @property
     def is_more_and_no_faster(self) -> bool:
-        """Whether more workers certainly add less than that, and either nothing or too little to be worth it."""
+        """Whether more workers gain less than that for certain, and either nothing or too little to be worth it."""
         enough = noticeable_gain(self.now, self.workers)
         return self._is_more and self._is_at_most(min(enough, WORTH_IT), min(enough, SMALL))
 
@@ -188,7 +188,7 @@ class OtherWorkers:
 
     @property
     def _is_more(self) -> bool:
-        """A single worker only replaces the main process."""
+        """Whether there are more workers; a single worker only replaces the main process."""
         return self.workers > max(1, self.now)
 
     def _is_at_most(self, sure: float, unsure: float = SMALL) -> bool:
@@ -204,10 +204,10 @@ def with_other_counts(
     trials: Sequence[Trial],
     settings: Sequence[WorkerSetting] = (),
 ) -> Facts:
-    """The facts, with what more or fewer workers gained in `trials`, paired by round, and in `settings`."""
+    """The facts with the gains of other worker counts: from `trials`, paired by round, and from `settings`."""
     now = worker_count(config, loader) or 0
     measured = [of_setting(one, config, loader) for one in settings]
-    found = [*_tried(trials, config, loader), *measured]
+    found = [*_measured_counts(trials, config, loader), *measured]
     one_thread = [one for one in found if one.workers == now]
     counts = [one for one in found if one.workers != now]
     parallel = [one for one in counts if one.workers > 0]
@@ -229,8 +229,8 @@ def of_setting(one: WorkerSetting, config: Config, loader: Mapping[str, Any]) ->
     return _other({**config, **one.change}, config, loader, one.gain)
 
 
-def _tried(trials: Sequence[Trial], config: Config, loader: Mapping[str, Any]) -> Iterator[OtherWorkers]:
-    """Measured configurations with another worker count, or with one library thread in each of as many workers."""
+def _measured_counts(trials: Sequence[Trial], config: Config, loader: Mapping[str, Any]) -> Iterator[OtherWorkers]:
+    """Measured configurations with another worker count, or with the same count and one library thread per worker."""
     others = alike(config, loader, trials)
     counts = [other for other in others if worker_count(other, loader) != worker_count(config, loader)]
     one_thread = {**config, **ONE_THREAD}
