@@ -1,1 +1,1 @@
-"""What rounds show: intervals, ties, the best configuration, judgments and comparisons, each with its words."""
+"""Statistics over rounds: intervals, ties, the best configuration, judgments and comparisons, with their wording."""

@@ -1,4 +1,4 @@
-"""The step time of a run's consumer by batch size, without the time that it waited for data."""
+"""The step time of a run's consumer by batch size, without its data wait."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from loaderbench.statistics.intervals import rate_interval
 
 
 def calibration_of(run: RunRecord) -> Calibration:
-    """Calibrate by the sweep. Raises `UsageError` for a run that trained nothing.
+    """Calibrate step times from the sweep. Raises `UsageError` for a run that trained nothing.
 
-    A step takes the time of a batch minus its data wait. Of the configurations with one batch size, the fastest step
-    counts: others copy from pageable memory, or compete for the CPU.
+    The step time is the time per batch minus its data wait. For each batch size, the configuration with the fastest
+    step counts, because others copy from pageable memory or compete for the CPU.
     """
     if not consumer_kind(run.consumer).consumes or consumer_kind(run.consumer).capped:
         raise UsageError(f"consumer {run.consumer!r} trains nothing; measure with consumer.kind: model or target")
@@ -43,7 +43,7 @@ def calibration_of(run: RunRecord) -> Calibration:
 
 
 def _precision(run: RunRecord) -> str | None:
-    """The type that the step computed in; `None` in runs that did not keep it."""
+    """The data type of the step's computation; `None` in runs that did not record it."""
     return next((trial.computed_in for trial in run.sweep if trial.computed_in), None)
 
 
@@ -68,8 +68,8 @@ def _step_s(trial: Trial) -> float | None:
 def _line(steps: Sequence[StepTime]) -> tuple[float, float]:
     """Fixed seconds and seconds per sample, by least squares over the batch sizes.
 
-    Where that line would begin below 0, or there is one batch size, all time is per sample. Where it would fall, all
-    time is fixed: launching kernels limits such a step.
+    If the intercept is negative, or there is only one batch size, all time is per sample. If the slope is not positive,
+    all time is fixed: launching kernels limits such a step.
     """
     sizes, times_s = [step.batch_size for step in steps], [step.step_s.est for step in steps]
     if len(steps) > 1:

@@ -1,4 +1,4 @@
-"""Which of the tied configurations to use, and its gain vs the baseline."""
+"""Chooses one of the tied configurations, and computes its gain vs the baseline."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from loaderbench.records import Baseline, Best, Config, Configuration, Dropped, 
 from loaderbench.statistics.configurations import PRACTICAL_TIE, rates_by_round, ratio_of
 from loaderbench.statistics.intervals import FEWEST_ROUNDS, is_below_one
 
-LEAST_SAVED_BYTES = 50_000_000  # printed as 0.1 GB; less decides nothing
-_SIGNIFICANT = 2  # digits of a memory reading that count when two configurations are compared
+LEAST_SAVED_BYTES = 50_000_000  # printed as 0.1 GB; savings below this do not count
+_DIGITS = 2  # significant digits of a memory reading in comparisons of configurations
 _LIMIT = f"{PRACTICAL_TIE * 100:.0f}%"
 
 
@@ -28,10 +28,11 @@ def choose_best(
 ) -> tuple[Best | None, str]:
     """Choose the cheapest of the fastest, or say why there is none. `loader` are the fixed arguments.
 
-    `trials` are those of the sweep, `finals` those of its final, and `dropped` what the sweep measured no further.
+    `trials` are those of the sweep, `finals` those of its final, and `dropped` the configurations that the sweep
+    stopped measuring.
 
-    The cheapest has the fewest workers, then the least GPU memory, then the least host memory. Of equals, the sweep's
-    first is chosen.
+    The cheapest has the fewest workers, then the least GPU memory, then the least host memory. Among equals, the first
+    in the sweep is chosen.
     """
     tied = [found for found in configurations if found.tied_with_best]
     chosen = min(tied, key=lambda found: _cost(found, loader), default=None)
@@ -46,14 +47,14 @@ def choose_best(
         samples_per_s=chosen.samples_per_s,
         data_wait_share=chosen.data_wait_share,
         ties=tuple(found.config for found in tied if found is not chosen),
-        why_this_one=". ".join([why, *_not_looked_at(dropped, len(configurations))]),
+        why_this_one=". ".join([why, *_unmeasured_note(dropped, len(configurations))]),
         gain=gain,
         not_measured={} if gain else {"gain": _no_gain(chosen.config, baseline)},
     ), ""
 
 
 def describe_baseline(configurations: Sequence[Configuration], config: Config, why: str) -> Baseline:
-    """Describe the starting configuration, measured like any other."""
+    """Describe the starting configuration, which is measured like any other."""
     found = next((c for c in configurations if c.config == config), None)
     return Baseline(
         config=config,
@@ -65,13 +66,13 @@ def describe_baseline(configurations: Sequence[Configuration], config: Config, w
 
 
 _CRITERIA = ("least GPU memory", "smallest batch", "least host memory")
-"""Of two configurations with as many workers."""
+"""Criteria for configurations with the same number of workers."""
 
 
 def _cost(found: Configuration, loader: Mapping[str, Any]) -> tuple[float, ...]:
     batch: Scalar = found.config.get("batch_size", 0)
     return (
-        float(worker_count(found.config, loader) or 0),  # where none is named, torch's default is 0
+        float(worker_count(found.config, loader) or 0),  # without an argument, torch's default of 0 applies
         _rounded(found.gpu_memory_used_bytes),
         float(batch) if isinstance(batch, int | float) and found.gpu_memory_used_bytes is None else 0.0,
         _rounded(found.pss_bytes),
@@ -79,10 +80,10 @@ def _cost(found: Configuration, loader: Mapping[str, Any]) -> tuple[float, ...]:
 
 
 def _rounded(size: int | None) -> float:
-    """Readings that differ by a few percent are the same cost; a missing one is unknown, and comes last."""
+    """Round a reading, so that a few percent do not count; a missing reading is infinite and comes last."""
     if size is None:
         return math.inf
-    return round(size, _SIGNIFICANT - 1 - math.floor(math.log10(size))) if size else 0.0
+    return round(size, _DIGITS - 1 - math.floor(math.log10(size))) if size else 0.0
 
 
 def _no_winner(configurations: Sequence[Configuration], trials: Sequence[Trial], planned_rounds: int) -> str:
@@ -99,7 +100,7 @@ def _no_gain(config: Config, baseline: Config) -> str:
     return "this is the baseline" if config == baseline else "never measured in the same round as the baseline"
 
 
-def _not_looked_at(dropped: Sequence[Dropped], of: int) -> list[str]:
+def _unmeasured_note(dropped: Sequence[Dropped], of: int) -> list[str]:
     count = sum(not found.rounds for found in dropped)
     return [f"{count} of {of} configs were not measured"] if count else []
 
@@ -112,9 +113,9 @@ def why_chosen(
     *,
     of: int = 1,
 ) -> str:
-    """Compare it with the others, and name what looked faster in too few rounds.
+    """Compare the chosen configuration with the others, and name those that were faster in too few rounds.
 
-    `of` how many there were, of which `configurations` are left: a sweep has excluded the others.
+    `of` counts all configurations; `configurations` are those that the sweep has not excluded.
     """
     if len(configurations) == 1:
         return "The only config" if of == 1 else "Fastest; all others are significantly slower"
@@ -128,11 +129,11 @@ def why_chosen(
         apart = [found for found in others if not found.tied_with_best and found not in faster]
         said = [
             _among_ties(chosen, top, tied, trials),
-            *_saved(chosen, tied, loader),
-            *_not_excluded(top, apart, trials),
+            *_savings(chosen, tied, loader),
+            *_undecided_others(top, apart, trials),
         ]
     else:
-        said = [_alone(top, others, faster, trials)]
+        said = [_why_untied(top, others, faster, trials)]
     return ". ".join([*said, *(_too_few_rounds(found, trials) for found in faster)])
 
 
@@ -146,18 +147,18 @@ def _among_ties(
         shown = [found.samples_per_s.est for found in tied if found.samples_per_s]
         is_fastest = chosen.samples_per_s is not None and chosen.samples_per_s.est >= max(shown)
         return f"{'Fastest and cheapest' if is_fastest else 'Cheapest'} of {len(tied)} configs {how}"
-    cheapest = f"Fewest workers, then {_then(chosen, top)}, of {len(tied)} configs {how}"
+    cheapest = f"Fewest workers, then {_next_criterion(chosen, top)}, of {len(tied)} configs {how}"
     return f"{cheapest}. Fastest estimate: {config_label(top.config)}"
 
 
-def _then(chosen: Configuration, top: Configuration) -> str:
-    """What else makes it cheaper than the fastest, in the order of `_cost`."""
+def _next_criterion(chosen: Configuration, top: Configuration) -> str:
+    """The next criterion by which it is cheaper than the fastest, in the order of `_cost`."""
     costs = zip(_CRITERIA, _cost(chosen, {})[1:], _cost(top, {})[1:], strict=True)
     return next((name for name, own, its in costs if own != its), _CRITERIA[-1])
 
 
-def _saved(chosen: Configuration, tied: Sequence[Configuration], loader: Mapping[str, Any]) -> list[str]:
-    """What it saves vs the costliest tie: worker processes, and memory as measured."""
+def _savings(chosen: Configuration, tied: Sequence[Configuration], loader: Mapping[str, Any]) -> list[str]:
+    """The savings vs the costliest tie: worker processes, and memory as measured."""
     said, own = [], worker_count(chosen.config, loader)
     counts = [count for found in tied if (count := worker_count(found.config, loader)) is not None]
     if own is not None and (workers := max(counts) - own) > 0:
@@ -170,22 +171,22 @@ def _saved(chosen: Configuration, tied: Sequence[Configuration], loader: Mapping
     return [f"Saves {' and '.join(said)} vs the costliest tie"] if said else []
 
 
-def _alone(
+def _why_untied(
     top: Configuration, others: Sequence[Configuration], faster: Sequence[Configuration], trials: Sequence[Trial]
 ) -> str:
-    if faster:  # in fewer rounds: then it is the fastest of those with enough rounds, and is compared with these
+    if faster:  # in fewer rounds: `top` is then only compared with those that have enough rounds
         fastest, rest = f"Fastest of those with {FEWEST_ROUNDS} rounds or more", "the rest of them"
         others = [found for found in others if len(rates_by_round(found.config, trials)) >= FEWEST_ROUNDS]
     else:
         fastest, rest = "Fastest", "all others"
     if not others:
         return fastest
-    undecided = _not_excluded(top, others, trials)
+    undecided = _undecided_others(top, others, trials)
     return ". ".join([fastest, *undecided]) if undecided else f"{fastest}; {rest} are significantly slower"
 
 
-def _not_excluded(top: Configuration, others: Sequence[Configuration], trials: Sequence[Trial]) -> list[str]:
-    """The configurations that are neither ties nor significantly slower."""
+def _undecided_others(top: Configuration, others: Sequence[Configuration], trials: Sequence[Trial]) -> list[str]:
+    """Counts of the configurations that are neither ties nor significantly slower."""
     undecided = [ratio for ratio in (ratio_of(o.config, top.config, trials) for o in others) if not is_below_one(ratio)]
     slower = sum(ratio is not None and ratio.est < 1 - PRACTICAL_TIE for ratio in undecided)
     unknown = len(undecided) - slower

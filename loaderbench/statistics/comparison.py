@@ -1,8 +1,8 @@
-"""What changed from one run to another, in the configurations that both measured.
+"""Compares two runs in the configurations that both measured.
 
-The unit is the process. Two runs share no rounds, so nothing can be paired. Machines are not equally quiet on two days,
-so the two spreads are not pooled. Source: Welch, The Generalization of 'Student's' Problem when Several
-Different Population Variances are Involved, Biometrika 1947.
+The unit is the process. Two runs share no rounds, so nothing can be paired. A machine is not equally quiet on two days,
+so the two variances are not pooled. Source: Welch, The Generalization of 'Student's' Problem when Several Different
+Population Variances are Involved, Biometrika 1947.
 """
 
 from __future__ import annotations
@@ -33,13 +33,15 @@ from loaderbench.statistics.target_rate import CAPPED, is_hidden
 
 SAME_RATE = 0.05
 SAME_SHARE = 0.02
-"""A change that is not significant is noise where its whole interval lies within these: as a share of samples/s, and
-of the time. Otherwise it is inconclusive. A significant change is never noise, however small."""
+"""A change that is not significant is noise if its interval lies within these limits, and inconclusive otherwise.
+
+The limits are a share of samples/s and a share of time. A significant change is never noise, however small.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedMetric:
-    """How a metric of two versions is compared: its estimate, the change that is none, and how much is noise."""
+    """How a metric is compared: its estimator, the value that means no change, and the distance that is noise."""
 
     name: str
     interval: Callable[[Sequence[float], float], Interval]
@@ -58,9 +60,9 @@ _WIDE = "the interval includes both no change and one that matters; more rounds 
 
 
 def compare_runs(before: RunRecord, after: RunRecord, level: float = LEVEL) -> Comparison:
-    """Compare two runs of the same machine, versions, data and consumer; otherwise say what differs.
+    """Compare two runs of the same machine, versions, data and consumer, or say what differs.
 
-    Where several configurations are shared, the best was chosen by the rates of `after`, which favors it a little. The
+    If several configurations are shared, the best was chosen by the rates of `after`, which favors it slightly. The
     intervals of changes have this `level`.
     """
     shared = _shared(before, after)
@@ -70,7 +72,7 @@ def compare_runs(before: RunRecord, after: RunRecord, level: float = LEVEL) -> C
             outcome="incomparable", headline=cannot_compare(different), metrics=(), reasons=tuple(different)
         )
     changes = tuple(change for config in shared for change in _changes(config, before, after, level))
-    chosen = _decisive(changes, after)
+    chosen = _headline_change(changes, after)
     reasons = [*_reasons(chosen, after), *doubts(before, after)]
     headline = headline_of(chosen, varying(chosen.config, after.plan.axes) if len(shared) > 1 else {})
     return Comparison(
@@ -79,18 +81,18 @@ def compare_runs(before: RunRecord, after: RunRecord, level: float = LEVEL) -> C
 
 
 def _nothing_shared(before: RunRecord, after: RunRecord) -> str:
-    then, now = (_few(_configs(run)) for run in (before, after))
+    then, now = (_count_or_name(_configs(run)) for run in (before, after))
     return f"no config was measured in both runs: {then} before, {now} after"
 
 
-def _few(configs: Sequence[Config]) -> str:
+def _count_or_name(configs: Sequence[Config]) -> str:
     if len(configs) != 1:
         return f"{len(configs)} configs"
     return config_name(configs[0])
 
 
 def cannot_compare(different: Sequence[str]) -> str:
-    """Say that two runs are not comparable, and the first of what is `different`."""
+    """Say that two runs are not comparable, with the first of the `different` properties."""
     count = f" ({len(different)} differences)" if len(different) > 1 else ""
     return f"Runs are not comparable{count}. {different[0][0].upper()}{different[0][1:]}"
 
@@ -130,7 +132,7 @@ def _shares(trials: Sequence[Trial]) -> list[float]:
 
 
 def _rate_change(config: Config, before: Sequence[float], after: Sequence[float], level: float) -> MetricChange:
-    """On logarithms: machines slow down by factors, and the difference of two logarithms is the ratio."""
+    """The ratio of rates, on logarithms because machines slow down by factors."""
     change = None
     if before and after:
         logs = welch_interval([math.log(rate) for rate in before], [math.log(rate) for rate in after], level)
@@ -166,7 +168,7 @@ def change_of(
 
 
 def within_one(difference: Interval) -> Interval:
-    """A difference of two shares."""
+    """The difference of two shares, with its interval clipped to -1 and 1."""
     if difference.lo is None or difference.hi is None:
         return difference
     return Interval(difference.est, max(-1.0, difference.lo), min(1.0, difference.hi))
@@ -177,7 +179,7 @@ def _exp(value: float | None) -> float | None:
 
 
 def _outcome(change: Interval | None, none: float, same: float, *, more_is_better: bool) -> Outcome:
-    """Judge an interval by the value that means no change, and by the distance from it that does not matter."""
+    """Judge an interval by the value that means no change, and the distance from it that counts as noise."""
     if change is None or change.lo is None or change.hi is None:
         return "inconclusive"
     if not change.lo <= none <= change.hi:
@@ -193,8 +195,8 @@ def _missing(before: Sequence[float], after: Sequence[float]) -> Reasons:
     return {"change": ONE_PROCESS} if min(len(before), len(after)) < FEWEST_PROCESSES else {}
 
 
-def _decisive(changes: Sequence[MetricChange], after: RunRecord) -> MetricChange:
-    """Samples/s of the best shared configuration: the best of `after`, else the fastest in it."""
+def _headline_change(changes: Sequence[MetricChange], after: RunRecord) -> MetricChange:
+    """The change in samples/s of the configuration that is best in `after`, or else the fastest one in it."""
     rates = [change for change in changes if change.metric == "samples_per_s"]
     named = after.best.config if after.best else None
     return next((c for c in rates if c.config == named), None) or max(
@@ -211,7 +213,7 @@ def _reasons(change: MetricChange, after: RunRecord) -> list[str]:
 
 
 def headline_of(change: MetricChange, config: Config) -> str:
-    """What changed, in a sentence; `config` is what distinguishes it from others, empty where there are none."""
+    """The change in a sentence; `config` distinguishes its configuration from others, empty if there is only one."""
     where = f" with {config_label(config)}" if config else ""
     if change.change is None:
         return f"Samples/s: change{where} unknown, {change.not_measured['change']}"

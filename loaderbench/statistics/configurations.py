@@ -1,4 +1,4 @@
-"""From trials to configurations: intervals over rounds, ranks, and ties with the fastest."""
+"""Summarizes trials by configuration: intervals over rounds, ranks, and ties with the fastest."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from loaderbench.statistics.intervals import (
 from loaderbench.statistics.racing import estimates
 
 Round = tuple[str, bool, int]
-"""What it is a round of, and its number: the sweep, its final and the remedies each count from 1."""
+"""The step, whether in time slices, and the number of a round; the sweep, its final and the fixes each count from 1."""
 
 PRACTICAL_TIE = 0.05
 """A configuration whose estimate is slower by more than this is undecided, not a tie, however noisy the rounds."""
@@ -28,13 +28,13 @@ PRACTICAL_TIE = 0.05
 def summarise(
     configs: Sequence[Config], trials: Sequence[Trial], baseline: Config | None = None, finals: Sequence[Trial] = ()
 ) -> tuple[Configuration, ...]:
-    """One record per configuration, in the order given.
+    """One record per configuration, in the given order.
 
-    Ranks count from 1 for the highest estimate, in however few rounds; to win or to tie takes `FEWEST_ROUNDS`. With a
-    `baseline`, only configurations with as many processes as it has are ranked. `finals`, the trials of the final,
-    count for ranks and ties alone.
+    Rank 1 has the highest estimate, in any number of rounds; to win or to tie takes `FEWEST_ROUNDS`. With a `baseline`,
+    only configurations with its number of processes are ranked. `finals`, the trials of the final, count only for ranks
+    and ties.
     """
-    found = [_one(config, [trial for trial in trials if trial.config == config]) for config in configs]
+    found = [_configuration(config, [trial for trial in trials if trial.config == config]) for config in configs]
     ranked = [c for c in found if baseline is None or c.config.get(RANKS) == baseline.get(RANKS)]
     compared = [*trials, *finals]
     rates = {id(c): rates_by_round(c.config, compared) for c in ranked if c.samples_per_s}
@@ -47,19 +47,19 @@ def summarise(
 
 
 def _ranked(found: Configuration, rank: int | None, *, tied: bool) -> Configuration:
-    """With its rank, or with the reason for none."""
+    """The configuration with its rank, or the reason for having none."""
     why = found.not_measured.get("samples_per_s", "configs with another number of ranks are not ranked")
     reasons = found.not_measured if rank is not None else {**found.not_measured, "rank": why}
     return replace(found, rank=rank, tied_with_best=tied, not_measured=reasons)
 
 
 def rates_by_round(config: Config, trials: Iterable[Trial]) -> dict[Round, float]:
-    """Samples/s of the completed trials of a configuration."""
+    """Samples/s of the completed trials of a configuration, by round."""
     return rates_of(trial for trial in trials if trial.config == config)
 
 
 def rates_of(trials: Iterable[Trial]) -> dict[Round, float]:
-    """Samples/s of the completed trials, at most one per round. In time slices the same trial is slower or faster."""
+    """Samples/s of the completed trials, at most one per round; rounds in time slices are distinct, as rates differ."""
     rates = {_round(trial): rate_of(trial) for trial in trials}
     return {found: rate for found, rate in rates.items() if rate is not None}
 
@@ -70,20 +70,20 @@ def _round(trial: Trial) -> Round:
 
 
 def rate_of(trial: Trial) -> float | None:
-    """Samples/s of a completed trial; `None` where no sample was delivered, which has no logarithm."""
+    """Samples/s of a completed trial; `None` if no sample was delivered, because 0 has no logarithm."""
     rate = trial.samples_per_s
     return rate if trial.status == "completed" and rate is not None and rate > 0 else None
 
 
 def ratio_of(changed: Config, unchanged: Config, trials: Sequence[Trial]) -> Interval | None:
-    """Samples/s of one configuration over another's, paired by round."""
+    """The ratio of two configurations' samples/s, paired by round."""
     return ratio_interval(rates_by_round(changed, trials), rates_by_round(unchanged, trials))
 
 
 def ties(config: Config, top: Config, trials: Sequence[Trial]) -> bool:
-    """Whether a configuration is not significantly different from another, nor slower by more than `PRACTICAL_TIE`.
+    """Whether a configuration is not significantly different from `top`, nor slower by more than `PRACTICAL_TIE`.
 
-    If both met in a final, a slower one ties too, unless it was slower in every round: otherwise, noise alone would
+    If both met in a final, a slower one also ties, unless it was slower in every round; otherwise, noise alone would
     choose between them.
     """
     own, its = rates_by_round(config, trials), rates_by_round(top, trials)
@@ -94,7 +94,7 @@ def ties(config: Config, top: Config, trials: Sequence[Trial]) -> bool:
     return ratio.est >= 1 - PRACTICAL_TIE or (met and any(own[at] >= its[at] for at in rounds))
 
 
-def _one(config: Config, trials: Sequence[Trial]) -> Configuration:
+def _configuration(config: Config, trials: Sequence[Trial]) -> Configuration:
     completed = [trial for trial in trials if trial.status == "completed"]
     found = {metric: _over_rounds(metric, completed) for metric in METRICS if metric.over_rounds}
     fields = {metric.id: value for metric, value in found.items() if metric.has_field}
@@ -110,9 +110,9 @@ def _one(config: Config, trials: Sequence[Trial]) -> Configuration:
 
 
 def _over_rounds(metric: Metric, completed: Sequence[Trial]) -> Interval | float | None:
-    """One value of a metric for all trials of a configuration; `None` where none has one."""
+    """One value of a metric over all trials of a configuration; `None` if no trial has one."""
     values = [value for trial in completed if (value := metric.of_round(trial)) is not None]
-    if metric.over_rounds == "rate":  # what is not above 0 has no logarithm
+    if metric.over_rounds == "rate":  # only positive values have a logarithm
         values = [value for value in values if value > 0]
     return _AGGREGATES[metric.over_rounds or "mean"](values) if values else None
 
@@ -126,7 +126,7 @@ _AGGREGATES: dict[OverRounds, Callable[[Sequence[float]], Interval | float]] = {
 
 
 def _reasons(missing: Sequence[str], trials: Sequence[Trial], completed: Sequence[Trial]) -> dict[str, str]:
-    """Why a configuration lacks these."""
+    """Why a configuration lacks these metrics."""
     if not completed:
         return dict.fromkeys(missing, "every trial failed" if trials else "not run")
     reasons = dict.fromkeys(missing, "no trial could read it")

@@ -1,7 +1,7 @@
-"""Which of two counts explains a time that both are said to cause: the one that is steadier per unit of it.
+"""Determines which of two counts explains a time: the one that varies less per unit of time.
 
-Where requests take the time, there are as many in every second, and their bytes vary; where bytes do, it is the other
-way around. Whether one is steadier is decided by the test of two variances in pairs. Sources: Pitman, A Note on Normal
+If requests take the time, their number per second is constant while their bytes vary; if bytes take the time, it is the
+other way around. The test for two paired variances decides whether one varies less. Sources: Pitman, A Note on Normal
 Correlation, Biometrika 1939; Morgan, A Test for the Significance of the Difference between the Two Variances in a
 Sample from a Normal Bivariate Population, Biometrika 1939.
 """
@@ -15,20 +15,21 @@ from statistics import correlation, fmean, pstdev
 LEVEL = 0.9
 FEWEST_PAIRS = 8
 LEAST_VARIETY = 0.03
-"""Of the standard deviation of the differences, relative to the means: below it both say the same."""
+"""Minimum standard deviation of the differences, relative to the means; below it, the two counts are equivalent."""
 
 
 def share_explained(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """The part of a constant that `second` explains, by least squares without an intercept and without negative parts.
+    """The share of a constant that `second` explains, by nonnegative least squares without an intercept.
 
-    Both are positive values per unit of the constant, in pairs. `None` where they are too few, or equally steady.
+    Both are paired sequences of positive values per unit of the constant. `None` if there are too few pairs, or if both
+    are equally steady.
     """
     if len(first) < FEWEST_PAIRS or not any(first) or not any(second):
         return None
     ours, others = _relative(first), _relative(second)
-    if not _differ(ours, others):
+    if not _variances_differ(ours, others):
         return None
-    from scipy.optimize import nnls  # half a second to import, and not needed by --help
+    from scipy.optimize import nnls  # takes half a second to import, and --help does not need it
 
     (own, other), _ = nnls(list(zip(ours, others, strict=True)), [1.0] * len(first))
     return float(other / (own + other))
@@ -39,8 +40,8 @@ def _relative(values: Sequence[float]) -> list[float]:
     return [value / mean for value in values]
 
 
-def _differ(first: Sequence[float], second: Sequence[float]) -> bool:
-    """Whether their variances do: where they are equal, the sums and the differences of the pairs are uncorrelated."""
+def _variances_differ(first: Sequence[float], second: Sequence[float]) -> bool:
+    """Whether the variances differ; equal variances imply uncorrelated sums and differences of the pairs."""
     sums = [one + other for one, other in zip(first, second, strict=True)]
     differences = [one - other for one, other in zip(first, second, strict=True)]
     if pstdev(differences) < LEAST_VARIETY or not pstdev(sums):

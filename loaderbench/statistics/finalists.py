@@ -1,4 +1,4 @@
-"""Which configurations of a sweep meet in its final, and when the best of them is known."""
+"""Chooses the finalists of a sweep, and decides when the best of them is known."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from loaderbench.statistics.intervals import FEWEST_ROUNDS, is_below_one
 from loaderbench.statistics.racing import estimates, is_tie
 
 FINAL_TIE = 0.03
-"""A finalist whose whole interval is within this share of the best needs no more rounds."""
+"""A finalist whose entire interval is within this share of the best needs no more rounds."""
 
 
 def finalists(configs: Sequence[Config], trials: Sequence[Trial]) -> list[Config]:
-    """Those that are not excluded as best at 95%, the fastest first; none where no configuration has rounds enough."""
+    """Configurations not excluded as best at 95%, fastest first; empty if none has enough rounds."""
     rates = {number: rates_by_round(config, trials) for number, config in enumerate(configs)}
     ahead = estimates({number: found for number, found in rates.items() if len(found) >= FEWEST_ROUNDS})
     order = [configs[number] for number in sorted(ahead, key=lambda number: -ahead[number])]
@@ -22,6 +22,6 @@ def finalists(configs: Sequence[Config], trials: Sequence[Trial]) -> list[Config
 
 
 def is_settled(found: Sequence[Config], trials: Sequence[Trial]) -> bool:
-    """Whether the first of these finalists is separated from all others, which then are none, or tied with them."""
+    """Whether the first finalist is tied with all others, or is the only one left."""
     ratios = (ratio_of(config, found[0], trials) for config in found[1:])
     return all(ratio is not None and is_tie(ratio, FINAL_TIE) for ratio in ratios)

@@ -1,7 +1,7 @@
 """Gates: whether a run passes a threshold, by itself or compared with a reference run.
 
-With a reference run: `samples_per_s:-5%` fails on a fall of more than 5%, and `data_wait_share:+3pp` on a rise of more
-than 3 percentage points. Without one: `samples_per_s<800`, `data_wait_share>20%`. A gate is inconclusive where the
+With a reference run, `samples_per_s:-5%` fails on a fall of more than 5%, and `data_wait_share:+3pp` on a rise of more
+than 3 percentage points. Without one: `samples_per_s<800`, `data_wait_share>20%`. A gate is inconclusive if the
 interval includes its threshold, so noise alone fails nothing.
 """
 
@@ -31,10 +31,10 @@ from loaderbench.statistics.target_rate import CAPPED, is_hidden
 
 METRICS = ("samples_per_s", "data_wait_share")
 LOOKS = 3
-"""How often a run is compared with its reference run: after its rounds, and twice after more of them."""
+"""How often a run is compared with its reference run: after its rounds, and twice after more rounds."""
 
 LEVEL_OF_LOOKS = 1 - (1 - LEVEL) / LOOKS
-"""Of the interval at each look, for all of them to hold together with 95%. Source: Bonferroni's inequality."""
+"""The level of the interval at each look, so that all hold together with 95%. Source: Bonferroni's inequality."""
 
 _CHANGE = re.compile(r"(\w+):([+-])(\d+(?:\.\d+)?)(%|pp)")
 _LEVEL = re.compile(r"(\w+)([<>])(\d+(?:\.\d+)?)(%?)")
@@ -49,7 +49,7 @@ _MINUS, _EN_DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 
 
 def parse_gate(text: str, flag: str) -> Gate:
-    """Read one expression. Raises `UsageError`, which says what is wrong and what is expected."""
+    """Parse one expression. Raises `UsageError`, which says what is wrong and what is expected."""
     compact = "".join(text.split())
     change, level = _CHANGE.fullmatch(compact), _LEVEL.fullmatch(compact)
     found = change or level
@@ -76,7 +76,7 @@ def parse_gate(text: str, flag: str) -> Gate:
 
 
 def _finite(number: str, text: str, flag: str) -> float:
-    """A number of the expression; one of hundreds of digits is none that a rate can have."""
+    """Parse a number of the expression. Raises `UsageError` if it overflows to infinity."""
     if isfinite(found := float(number)):
         return found
     raise UsageError(f"{flag} {text[:40]}...: number out of range; expected e.g. {_FORMS}")
@@ -91,7 +91,7 @@ def _known(metric: str, text: str, flag: str) -> str:
 
 
 def check_waits(gates: Sequence[Gate], consumer: str) -> None:
-    """Raise `UsageError` for a gate on data wait where no consumer waits: the share would be that of an empty loop."""
+    """Raise `UsageError` for a gate on data wait without a consumer, since only an empty loop would wait."""
     for gate in gates:
         if gate.metric == "data_wait_share" and not consumer_kind(consumer).consumes:
             flag = "--warn-if" if gate.warns_only else "--fail-if"
@@ -111,14 +111,14 @@ def judge_gate(gate: Gate, run: RunRecord, comparison: Comparison | None) -> Gat
 
 
 def may_be_decided(gate: Gate, comparison: Comparison) -> bool:
-    """Whether more rounds of the later run could decide it. They cannot if the earlier run alone is too noisy.
+    """Whether more rounds of the later run could decide the gate; not if the earlier run alone is too noisy.
 
-    More rounds move the estimate, at most by as much as the later run is uncertain.
+    More rounds move the estimate by at most the uncertainty of the later run.
     """
     own = _own_change(gate, comparison)
     if own is None or own.change is None:
         return False
-    before, after = (_half(found, gate.metric) for found in (own.before, own.after))
+    before, after = (_half_width(found, gate.metric) for found in (own.before, own.after))
     if before is None or after is None:
         return False
     rate = gate.metric == "samples_per_s"
@@ -126,15 +126,15 @@ def may_be_decided(gate: Gate, comparison: Comparison) -> bool:
     return abs(distance) + after > before
 
 
-def _half(found: Interval | None, metric: str) -> float | None:
-    """Half the width of an interval, of a rate as a logarithm."""
+def _half_width(found: Interval | None, metric: str) -> float | None:
+    """Half the width of an interval; for a rate, of its logarithm."""
     if found is None or found.lo is None or found.hi is None:
         return None
     return (log(found.hi / found.lo) if metric == "samples_per_s" else found.hi - found.lo) / 2
 
 
 def judge_sides(gate: Gate, comparison: Comparison) -> GateResult:
-    """Judge two versions in each of their configurations: one that fails is enough, and to pass takes all."""
+    """Judge two versions in each configuration: one failure fails the gate, and all must pass for it to pass."""
     configs = list({tuple(change.config.items()): change.config for change in comparison.metrics}.values())
     found = [judge_one(gate, replace(comparison, config=config)) for config in configs]
     if not found:
@@ -153,12 +153,12 @@ def _is_broken(change: MetricChange) -> bool:
 
 
 def fails(gate: Gate, comparison: Comparison) -> bool:
-    """Whether the command fails because of it."""
+    """Whether the gate makes the command fail."""
     return not gate.warns_only and judge_sides(gate, comparison).outcome == "failed"
 
 
 def judge_one(gate: Gate, comparison: Comparison) -> GateResult:
-    """Judge two versions in the configuration of their comparison; a level is that of the later version."""
+    """Judge two versions in the configuration of their comparison; a level gate applies to the later version."""
     if gate.kind == "change":
         return _judge_change(gate, comparison)
     own = _own_change(gate, comparison)
@@ -175,11 +175,11 @@ def _own_change(gate: Gate, comparison: Comparison) -> MetricChange | None:
 
 def _judge_level(gate: Gate, found: Interval) -> GateResult:
     outcome = _side(found, gate.limit, fails_below=gate.kind == "below")
-    return GateResult(gate=gate, outcome=outcome, said=_shown(gate, found))
+    return GateResult(gate=gate, outcome=outcome, said=_level_in_words(gate, found))
 
 
 def _judge_change(gate: Gate, comparison: Comparison | None, run: RunRecord | None = None) -> GateResult:
-    """`run` is the later one of two saved runs."""
+    """Judge a gate on a change; `run` is the later one of two saved runs."""
     if comparison is None:
         return GateResult(gate=gate, outcome="inconclusive", said="no reference run; add --baseline RUN")
     if comparison.outcome == "incomparable":
@@ -189,14 +189,14 @@ def _judge_change(gate: Gate, comparison: Comparison | None, run: RunRecord | No
         reason = own.not_measured.get("change") if own else None
         return GateResult(gate=gate, outcome="inconclusive", said=reason or _NOT_IN_BOTH)
     none = 1.0 if gate.metric == "samples_per_s" else 0.0
-    falls = copysign(1, gate.limit) < 0  # -0% forbids every fall: the sign of its zero counts
+    falls = copysign(1, gate.limit) < 0  # -0% forbids every fall, so the sign of zero counts
     outcome = _side(own.change, none + gate.limit, fails_below=falls)
     hidden = f"; {CAPPED}" if outcome == "passed" and run is not None and is_hidden(own, run) else ""
-    return GateResult(gate=gate, outcome=outcome, said=f"{_changed(gate, own.change)}{hidden}")
+    return GateResult(gate=gate, outcome=outcome, said=f"{_change_in_words(gate, own.change)}{hidden}")
 
 
 def _side(found: Interval, limit: float, *, fails_below: bool) -> GateOutcome:
-    """On which side of the threshold the whole interval lies; inconclusive without an interval."""
+    """The side of the threshold on which the entire interval lies; inconclusive without an interval."""
     if found.lo is None or found.hi is None:
         return "inconclusive"
     if fails_below:
@@ -205,7 +205,7 @@ def _side(found: Interval, limit: float, *, fails_below: bool) -> GateOutcome:
 
 
 def _level_of(metric: str, run: RunRecord) -> tuple[Config | None, Interval | None]:
-    """The metric of the best configuration, else of the one with the highest estimate."""
+    """The metric of the best configuration, or else of the one with the highest estimate."""
     ranked = sorted((c for c in run.configurations if c.rank and c.samples_per_s), key=lambda c: c.rank or 0)
     named = [c for c in ranked if run.best is not None and c.config == run.best.config] or ranked
     if not named:
@@ -213,7 +213,7 @@ def _level_of(metric: str, run: RunRecord) -> tuple[Config | None, Interval | No
     return named[0].config, named[0].samples_per_s if metric == "samples_per_s" else named[0].data_wait_share
 
 
-def _shown(gate: Gate, found: Interval) -> str:
+def _level_in_words(gate: Gate, found: Interval) -> str:
     if gate.metric == "samples_per_s":
         est, between = _figures(found, gate.limit, places=0)
         return f"{est} samples/s{between}"
@@ -221,7 +221,7 @@ def _shown(gate: Gate, found: Interval) -> str:
     return f"data wait {est}%{between}"
 
 
-def _changed(gate: Gate, change: Interval) -> str:
+def _change_in_words(gate: Gate, change: Interval) -> str:
     """The change as it is judged, with its interval."""
     if gate.metric == "samples_per_s":
         est, between = _figures(_scaled(change, 100, -100), gate.limit * 100, signed=True, unit="%")
@@ -235,7 +235,7 @@ def _figures(
 ) -> tuple[str, str]:
     """The estimate, and its bounds in parentheses: `-10`, ` (-12 to -8%)`, with a minus sign.
 
-    Two digits, and one more while rounding would write a bound as the threshold.
+    Uses two digits, or more while rounding would print a bound equal to the threshold.
     """
     bounds = [bound for bound in (found.lo, found.hi) if bound is not None]
     fewest = places if places is not None else 0 if abs(found.est) >= 10 else 1

@@ -1,8 +1,8 @@
-"""95% intervals over rounds. The unit is the process: one value is one trial.
+"""95% confidence intervals over rounds. The unit is the process: one value is one trial.
 
-A percentile bootstrap over three rounds covers far less than it claims: it ends at the extremes of three values.
-Student's t is used instead, on logarithms where values are rates or ratios, because machines slow down by factors.
-Source: Student, The Probable Error of a Mean, Biometrika 1908.
+A percentile bootstrap over three rounds covers far less than its nominal level, because it ends at the extremes of
+three values. Student's t is used instead, on logarithms if values are rates or ratios, because machines slow down by
+factors. Source: Student, The Probable Error of a Mean, Biometrika 1908.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ It adds to the variation between rounds, which are only minutes apart. Measured 
 """
 
 FEWEST_PROCESSES = 2
-"""In each run, for the spread between processes to be known."""
+"""Minimum processes in each run for a known variance between processes."""
 
 FEWEST_ROUNDS = 3
-"""No winner is declared on fewer: an interval from two values is as wide as its t of 12.7."""
+"""No winner is declared on fewer: the interval of two values is as wide as its t of 12.7."""
 
 
 def rate_interval(values: Sequence[float], level: float = LEVEL) -> Interval:
-    """Geometric mean of positive rates. One value has no interval. Raises `ValueError` for none."""
+    """Geometric mean of positive rates. A single value has no interval. Raises `ValueError` if empty."""
     middle, half = _mean_and_half([math.log(value) for value in values], level)
     if half is None:
         return Interval(math.exp(middle), None, None)
@@ -40,7 +40,7 @@ def rate_interval(values: Sequence[float], level: float = LEVEL) -> Interval:
 
 
 def share_interval(values: Sequence[float], level: float = LEVEL) -> Interval:
-    """Mean of shares; the interval is kept within 0 and 1. Raises `ValueError` for no value."""
+    """Mean of shares, with the interval clipped to 0 and 1. Raises `ValueError` if empty."""
     middle, half = _mean_and_half(values, level)
     return (
         Interval(middle, None, None)
@@ -50,7 +50,7 @@ def share_interval(values: Sequence[float], level: float = LEVEL) -> Interval:
 
 
 def mean_interval(values: Sequence[float], level: float = LEVEL) -> Interval:
-    """Mean of values that may be negative, such as differences. Raises `ValueError` for none."""
+    """Mean of values that can be negative, such as differences. Raises `ValueError` if empty."""
     middle, half = _mean_and_half(values, level)
     return Interval(middle, None, None) if half is None else Interval(middle, middle - half, middle + half)
 
@@ -58,13 +58,13 @@ def mean_interval(values: Sequence[float], level: float = LEVEL) -> Interval:
 def ratio_interval(
     changed: Mapping[Key, float], unchanged: Mapping[Key, float], level: float = LEVEL
 ) -> Interval | None:
-    """The ratio of two configurations, paired by round; `None` when no round holds both."""
+    """The ratio of two configurations, paired by round; `None` if no round has both."""
     ratios = [value / unchanged[found] for found, value in changed.items() if found in unchanged]
     return rate_interval(ratios, level) if ratios else None
 
 
 def at_another_time(ratio: Interval) -> Interval:
-    """The ratio with a wider interval that covers the same comparison at another time: it adds `REPEATED_SD`."""
+    """Widen the ratio's interval to cover the same comparison at another time, by adding `REPEATED_SD`."""
     if ratio.lo is None or ratio.hi is None:
         return ratio
     by_time = NormalDist().inv_cdf(0.5 + LEVEL / 2) * REPEATED_SD
@@ -88,17 +88,17 @@ def welch_interval(before: Sequence[float], after: Sequence[float], level: float
 
 
 def excludes_one(ratio: Interval) -> bool:
-    """Whether a ratio is a difference: an interval is there, and 1 lies outside."""
+    """Whether a ratio is significant: it has an interval, which excludes 1."""
     return ratio.lo is not None and ratio.hi is not None and not ratio.lo <= 1 <= ratio.hi
 
 
 def is_below_one(ratio: Interval | None) -> bool:
-    """Whether there is an interval, and all of it lies below 1."""
+    """Whether there is an interval entirely below 1."""
     return ratio is not None and excludes_one(ratio) and ratio.est < 1
 
 
 def is_above_one(ratio: Interval | None) -> bool:
-    """Whether there is an interval, and all of it lies above 1."""
+    """Whether there is an interval entirely above 1."""
     return ratio is not None and excludes_one(ratio) and ratio.est > 1
 
 
@@ -112,7 +112,7 @@ def _mean_and_half(values: Sequence[float], level: float = LEVEL) -> tuple[float
 
 
 def student_t(degrees: float, level: float) -> float:
-    """The bound that a value of Student's t exceeds on either side together with the probability 1 - `level`."""
-    from scipy.special import stdtrit  # half a second to import, and not needed by --help
+    """The value whose magnitude a two-sided Student's t exceeds with probability 1 - `level`."""
+    from scipy.special import stdtrit  # takes half a second to import, and --help does not need it
 
     return float(stdtrit(degrees, 0.5 + level / 2))

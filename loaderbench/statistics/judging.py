@@ -1,9 +1,9 @@
-"""What a tried remedy gained, by interleaved pairs of trials, each pair of one round.
+"""Judges the gain of a tried fix, from interleaved pairs of trials, each pair in one round.
 
-Several remedies are tried at a time, and each could look like a gain by chance. Each is therefore judged by a 99%
-interval, so with six, at most 6% of steps accept one by chance. Source: Bonferroni's inequality; Dunn 1961, "Multiple
-Comparisons Among Means", JASA 56. The printed interval is 95%, as everywhere. `benchmarks/false_alarms.py` measures
-how often a judgment is wrong, and how often it misses a gain.
+Several fixes are tried at a time, and each could appear to gain by chance. Each is therefore judged by a 99% interval,
+so with six, at most 6% of steps accept one by chance. Source: Bonferroni's inequality; Dunn 1961, "Multiple Comparisons
+Among Means", JASA 56. The printed interval is 95%, as everywhere. `benchmarks/false_alarms.py` measures how often a
+judgment is wrong, and how often it misses a gain.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from loaderbench.statistics.intervals import excludes_one, ratio_interval
 DECISION_LEVEL = 0.99
 FEWEST_PAIRS, MOST_PAIRS = 5, 12
 ENOUGH_PAIRS = 3
-"""Judged if time ends before `FEWEST_PAIRS`; the 99% interval of so few pairs is very wide."""
+"""Minimum pairs for a judgment if time runs out before `FEWEST_PAIRS`; their 99% interval is very wide."""
 
 WIDE = 1.08
-"""More pairs are measured while the 95% interval is wider than this, as a ratio of its ends.
+"""More pairs are measured while the 95% interval, as the ratio of its ends, is wider than this.
 
 A narrower interval around a true gain of 10% excludes 1. `benchmarks/false_alarms.py` prints how often it is found.
 """
 
 SHARE_OF_GAIN = 0.2
-"""The interval of a large gain may have this share of its width, both as logarithms: 2.0 (1.86 to 2.15) is enough."""
+"""Maximum interval width as a share of a large gain, both as logarithms: 2.0 (1.86 to 2.15) is enough."""
 
 SMALL = 1.10
-"""No gain is reported where the whole interval lies below this."""
+"""The answer is `no gain` if the entire interval lies below this ratio."""
 
 WORTH_IT = 1.02
 """A smaller gain is not worth a change, however certain it is."""
 
 
 def wants_more(found: Judgement) -> bool:
-    """Whether another pair would help: the interval is wide for such a gain, or a gain is not yet certain enough."""
+    """Whether another pair would help: the interval is wide for the gain, or a gain is not yet certain enough."""
     ratio = found.ratio
     if ratio is None or ratio.lo is None or ratio.hi is None:
         return True
@@ -46,13 +46,13 @@ def wants_more(found: Judgement) -> bool:
 
 
 def judged(verification: Verification, trials: Sequence[Trial], baseline: Config) -> Verification:
-    """The same with the judgment of every tried remedy, and of all accepted ones together."""
+    """The verification with the judgment of each tried fix, and of all accepted ones together."""
     tried = [replace(one, judgement=judge(one.config, one.against, trials)) for one in verification.tried]
     return replace(verification, tried=tuple(tried), whole=judge(verification.config, baseline, trials))
 
 
 def judge(changed: Config, unchanged: Config, trials: Sequence[Trial]) -> Judgement:
-    """Compare two configurations by the rounds that hold both."""
+    """Compare two configurations over the rounds that have both."""
     after, before = rates_by_round(changed, trials), rates_by_round(unchanged, trials)
     pairs = len(after.keys() & before.keys())
     ratio, strict = ratio_interval(after, before), ratio_interval(after, before, DECISION_LEVEL)
@@ -69,7 +69,7 @@ def judge(changed: Config, unchanged: Config, trials: Sequence[Trial]) -> Judgem
 
 
 def is_lost(changed: Config, unchanged: Config, trials: Sequence[Trial], fewest: int = 3) -> bool:
-    """Whether a few pairs already show that it is slower, or that it does not run at all."""
+    """Whether a few pairs already show that the changed configuration is slower, or fails."""
     found = judge(changed, unchanged, trials)
     if found.answer == "failed":
         return True
@@ -77,5 +77,5 @@ def is_lost(changed: Config, unchanged: Config, trials: Sequence[Trial], fewest:
 
 
 def _all_failed(config: Config, trials: Sequence[Trial]) -> bool:
-    of_it = [trial for trial in trials if trial.config == config]
-    return bool(of_it) and not any(trial.status == "completed" for trial in of_it)
+    own = [trial for trial in trials if trial.config == config]
+    return bool(own) and not any(trial.status == "completed" for trial in own)

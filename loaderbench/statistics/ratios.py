@@ -1,4 +1,4 @@
-"""How a ratio of two rates is written, in conclusions and in the report alike."""
+"""Formats a ratio of two rates, for conclusions and reports."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def percent_gain(ratio: Interval) -> str:
 
 
 def _percent(ratio: float, sign: str = "") -> str:
-    """Of a gain, without decimals; never -0."""
+    """A gain in percent, without decimals; never -0."""
     said = f"{(ratio - 1) * 100:{sign}.0f}"
     return f"{sign}0" if said == "-0" else said
 
 
 def times_and_bounds(ratio: Interval) -> tuple[str, str]:
-    """The two halves of `times`, with enough decimals that only 0 reads as 0, and only 1 as 1."""
+    """The two parts of `times`, with enough decimals that only 0 prints as 0, and only 1 as 1."""
     values = [value for value in (ratio.est, ratio.lo, ratio.hi) if value is not None and math.isfinite(value)]
     fewest = 2 if ratio.est < 2 else 1 if ratio.est < 100 else 0
     others = [value for value in values if value not in (0, 1)]

@@ -1,4 +1,4 @@
-"""What differs between two runs: what makes them incomparable, and what casts doubt on their comparison."""
+"""Differences between two runs: those that make them incomparable, and those that cast doubt on the comparison."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from loaderbench.records import RunRecord, Scalar, format_scalar
 
 _PACKAGES = ("torch", "torchvision")
 _DATA_OPTIONS = frozenset({"kind", "root", "target", "args", "generate", "sample", "skip_bad"})
-"""Options of the dataset that decide which samples are loaded: the description and the number of files follow them."""
+"""Dataset options that decide which samples are loaded; the description and the number of files reflect them."""
 
 _KINDS = {"sweep": "run", "profile": "profile", "ab": "ab"}
 """The command that measured a run, by its kind."""
 
-_LONGEST = 80  # characters of a value, from shortly before the first that differs
+_LONGEST = 80  # characters of a value, starting shortly before the first difference
 _MORE = "\N{HORIZONTAL ELLIPSIS}"
 _NOT_SET = "not set"
 
 
 def differences(before: RunRecord, after: RunRecord) -> Iterator[str]:
-    """Yield what makes the runs incomparable, each with both values: `CPU: one -> another`."""
+    """Yield the differences that make the runs incomparable, with both values: `CPU: one -> another`."""
     for name, then, now in (
         ("CPU", before.environment.cpu_model, after.environment.cpu_model),
         ("available CPUs", f"{before.environment.cpus_allotted:g}", f"{after.environment.cpus_allotted:g}"),
@@ -38,7 +38,7 @@ def differences(before: RunRecord, after: RunRecord) -> Iterator[str]:
 
 
 def doubts(before: RunRecord, after: RunRecord) -> Iterator[str]:
-    """Yield the fixed settings that differ and change samples/s, whatever changed in the user's code."""
+    """Yield the fixed settings that differ and affect samples/s, regardless of changes in the user's code."""
     for said, then, now in (
         ("kind of run", _KINDS[before.kind], _KINDS[after.kind]),
         ("page cache", _cache(before), _cache(after)),
@@ -51,7 +51,7 @@ def doubts(before: RunRecord, after: RunRecord) -> Iterator[str]:
 
 
 def _target(before: RunRecord, after: RunRecord, *, caps: bool) -> Iterator[tuple[str, Scalar, Scalar]]:
-    """The target rate, of a consumer that it `caps` or of one that it does not."""
+    """The target rate, if the consumer's `capped` equals `caps`."""
     kind = consumer_kind(before.consumer)
     if kind.capped == caps and before.consumer == after.consumer:
         yield f"target of the {kind.who} (samples/s)", demand_rate(before), demand_rate(after)
@@ -63,7 +63,7 @@ def _differs(name: str, then: Scalar, now: Scalar) -> str:
 
 
 def _data(before: RunRecord, after: RunRecord) -> Iterator[tuple[str, Scalar, Scalar]]:
-    """What decides which samples are loaded; the description of files has their number already."""
+    """The properties that decide which samples are loaded; a description of files already has their number."""
     then, now = before.dataset, after.dataset
     yield "dataset", then.description, now.description
     if then.description == now.description and then.files is not None and now.files is not None:
@@ -94,7 +94,7 @@ def _first_difference(one: str, other: str) -> int:
 
 
 def _part_of(text: str, start: int) -> str:
-    """The whole text if it is short, else its part from `start`."""
+    """The text if it is short, or else the part from `start`."""
     if len(text) <= _LONGEST:
         return text
     shown = text[start : start + _LONGEST]
@@ -102,18 +102,18 @@ def _part_of(text: str, start: int) -> str:
 
 
 def _options(run: RunRecord, other: RunRecord) -> dict[str, Any]:
-    """How samples are read and decoded; a run of an earlier version lacks options that came later."""
+    """How samples are read and decoded; a run of an earlier version lacks options added since."""
     own, known = run.section("dataset"), other.section("dataset")
     return {name: value for name, value in own.items() if name in known and name not in _DATA_OPTIONS}
 
 
 def _axes(before: RunRecord, after: RunRecord) -> frozenset[str]:
-    """What the compared configurations themselves say."""
+    """The axes of both runs, whose values the compared configurations contain."""
     return frozenset([*before.plan.axes, *after.plan.axes])
 
 
 def _arguments(found: Any) -> dict[str, Any]:
-    """Those of a target, as far as they can be read."""
+    """The arguments of a target, if they can be read."""
     return found if isinstance(found, dict) else {}
 
 

@@ -1,12 +1,12 @@
-"""Intervals that hold at every look, for a comparison that ends at the first look that decides.
+"""Confidence intervals that hold at every look, for a comparison that ends at the first conclusive look.
 
-A usual 95% interval that is looked at eight times misses the truth at one of the looks about one time in six. These
-repeated confidence intervals hold at all planned looks together in 95% of cases, at whichever look it ends. Source:
-Jennison and Turnbull 1989, "Interim Analyses: The Repeated Confidence Interval Approach", JRSS B 51. Each look has the
-same level, as of Pocock 1977, "Group Sequential Methods in the Design and Analysis of Clinical Trials", Biometrika 64.
-The variance is not known, so Student's t is used at that level, as Pocock proposes there. The level follows from the
-looks by the recursion of Armitage, McPherson and Rowe 1969, "Repeated Significance Tests on Accumulating Data", JRSS A
-132. `benchmarks/ab.py` measures how often a decision is wrong.
+An ordinary 95% interval checked eight times misses the truth at one of the looks about one time in six. These repeated
+confidence intervals hold at all planned looks together in 95% of cases, at whichever look it ends. Source: Jennison and
+Turnbull 1989, "Interim Analyses: The Repeated Confidence Interval Approach", JRSS B 51. Each look has the same level,
+as in Pocock 1977, "Group Sequential Methods in the Design and Analysis of Clinical Trials", Biometrika 64. The variance
+is unknown, so Student's t is used at that level, as Pocock proposes there. The level follows from the looks by the
+recursion of Armitage, McPherson and Rowe 1969, "Repeated Significance Tests on Accumulating Data", JRSS A 132.
+`benchmarks/ab.py` measures how often a decision is wrong.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from typing import Any
 from loaderbench.statistics.intervals import LEVEL
 
 FIRST_LOOK = 5
-"""Pairs before the first look: on fewer, Student's t makes an interval several times as wide."""
+"""Pairs before the first look; with fewer, Student's t makes an interval several times as wide."""
 
 MOST_LOOKS = 8
-"""More looks decide little sooner, and widen the interval at each."""
+"""More looks would end a comparison only slightly sooner, and widen the interval at each look."""
 
-_NODES = 101  # of a quadrature over the values that have not been decided
+_NODES = 101  # of a quadrature over the undecided values
 _HIGHEST_Z = 8.0
 
 
 def planned_looks(most: int) -> tuple[int, ...]:
-    """The numbers of pairs to look at, each larger than the one before by the same factor; the last is `most`."""
+    """The numbers of pairs at which to look, in a geometric sequence that ends at `most`."""
     if most <= FIRST_LOOK:
         return (max(1, most),)
     steps = min(MOST_LOOKS, most - FIRST_LOOK + 1) - 1
@@ -39,18 +39,18 @@ def planned_looks(most: int) -> tuple[int, ...]:
 
 @cache
 def level_at_looks(looks: tuple[int, ...], level: float = LEVEL) -> float:
-    """The level of the interval at each look, for all of them to hold together with `level`."""
+    """The level of the interval at each look for all of them to hold together with `level`."""
     if len(looks) < 2:
         return level
     from scipy.optimize import brentq
     from scipy.special import ndtr
 
-    z = brentq(lambda found: _holds(looks, found) - level, 0.1, _HIGHEST_Z, xtol=1e-6)
+    z = brentq(lambda found: _coverage(looks, found) - level, 0.1, _HIGHEST_Z, xtol=1e-6)
     return float(2 * ndtr(z) - 1)
 
 
-def _holds(looks: tuple[int, ...], z: float) -> float:
-    """The chance that a sum of independent standard normal values stays within `z` standard errors at every look."""
+def _coverage(looks: tuple[int, ...], z: float) -> float:
+    """The probability that a sum of standard normal values stays within `z` standard errors at every look."""
     import numpy as np
 
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)

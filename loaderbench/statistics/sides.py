@@ -1,7 +1,7 @@
-"""What changed from one version to another, measured in turns: pairs of processes, one pair a round.
+"""Compares two versions measured in interleaved pairs of processes, one pair per round.
 
-The unit is the pair, whose two processes shared their time slices or followed each other. All intervals are those of
-`sequential`: they hold at every planned look together, and for all configurations together (Bonferroni's inequality).
+The unit is the pair, whose two processes alternated in time slices or ran one after the other. All intervals are those
+of `sequential`: they hold at all planned looks together, and for all configurations together (Bonferroni's inequality).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _FEW = f"fewer than {FEWEST_ROUNDS} pairs; set a longer --budget"
 
 
 def compare_sides(measured: Measured) -> tuple[Comparison | None, tuple[GateResult, ...]]:
-    """Compare the two versions of a run by all its pairs, and judge its gates; nothing for any other run."""
+    """Compare the two versions of a run over all its pairs, and judge its gates; empty for any other run."""
     asked = measured.side_by_side
     if asked is None:
         return None, ()
@@ -52,7 +52,7 @@ def compare_sides(measured: Measured) -> tuple[Comparison | None, tuple[GateResu
 
 
 def comparison_of(asked: SideBySide, trials: Sequence[Trial]) -> Comparison:
-    """Compare every configuration; the outcome is that of the one that lost most, or gained least."""
+    """Compare every configuration; the outcome is that of the one with the largest loss or smallest gain."""
     level = level_at_looks(asked.looks, 1 - (1 - LEVEL) / len(asked.configs))
     each = ((_rate_change(c, trials, level, asked), _share_change(c, trials, level, asked)) for c in asked.configs)
     changes = [change for both in each for change in both]
@@ -69,7 +69,7 @@ def comparison_of(asked: SideBySide, trials: Sequence[Trial]) -> Comparison:
 
 
 def _gain_of(found: MetricChange, trials: Sequence[Trial]) -> float:
-    """Of configurations; one that only the later version fails to load lost everything."""
+    """The gain to rank a configuration by; minus infinity if only the later version fails to load."""
     if found.change is not None:
         return found.change.est
     fails = any(one.failure for one in trials if one.config == found.config and one.side == "after")
@@ -77,7 +77,7 @@ def _gain_of(found: MetricChange, trials: Sequence[Trial]) -> float:
 
 
 def pairs_of(config: Config, trials: Sequence[Trial]) -> int:
-    """How many rounds measured both versions of a configuration."""
+    """The number of rounds that measured both versions of a configuration."""
     return len(_rates(config, trials, "before").keys() & _rates(config, trials, "after").keys())
 
 
@@ -106,7 +106,7 @@ def _shares(config: Config, trials: Sequence[Trial], side: Side) -> dict[int, fl
 
 def _rate_change(config: Config, trials: Sequence[Trial], level: float, asked: SideBySide) -> MetricChange:
     before, after = _rates(config, trials, "before"), _rates(config, trials, "after")
-    change = _of_enough(ratio_interval(after, before, level), before, after)
+    change = _with_enough_pairs(ratio_interval(after, before, level), before, after)
     missing = _missing(before, after, _why_nothing(config, trials, asked))
     return change_of(RATE, config, [*before.values()], [*after.values()], change, not_measured=missing, level=level)
 
@@ -115,7 +115,7 @@ def _share_change(config: Config, trials: Sequence[Trial], level: float, asked: 
     before, after = _shares(config, trials, "before"), _shares(config, trials, "after")
     differences = [share - before[number] for number, share in after.items() if number in before]
     found = within_one(mean_interval(differences, level)) if differences else None
-    change = _of_enough(found, before, after)
+    change = _with_enough_pairs(found, before, after)
     missing = _missing(before, after, _why_nothing(config, trials, asked, of_completed=NO_WAIT))
     return change_of(
         DATA_WAIT, config, [*before.values()], [*after.values()], change, not_measured=missing, level=level
@@ -134,7 +134,9 @@ def _why_nothing(
     return found
 
 
-def _of_enough(found: Interval | None, before: Mapping[Any, float], after: Mapping[Any, float]) -> Interval | None:
+def _with_enough_pairs(
+    found: Interval | None, before: Mapping[Any, float], after: Mapping[Any, float]
+) -> Interval | None:
     """The change, without bounds if there are too few pairs."""
     if found is None or len(before.keys() & after.keys()) >= FEWEST_ROUNDS:
         return found
@@ -145,12 +147,12 @@ def _missing(before: Mapping[Any, float], after: Mapping[Any, float], why: Mappi
     reasons = {side: why[side] for side, found in (("before", before), ("after", after)) if not found}
     pairs = len(before.keys() & after.keys())
     if not pairs:
-        return {**reasons, "change": _of_both([*reasons.values()])}
+        return {**reasons, "change": _joint_reason([*reasons.values()])}
     return {"change": _FEW} if pairs < FEWEST_ROUNDS else {}
 
 
-def _of_both(reasons: Sequence[str]) -> str:
-    """Why there is no change: what a version lacks, or both; what no trial could have counts only by itself."""
+def _joint_reason(reasons: Sequence[str]) -> str:
+    """Why there is no change, from the reasons of both versions; `NO_WAIT` is used only if it is the sole reason."""
     if reasons == [EARLIER_FAILED, LATER_FAILED]:
         return FAILED
     lacking = [why for why in dict.fromkeys(reasons) if why != NO_WAIT] or reasons[:1]
