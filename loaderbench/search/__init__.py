@@ -1,4 +1,4 @@
-"""Which configuration next: of a sweep, and of remedies that are tried on top of one another."""
+"""Proposes the next configuration to measure: of a sweep, and of fixes applied on top of each other."""
 
 from loaderbench.search.adaptive import Adaptive
 from loaderbench.search.grid import Grid, why_pruned

@@ -1,4 +1,4 @@
-"""Rounds that drop configurations that can no longer be the best."""
+"""Rounds that drop configurations which can no longer be the best."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from loaderbench.statistics.ratios import times
 
 FAILED = "none of its trials completed"
 
-_AMONG = 64  # of the next in random order, the one whose values are the rarest so far is taken
+_LOOKAHEAD = 64  # the next values in random order, of which the rarest so far is taken
 
 
 class Adaptive(Grid):
-    """Successive elimination: what is excluded as best at 95% after a round gets no more rounds.
+    """Successive elimination: a configuration excluded as best at 95% after a round gets no more rounds.
 
-    Configurations with different `ranks` belong to different jobs. Each job has its own race.
+    Configurations with different `ranks` belong to different jobs, and each job has its own race.
 
-    The baseline is in every round, because gains are relative to it. Its twin is in those that the A/A test needs. The
-    sweep ends when the best is separated from all others or tied with them. Source: Even-Dar, Mannor and Mansour,
+    The baseline is in every round, because gains are relative to it. Its twin is in the rounds that the A/A test needs.
+    The sweep ends when the best is separated from all others or tied with them. Source: Even-Dar, Mannor and Mansour,
     Action Elimination and Stopping Conditions for the Multi-Armed Bandit, JMLR 2006. `statistics/racing.py` names the
     source of the decision.
 
     If time is short, the fastest continue, and each round gets half of the time left (sequential halving: Karnin, Koren
-    and Somekh, Almost Optimal Exploration in Multi-Armed Bandits, ICML 2013). The first round then has a part of the
-    configurations, balanced over the values of each axis.
+    and Somekh, Almost Optimal Exploration in Multi-Armed Bandits, ICML 2013). The first round then measures a subset of
+    the configurations, balanced over the values of each axis.
 
-    Every decision follows from the trials of earlier rounds, so a resumed run decides the same.
+    Every decision follows from the trials of earlier rounds, so a resumed run makes the same decisions.
     """
 
     def __init__(self, plan: Plan, bytes_of: BytesOf = lambda _: None) -> None:
@@ -60,7 +60,7 @@ class Adaptive(Grid):
         return order
 
     def _field(self, race: Race, number: int, room: float) -> list[int]:
-        """The configurations of a round. None are added to a round that a later one followed."""
+        """The configurations of a round. A round followed by a later one gets no additional configurations."""
         left = self._order if number == 1 else race.left_after(number - 1)
         measured = [one for one in left if number in race.rounds[one]]
         if number < race.last:
@@ -72,10 +72,12 @@ class Adaptive(Grid):
         return [*measured, *others[: max(0, fit)]]
 
     def dropped(self, known: Sequence[Trial], why_short: str = "") -> tuple[Dropped, ...]:
-        """Those that the last round no longer holds; `why_short` is said of the ones that nothing excludes."""
+        """The configurations missing from the last round; `why_short` is the reason if no result excludes them."""
         race = self._race(known)
-        gone = [one for one in range(len(self._order)) if one != self._baseline and race.last not in race.rounds[one]]
-        found = (self._why_dropped(race, one, why_short) for one in gone)
+        missing = [
+            one for one in range(len(self._order)) if one != self._baseline and race.last not in race.rounds[one]
+        ]
+        found = (self._why_dropped(race, one, why_short) for one in missing)
         return tuple(dropped for dropped in found if dropped.why)
 
     def _why_dropped(self, race: Race, one: int, why_short: str) -> Dropped:
@@ -89,7 +91,7 @@ class Adaptive(Grid):
         return Dropped(config=config, rounds=rounds, why=why, not_measured=dict.fromkeys(("than", "ratio"), why))
 
     def _race(self, known: Iterable[Trial]) -> Race:
-        """Rounds beyond the plan's, which a gate has asked for, are of some configurations only."""
+        """The race of this sweep, without rounds beyond the plan: gates ask for those of some configurations only."""
         last = self._plan.rounds
         planned = (trial for trial in known if trial.role == "sweep" and trial.round <= last)
         jobs = list(map(process_count, self._plan.configurations))
@@ -97,9 +99,9 @@ class Adaptive(Grid):
 
 
 class Race:
-    """The trials of a sweep by the number of their configuration, and what each round decides.
+    """The trials of a sweep by configuration number, and the decisions after each round.
 
-    `jobs` has a job for each configuration; only those of one job are compared.
+    `jobs` assigns a job to each configuration; only configurations of one job are compared.
     """
 
     def __init__(self, trials: Iterable[tuple[int, Trial]], looks: int, jobs: Sequence[int]) -> None:
@@ -116,11 +118,11 @@ class Race:
         self._left: dict[int, tuple[list[int], dict[int, RaceState[int]]]] = {}
 
     def left_after(self, number: int) -> list[int]:
-        """Those that may still be the best of their job after this round, the fastest of each job first."""
+        """Configurations that can still be the best of their job after this round, fastest of each job first."""
         return self._after(number)[0]
 
     def standing(self, one: int, number: int) -> RaceState[int] | None:
-        """How those of its job that were in this round stood after it; `None` where nothing was measured."""
+        """The standing of its job's configurations after this round; `None` if nothing was measured."""
         return self._after(number)[1].get(one) if number else None
 
     def _after(self, number: int) -> tuple[list[int], dict[int, RaceState[int]]]:
@@ -135,7 +137,7 @@ class Race:
         return self._left[number]
 
     def _standings(self, field: Sequence[int], number: int) -> dict[int, RaceState[int]]:
-        """For each of these, how its job stands after this round; those of a job without rates are left out."""
+        """The standing of each configuration's job after this round; jobs without rates are left out."""
         jobs: dict[int, list[int]] = defaultdict(list)
         for one in field:
             jobs[self._jobs[one]].append(one)
@@ -146,7 +148,7 @@ class Race:
         return found
 
     def is_decided(self, number: int) -> bool:
-        """Whether the best of each job is separated from its others after this round, or tied with those left."""
+        """Whether the best of each job is separated from the others after this round, or tied with those left."""
         left, found = self._after(number)
         return all(self._is_best(leader, left, number) for leader in {state.leader for state in found.values()})
 
@@ -159,12 +161,12 @@ class Race:
         return {at: rate for at, rate in self.rates[one].items() if at <= number}
 
     def _fails(self, one: int, number: int) -> bool:
-        """Whether nothing of it was completed, and it was tried twice or would fail as another did."""
+        """Whether none of its trials completed after two attempts, or after it was pruned."""
         return not self._until(one, number) and (number > 1 or one in self._pruned)
 
 
 def evenly(configurations: Sequence[Config], first: int, seed: int) -> list[int]:
-    """An order of all configurations from `first` on, each prefix of which is balanced over the values of an axis."""
+    """Order all configurations, beginning with `first`, so that every prefix is balanced over each axis's values."""
     left = [number for number in range(len(configurations)) if number != first]
     random.Random(seed).shuffle(left)
     values = {axis: len({config.get(axis) for config in configurations}) for axis in configurations[first]}
@@ -175,7 +177,7 @@ def evenly(configurations: Sequence[Config], first: int, seed: int) -> list[int]
         return sum(values[axis] * used[axis, value] for axis, value in configurations[number].items())
 
     while left:
-        rarest = min(range(min(_AMONG, len(left))), key=lambda place: frequency(left[place]))
+        rarest = min(range(min(_LOOKAHEAD, len(left))), key=lambda place: frequency(left[place]))
         order.append(left.pop(rarest))
         used.update(configurations[order[-1]].items())
     return order

@@ -1,4 +1,4 @@
-"""Every configuration in every round, except those that would fail as another did."""
+"""Measures every configuration in every round, except those that would fail as another did."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from loaderbench.ranks import RANKS
 from loaderbench.records import Config, Dropped, PlannedTrial, Trial, config_label, in_bytes
 
 BytesOf = Callable[[Config], "int | None"]
-"""Bytes of the batches that a configuration has in shared memory at once; `None` where that is not known."""
+"""Bytes of a configuration's batches in shared memory at once; `None` if unknown."""
 
 
 class Grid:
-    """A randomised block design: rounds are the blocks, and each shuffles all configurations anew.
+    """A randomized block design: rounds are the blocks, and each shuffles all configurations again.
 
-    A drift of the machine then falls on all of them alike. `bytes_of` predicts what would not fit.
+    A drift of the machine then affects all of them alike. `bytes_of` predicts which configurations do not fit.
     Source: Fisher, The Design of Experiments, 1935.
     """
 
@@ -32,8 +32,8 @@ class Grid:
     def next_round(self, known: Sequence[Trial] = (), room: float = math.inf) -> Sequence[PlannedTrial]:  # noqa: ARG002
         """Return each configuration once, shuffled, until the rounds are used up.
 
-        `known` are the trials of the sweep so far, those of an earlier call among them; `room` is how many more fit in
-        its time. Both matter to a search that adapts.
+        `known` are the trials of the sweep so far, including those of an earlier call; `room` is how many more trials
+        fit in its time. An adaptive search uses both.
         """
         self._round += 1
         if self._round > self._plan.rounds:
@@ -45,13 +45,13 @@ class Grid:
         return order
 
     def dropped(self, known: Sequence[Trial], why_short: str = "") -> tuple[Dropped, ...]:  # noqa: ARG002
-        """No configuration."""
+        """The dropped configurations: none."""
         return ()
 
     def why_not(self, planned: PlannedTrial, done: Sequence[Trial]) -> str | None:
-        """Prune what would run out of memory or hang as another did.
+        """Why a trial is pruned: it would run out of memory or hang as another did.
 
-        A short hang is retried once: storage that stalled may have come back.
+        A short hang is retried once, since stalled storage may have recovered.
         """
         counted = [trial for trial in done if not _may_recover(trial, done)]
         return why_pruned(planned.config, counted, self._bytes_of)
@@ -74,16 +74,17 @@ _GROW = {
     TOO_MANY_FILES: ("num_workers", "prefetch_factor"),
     TOO_MANY_PROCESSES: ("num_workers", RANKS),
 }
-"""What else can run out, and what it grows with."""
+"""Other resources that can run out, and the options that increase their use."""
 
 
 def why_pruned(config: Config, done: Sequence[Trial], bytes_of: BytesOf = lambda _: None) -> str | None:
-    """Why a configuration is not tried; `None` if it may be tried.
+    """Why a configuration is not tried; `None` if it can be tried.
 
     A configuration that hung, or ran out of memory, files or processes, is not retried. After an out-of-memory failure,
-    the same one with larger batches, more workers or more prefetched batches is not tried either. After one of shared
-    memory, nothing is tried that needs at least as many bytes. After too many open files, batches may be shared another
-    way. A process that was killed while the out-of-memory killer did nothing rules out no configuration.
+    neither is the same configuration with larger batches, more workers or more prefetched batches. After a
+    shared-memory failure, neither is any configuration that needs at least as many bytes. After too many open files,
+    another sharing strategy may still be tried. A process that was killed by anything but the out-of-memory killer
+    rules out no configuration.
     """
     own_bytes = bytes_of(config)
     for trial in done:
@@ -104,7 +105,7 @@ def why_pruned(config: Config, done: Sequence[Trial], bytes_of: BytesOf = lambda
 def _needs_more(config: Config, failed: Config, grow: Sequence[str]) -> bool:
     """Whether `config` needs at least what `failed` did: equal or larger in `grow`, and otherwise the same.
 
-    Options of a worker's setup may differ: they do not change a batch.
+    Options of worker setup can differ, because they do not change a batch.
     """
     apart = {*grow, *backend_of(config).worker_options}
     mine, its = ({k: v for k, v in one.items() if k not in apart} for one in (config, failed))

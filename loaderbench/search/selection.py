@@ -1,4 +1,4 @@
-"""Which remedies are tried: each alone, then all that gain together. Parts that add nothing are dropped."""
+"""Selects which fixes to try: each alone, then all that gain together; parts that add nothing are dropped."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import replace
 from loaderbench.records import Candidate, Config, Judgement, PlannedTrial, Trial, Tried
 from loaderbench.statistics.judging import ENOUGH_PAIRS, FEWEST_PAIRS, MOST_PAIRS, is_lost, judge, wants_more
 
-MOST_CANDIDATES = 6  # beside each other: each costs a trial in every round
+MOST_CANDIDATES = 6  # at the same time: each costs a trial in every round
 MOST_TOGETHER = 4  # in one combination: each costs a trial without it in every round
 
 Propose = Callable[[Config], "Sequence[Candidate] | None"]
-"""The remedies that the cause of a configuration calls for by the trials so far; `None` where the cause is unknown."""
+"""The fixes that the cause of a configuration calls for, by the trials so far; `None` if the cause is unknown."""
 
 NO_MORE = "no remaining fix gains more"
 NOTHING_LEFT = "no more fixes for the remaining cause"
@@ -21,16 +21,17 @@ NO_TIME = "time for fixes used up"
 
 
 class StepwiseSelection:
-    """Tries candidates against the present configuration, and then those that gain together.
+    """Tries candidates against the present configuration, and then combines those that gain.
 
-    A round holds the unchanged configuration and each candidate once, in an order of its own; five rounds at least,
-    more for those whose interval is wide. Those that gain become one configuration, and a round then holds this, the
-    same without each of them, and the baseline. Parts that add nothing to the others are dropped, most costly first.
+    A round contains the unchanged configuration and each candidate once, in random order; at least five rounds, and
+    more for candidates with a wide interval. Those that gain form one combination. A round then contains the
+    combination, the combination without each part, and the baseline. Parts that add nothing to the others are dropped,
+    most costly first.
 
-    The cause that is left may call for others: each is tried on top, and stays if it adds something. If nothing gains,
-    the trials may point to another cause, and its candidates are tried in one step. At the end the result is compared
-    with the baseline, unless it was already. Source: stepwise selection, backward and forward (Efroymson 1960), with an
-    interval for each addition.
+    The remaining cause may call for other candidates: each is tried on top, and stays if it adds something. If nothing
+    gains, the trials may point to another cause, and its candidates are tried in one step. At the end the result is
+    compared with the baseline, unless this was already done. Source: stepwise selection, backward and forward
+    (Efroymson 1960), with an interval for each addition.
     """
 
     def __init__(
@@ -49,16 +50,16 @@ class StepwiseSelection:
 
     @property
     def candidates(self) -> Sequence[Candidate]:
-        """Those that are tried now."""
+        """The candidates of the current step."""
         return self._together or self._live
 
     @property
     def combines(self) -> bool:
-        """Whether those that gain are measured together."""
+        """Whether the current step measures a combination."""
         return bool(self._together)
 
     def next_round(self, done: Sequence[Trial], *, late: bool = False) -> Sequence[PlannedTrial]:
-        """Return the next round, in its order; empty when all is tried. `late`: begin no further step."""
+        """Return the next round, in its order; empty when everything has been tried. `late`: begin no further step."""
         while self._is_step_over(done, late):
             self._end_step(done, late)
         if self._final and self._is_compared(done, late):
@@ -70,7 +71,7 @@ class StepwiseSelection:
         return planned
 
     def _configs(self, done: Sequence[Trial]) -> list[tuple[str, Config]]:
-        """Those of the next round, by name."""
+        """The configurations of the next round, by name."""
         baseline = ("baseline", self._baseline)
         if self._final:
             return [("present", self.config), baseline]
@@ -88,34 +89,34 @@ class StepwiseSelection:
 
     def _end_step(self, done: Sequence[Trial], late: bool) -> None:
         if self._together:
-            self._keep_what_adds(done, late)
+            self._accept_parts(done, late)
         else:
             self._settle(done, late)
 
     def keep_what_fits(self, done: Sequence[Trial], trials_left: float) -> None:
-        """Put off candidates of this step that leave no time for the fewest pairs of the others, the worst first."""
+        """Postpone the worst candidates of this step if there is no time for the fewest pairs of all."""
         if self._together or not 0 < self._in_step < FEWEST_PAIRS:
             return
         racing = self._racing(done)
         while len(racing) > 1 and (FEWEST_PAIRS - self._in_step) * (1 + len(racing)) > trials_left:
-            worst = min(racing, key=lambda found: self._promise(found, done))
+            worst = min(racing, key=lambda found: self._ratio_so_far(found, done))
             for left in (racing, self._live):
                 left.remove(worst)
             self._waiting.insert(0, worst)
             self._note(worst)
 
-    def _promise(self, found: Candidate, done: Sequence[Trial]) -> float:
-        """Its ratio so far; 0 before its first pair."""
+    def _ratio_so_far(self, found: Candidate, done: Sequence[Trial]) -> float:
+        """The candidate's ratio so far; 0 before its first pair."""
         ratio = self._judge(found, done).ratio
         return ratio.est if ratio else 0.0
 
     def finish(self, done: Sequence[Trial]) -> None:
-        """Decide with what there is: nothing more will be measured."""
+        """Decide from the trials so far, because nothing more will be measured."""
         while not self._final:
             self._end_step(done, late=True)
 
     def _racing(self, done: Sequence[Trial]) -> list[Candidate]:
-        """Those that need another pair: not shown to be slower by a few, and not known well enough."""
+        """The candidates that need another pair: not yet shown to be slower, and not known precisely enough."""
         left = [found for found in self._live if not is_lost(self._with(found), self.config, done)]
         if self._in_step < FEWEST_PAIRS:
             return left
@@ -125,7 +126,7 @@ class StepwiseSelection:
         return self._in_step >= MOST_PAIRS or not self._racing(done)
 
     def _settle(self, done: Sequence[Trial], late: bool) -> None:
-        """Note what the step has shown, and begin the next one."""
+        """Record the results of the step, and begin the next one."""
         judged = [(candidate, self._judge(candidate, done)) for candidate in self._live]
         for candidate, how in judged:
             if how.pairs or how.answer == "failed":
@@ -139,10 +140,10 @@ class StepwiseSelection:
             return
         if gains:
             self._accept(together[0], self.config)
-        self._try_what_is_left(late, NOTHING_LEFT if gains else NO_MORE)
+        self._try_remaining(late, NOTHING_LEFT if gains else NO_MORE)
 
-    def _try_what_is_left(self, late: bool, ended: str) -> None:
-        """Try what is left, each on top of what was accepted, unless it is late or nothing is left."""
+    def _try_remaining(self, late: bool, ended: str) -> None:
+        """Try the remaining candidates on top of the accepted ones, unless it is late or none remain."""
         accepted = {tried.id for tried in self.tried if tried.accepted}
         left = [candidate for candidate in self._waiting if candidate.id not in accepted]
         at_a_time = 1 if accepted or left else self._most
@@ -153,17 +154,17 @@ class StepwiseSelection:
             self._live, self._final = [], True
 
     def _is_known(self, done: Sequence[Trial], late: bool) -> bool:
-        """Whether the combination, and what each part adds to it, needs no more pairs."""
+        """Whether the combination, and the gain that each part adds, need no more pairs."""
         judged = [self._judge_part(found, done) for found in self._together]
         if self._in_step >= MOST_PAIRS or (self._in_step and not any(how.pairs for how in judged)):
             return True
         return _are_enough(self._in_step, known=not any(map(wants_more, judged)), late=late)
 
-    def _keep_what_adds(self, done: Sequence[Trial], late: bool) -> None:
+    def _accept_parts(self, done: Sequence[Trial], late: bool) -> None:
         """Accept the parts of the combination that add something.
 
-        If several add nothing, only the costliest is dropped: without it, the others may add something. If it is late
-        to measure that, the others stay.
+        If several add nothing, only the costliest is dropped, since without it the others may add something. If it is
+        too late to measure that, the others stay.
         """
         judged = [(found, self._judge_part(found, done)) for found in self._together]
         first, enough = self._together[0], all(how.pairs >= ENOUGH_PAIRS for _, how in judged)
@@ -184,10 +185,10 @@ class StepwiseSelection:
             self._accept(first, self.config)
         for found in added:
             self._accept(found, without[found.id])
-        self._try_what_is_left(late, NOTHING_LEFT)
+        self._try_remaining(late, NOTHING_LEFT)
 
     def _drop(self, found: Candidate) -> None:
-        """Measure the combination without it, and do not try it again."""
+        """Measure the combination without a candidate, and do not try the candidate again."""
         self._together = [one for one in self._together if one is not found]
         self._waiting = [one for one in self._waiting if one is not found]
         self._in_step = 0
@@ -199,11 +200,11 @@ class StepwiseSelection:
         return {**self.config, **_changes(one for one in self._together if one is not found)}
 
     def _judge_part(self, found: Candidate, done: Sequence[Trial]) -> Judgement:
-        """What it adds to the others of the combination."""
+        """Judge the gain that a candidate adds to the others of the combination."""
         return judge(self._all(), self._without(found), done)
 
     def _called_for(self, left: Sequence[Candidate]) -> list[Candidate]:
-        """Of those left, the ones that the cause still calls for, and others that it calls for now."""
+        """Of the `left` candidates, those that the cause still calls for, plus new ones that it calls for now."""
         found = self._propose(self.config)
         if found is None:
             return list(left)
@@ -214,7 +215,7 @@ class StepwiseSelection:
         return [candidate for candidate in left if candidate.id in ids] + new
 
     def _accept(self, candidate: Candidate, against: Config) -> None:
-        """Put it into the configuration; what it overrides is part of that no longer."""
+        """Add a candidate to the configuration; a fix that it overrides is no longer accepted."""
         self.tried = [
             replace(tried, accepted=True)
             if tried.id == candidate.id and tried.against == against
@@ -224,7 +225,7 @@ class StepwiseSelection:
         self.config = self._with(candidate)
 
     def _note(self, candidate: Candidate, against: Config | None = None) -> None:
-        """Note that it was tried, by default on the present configuration: once, also where it was put off."""
+        """Record once that a candidate was tried, by default on the present configuration, even if it was postponed."""
         against = self.config if against is None else against
         if not any(tried.id == candidate.id and tried.against == against for tried in self.tried):
             self.tried.append(
@@ -257,14 +258,14 @@ class StepwiseSelection:
 
 
 def _are_enough(pairs: int, *, known: bool, late: bool) -> bool:
-    """Whether a last comparison may end: out of time with fewer pairs, or without being known as well."""
+    """Whether a final comparison can end: late, with fewer pairs if known, or with enough pairs if not."""
     if late and pairs < FEWEST_PAIRS:
         return known and pairs >= ENOUGH_PAIRS
     return pairs >= FEWEST_PAIRS and (known or late)
 
 
 def _compatible(gains: Sequence[tuple[Candidate, Judgement]]) -> list[Candidate]:
-    """Of those that gain, the ones that can be combined, larger gains first chosen; the least costly first."""
+    """The gaining candidates that can be combined: larger gains are chosen first; the least costly are listed first."""
     chosen: list[tuple[Candidate, Judgement]] = []
     for pair in sorted(gains, key=lambda pair: -(pair[1].ratio.est if pair[1].ratio else 0.0)):
         if len(chosen) < MOST_TOGETHER and not any(pair[0].change.keys() & one.change.keys() for one, _ in chosen):
