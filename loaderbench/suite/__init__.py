@@ -1,4 +1,4 @@
-"""A suite: one YAML file that says what to measure. Read safely, checked with positions, imported by nobody's code."""
+"""A suite: one YAML file that says what to measure. Parsed safely, without importing user code."""
 
 from loaderbench.suite.load import LoadedSuite, Override, load_suite
 from loaderbench.suite.model import Measure, Strategy, Suite, parse_duration_s

@@ -1,4 +1,4 @@
-"""What pydantic cannot see: whether each axis and argument exists here, and whether its values fit."""
+"""Checks that pydantic cannot make: whether each axis and argument exists, and whether its values are valid."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from loaderbench.suite.problems import Problem
 from loaderbench.suite.yaml_text import KeyPath
 
 MAX_CONFIGURATIONS = 10_000
-AUTO_VALUES = 6  # the most that an axis which is `auto` has
+AUTO_VALUES = 6  # maximum number of values of an `auto` axis
 
 
 def find_problems(suite: Suite) -> Iterator[Problem]:
-    """Yield what is wrong with a suite whose shape is right."""
+    """Yield the problems of a suite with a valid shape."""
     backends = backends_of(suite.loader, suite.sweep)
     checks = {**loader_axes(backends.values()), **suite.dataset.axes}
     swept = {**checks, RANKS: integer(1, MOST_RANKS)}
@@ -48,7 +48,7 @@ def find_problems(suite: Suite) -> Iterator[Problem]:
 
 
 def _decoding_problems(suite: Suite, backends: Mapping[str, LoaderBackend]) -> Iterator[Problem]:
-    """Loaders that read files by themselves, named for a dataset that only its own code can read."""
+    """Yield loaders that decode files by themselves, if only the dataset's own code can read it."""
     if suite.sweep.get(AXIS) == AUTO:
         return
     for name, backend in backends.items():
@@ -57,7 +57,7 @@ def _decoding_problems(suite: Suite, backends: Mapping[str, LoaderBackend]) -> I
 
 
 def _combination_problems(suite: Suite) -> Iterator[Problem]:
-    """Options of the dataset that no configuration can combine; a plan leaves out those of some configurations."""
+    """Yield dataset options that no configuration can combine; the plan drops single invalid combinations."""
     swept = {axis: values if isinstance(values, list) else [values] for axis, values in suite.sweep.items()}
     own = {axis: values for axis, values in swept.items() if axis in suite.dataset.axes}
     why = ""
@@ -70,7 +70,7 @@ def _combination_problems(suite: Suite) -> Iterator[Problem]:
 
 
 def why_unreadable(backend: LoaderBackend, dataset: DatasetKind) -> str:
-    """Why a loader that reads files by itself cannot read a dataset; empty where it can."""
+    """Why a loader that reads files by itself cannot read a dataset; empty if it can."""
     if backend.decodes and not dataset.lists_images:
         return "decodes files by itself: it needs `kind: image_folder` and a transform that has a name"
     if backend.format and not dataset.lists_files:
@@ -84,16 +84,17 @@ def _argument_problems(path: KeyPath, value: Any, checks: Mapping[str, Check], n
     name = str(path[-1])
     if name in checks:
         yield from _value_problems(path, value, checks[name])
-    elif path[0] != "baseline":  # an axis of a target of the user's own
+    elif path[0] != "baseline":  # otherwise an axis of a user-defined target
         yield Problem(path, f"unknown {named} argument{nearest(name, checks)}", at_key=True)
 
 
 def _axis_problems(
     axis: str, values: Any, checks: Mapping[str, Check], named: str, options: Collection[str]
 ) -> Iterator[Problem]:
-    """`named` are the loaders whose arguments are known; empty where any axis may be a target's own.
+    """Yield the problems of one axis.
 
-    `options` are all of the dataset's, among them those that are no axis.
+    `named` are the loaders whose arguments are known; empty if any axis can be a target's own. `options` are all
+    options of the dataset, including those that cannot be an axis.
     """
     path: KeyPath = ("sweep", axis)
     if isinstance(values, dict):
@@ -120,7 +121,7 @@ def _axis_problems(
 
 
 def _equal_values(path: KeyPath, values: list[Any]) -> Iterator[Problem]:
-    """`0` and `false` are one value to Python, and would be one configuration."""
+    """Yield values that are equal in Python, such as `0` and `false`, which would be one configuration."""
     seen: dict[Any, Any] = {}
     for index, value in enumerate(values):
         if isinstance(value, dict | list):
@@ -132,7 +133,7 @@ def _equal_values(path: KeyPath, values: list[Any]) -> Iterator[Problem]:
 
 
 def _size_problems(sweep: Mapping[str, Any], automatic: Collection[str]) -> Iterator[Problem]:
-    """Multiply the axes out without building their configurations."""
+    """Yield a problem if there are too many configurations, counted without building them."""
     count = math.prod(
         AUTO_VALUES if axis in automatic and values == "auto" else _distinct(values) for axis, values in sweep.items()
     )
@@ -151,7 +152,7 @@ def _value_problems(path: KeyPath, value: Any, check: Check) -> Iterator[Problem
 
 
 def _scalar(value: Any) -> str | None:
-    if isinstance(value, float) and not math.isfinite(value):  # from a program; YAML refuses it earlier
+    if isinstance(value, float) and not math.isfinite(value):  # from a Python caller; YAML rejects it earlier
         return f"expected a finite number, got {value!r}"
     if isinstance(value, float) and out_of_range(value):
         return f"{OUT_OF_RANGE}, got {value!r}"

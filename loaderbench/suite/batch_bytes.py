@@ -1,4 +1,4 @@
-"""How many bytes of batches a configuration has in flight at once, by what suite and loader say."""
+"""Estimates how many bytes of batches a configuration has in flight, from the suite and the loader."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from loaderbench.suite.model import Suite
 
 
 def batch_bytes(suite: Suite, config: Config) -> int | None:
-    """Bytes of one batch; `None` where its size is not known."""
+    """Bytes of one batch; `None` if unknown."""
     found = backend_of({**suite.loader, **config}).prefetch({**suite.loader, **config})
     each = suite.dataset.with_axes(config).sample_bytes()
     return None if each is None or found.batch_size is None else found.batch_size * each
 
 
 def prefetched_bytes(suite: Suite, config: Config) -> int | None:
-    """Bytes of all batches that are ready or in flight, in all ranks; `None` where their size or count is not known.
+    """Bytes of all batches that are ready or in flight, in all ranks; `None` if their size or count is unknown.
 
-    0 where the consumer's own process loads: nothing is shared then.
+    0 if the consumer's own process loads, because nothing is shared then.
     """
     found = backend_of({**suite.loader, **config}).prefetch({**suite.loader, **config})
     if not found.shares_memory:

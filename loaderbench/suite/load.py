@@ -1,4 +1,4 @@
-"""From a file and the flags of a call to a checked suite, or to one line that says where it is wrong."""
+"""Loads and checks a suite from its file and the command-line flags; errors are one line with their position."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from loaderbench.suite.problems import Problem, problem_of
 from loaderbench.suite.yaml_text import KeyPath, ParsedText, Position, TextError, parse_text
 
 MAX_BYTES = 1_000_000
-SHORTEST_LIMIT = 2.0  # times the steady state: before it come imports, a first batch and a warm-up
+SHORTEST_LIMIT = 2.0  # multiple of the steady state: imports, the first batch and warm-up come before it
 _TEXTS: set[KeyPath] = {
     ("name",),
     *(("dataset", option) for kind in DATASET_KINDS.values() for option in kind.texts),
     *(("consumer", option) for kind in CONSUMER_KINDS.values() for option in kind.texts),
 }
-"""Options that stay text: a folder may be called 2024."""
+"""Options that stay text, since a folder can be named 2024."""
 _ROOT: KeyPath = ("dataset", "root")
 
 
 @dataclass(frozen=True)
 class Override:
-    """A value that a flag sets, and the flag as the user wrote it."""
+    """A value set by a flag, and the flag as the user wrote it."""
 
     path: KeyPath
     value: Any
@@ -40,9 +40,9 @@ class Override:
 
 @dataclass(frozen=True)
 class LoadedSuite:
-    """A suite, the folder that its relative paths and its targets are looked up in, and what flags set in it.
+    """A suite, its file, and the overrides set by flags; relative paths and targets are looked up in the file's folder.
 
-    `warnings` are lines with the place of what has no effect.
+    `warnings` are lines about options without effect, with their positions.
     """
 
     suite: Suite
@@ -57,13 +57,13 @@ class LoadedSuite:
 
 
 def load_suite(file: Path, overrides: Sequence[Override] = ()) -> LoadedSuite:
-    """Read and check a suite; imports nothing that it names. Raises `SuiteError`."""
+    """Read and check a suite, without importing anything that it names. Raises `SuiteError`."""
     try:
         parsed = parse_text(_read(file), _TEXTS, {override.path for override in overrides})
     except TextError as error:
         raise SuiteError(_line(str(file), error.position, error.path, error.what)) from None
     if not isinstance(parsed.value, dict):
-        raise SuiteError(f"{file}:1:1: expected a mapping of keys, got {_kind(parsed.value)}")
+        raise SuiteError(f"{file}:1:1: expected a mapping of keys, got {_shape(parsed.value)}")
     of_loaders = _axes_of_loaders(parsed.value)
     for override in overrides:
         _apply(parsed.value, override)
@@ -72,12 +72,12 @@ def load_suite(file: Path, overrides: Sequence[Override] = ()) -> LoadedSuite:
     suite = _validate(parsed.value, where, file)
     if problems := [*find_problems(suite), *_consumer_problems(suite), *_measure_problems(suite)]:
         raise SuiteError(where.first(problems))
-    ignored = [where.line_of(_of_consumer(found)) for found in ignored_options(suite.consumer)]
+    ignored = [where.line_of(_as_problem(found)) for found in ignored_options(suite.consumer)]
     return LoadedSuite(suite, file, tuple(overrides), tuple(ignored))
 
 
 def kind_of_dataset(file: Path) -> type[DatasetKind] | None:
-    """The kind that a suite names; `None` where it names none that is known, or where it cannot be parsed."""
+    """The dataset kind that a suite names; `None` if it is unknown or the file cannot be parsed."""
     try:
         found = parse_text(_read(file), _TEXTS, {_ROOT}).value
     except TextError:
@@ -103,7 +103,7 @@ def _read(file: Path) -> str:
 def _apply(data: dict[str, Any], override: Override) -> None:
     *parents, last = override.path
     if parents == ["sweep"] and isinstance(data.get("loader"), dict):
-        data["loader"].pop(last, None)  # what is swept is fixed no longer
+        data["loader"].pop(last, None)  # a swept argument is no longer fixed
     for key in parents:
         if not isinstance(data.get(str(key)), dict):
             data[str(key)] = {}
@@ -112,7 +112,7 @@ def _apply(data: dict[str, Any], override: Override) -> None:
 
 
 def _axes_of_loaders(data: dict[str, Any]) -> set[KeyPath]:
-    """Where a sweep has the axes that its loaders take."""
+    """The paths of the sweep's axes that belong to its loaders."""
     loader, sweep = data.get("loader"), data.get("sweep")
     swept = sweep if isinstance(sweep, dict) else {}
     backends = backends_of(loader if isinstance(loader, dict) else {}, swept)
@@ -120,7 +120,7 @@ def _axes_of_loaders(data: dict[str, Any]) -> set[KeyPath]:
 
 
 def _drop_axes(data: dict[str, Any], paths: Collection[KeyPath]) -> None:
-    """Drop what only loaders take that a flag has left out, such as `threads` with `-P loader=torch`."""
+    """Drop axes whose loader a flag has removed, such as `threads` with `-P loader=torch`."""
     for _, axis in paths:
         data["sweep"].pop(axis, None)
         if isinstance(data.get("baseline"), dict):
@@ -137,11 +137,11 @@ def _validate(data: dict[str, Any], where: _Locator, file: Path) -> Suite:
 
 
 def _consumer_problems(suite: Suite) -> Iterator[Problem]:
-    yield from map(_of_consumer, option_problems(suite.consumer))
+    yield from map(_as_problem, option_problems(suite.consumer))
 
 
 def _measure_problems(suite: Suite) -> Iterator[Problem]:
-    """Yield what trials cannot keep: a steady state longer than their time limit, a page cache of unknown files."""
+    """Yield settings that trials cannot meet: a steady state beyond the time limit, a cold cache of unknown files."""
     measure = suite.measure
     if measure.timeout_s < SHORTEST_LIMIT * measure.seconds:
         limit = f"needs a time limit of at least {SHORTEST_LIMIT * measure.seconds:g} s for a trial"
@@ -150,18 +150,18 @@ def _measure_problems(suite: Suite) -> Iterator[Problem]:
         yield Problem(("measure", "cache"), f"{why}; remove `cache: cold`")
 
 
-def _of_consumer(found: OptionProblem) -> Problem:
+def _as_problem(found: OptionProblem) -> Problem:
     return Problem(("consumer", found.option) if found.option else ("consumer",), found.what, found.at_key)
 
 
 class _Locator:
-    """Puts the place before a problem: a flag of the call, or line and column of the file."""
+    """Prefixes a problem with its place: a flag of the call, or line and column of the file."""
 
     def __init__(self, file: str, parsed: ParsedText, flags: dict[KeyPath, str]) -> None:
         self._file, self._parsed, self._flags = file, parsed, flags
 
     def first(self, problems: Sequence[Problem]) -> str:
-        """One line for the first problem in the order of the file, with the count of the others."""
+        """One line for the first problem in file order, with the count of the others."""
         ordered = sorted(problems, key=lambda problem: (self._position(problem).line, self._position(problem).column))
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         return self.line_of(ordered[0]) + more
@@ -187,5 +187,5 @@ def _line(file: str, position: Position, path: KeyPath, what: str) -> str:
     return printable(f"{file}:{position.line}:{position.column}: {key + ': ' if key else ''}{what}")
 
 
-def _kind(value: Any) -> str:
+def _shape(value: Any) -> str:
     return "a list" if isinstance(value, list) else "a single value"

@@ -1,4 +1,4 @@
-"""The shape of a suite. Strict: a text is no number, an unknown key is an error."""
+"""The data model of a suite. Validation is strict: a string is not a number, and an unknown key is an error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNITS = rf"(?:({_NUMBER})h)?(?:({_NUMBER})m(?:in)?)?(?:({_NUMBER})s)?"
 
 
 def parse_duration_s(value: Any) -> Any:
-    """Seconds of `10m`, `90s`, `1h30m` or a plain number; anything else is returned for pydantic to refuse."""
+    """Seconds of `10m`, `90s`, `1h30m` or a plain number; other types are returned for pydantic to reject."""
     if isinstance(value, str) and (match := re.fullmatch(_UNITS, value.strip())) and value.strip():
         hours, minutes, seconds = (float(found or 0) for found in match.groups())
         return hours * 3600 + minutes * 60 + seconds
@@ -28,7 +28,7 @@ def parse_duration_s(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Checked at once and not branch by branch of the union, whose every branch would be a finding of its own."""
+    """Check a scalar in one step, since a union would report an error for each of its branches."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise ValueError(f"expected a single value, got {'a list' if isinstance(value, list) else 'a mapping'}")
@@ -40,13 +40,13 @@ Plain = Annotated[Scalar, PlainValidator(_plain, json_schema_input_type=Scalar)]
 
 
 class ConsumerPart(Part):
-    """What is common to all kinds of consumer."""
+    """The fields common to all kinds of consumer."""
 
     kind: str = AUTO
 
 
 def _consumer() -> type[ConsumerPart]:
-    """The section `consumer`: the kinds that are registered, and the options of each."""
+    """Make the model of the section `consumer` from the registered kinds and their options."""
     kinds: Any = Literal[(AUTO, *CONSUMER_KINDS)]
     options: dict[str, Any] = {
         name: (option.annotation, option)
@@ -71,13 +71,15 @@ Strategy = Literal["grid", "adaptive"]
 
 
 class Measure(Part):
-    """How long and how often: `seconds` is the minimum steady state of a trial, `timeout_s` its time limit.
+    """How long and how often to measure.
+
+    `seconds` is the minimum steady state of a trial, `timeout_s` its time limit.
 
     `strategy`: `grid` measures every configuration in every round. `adaptive` drops those that can no longer be the
-    best, and with a `budget` looks at as many as fit in it.
+    best, and with a `budget` measures as many as fit in it.
 
-    `verify`: fixes are tried, and measured against the unmodified configuration. `deterministic`: what a seed draws
-    does not depend on the number of workers, and torch uses deterministic algorithms.
+    `verify`: fixes are tried, and measured against the unmodified configuration. `deterministic`: random draws do not
+    depend on the number of workers, and torch uses deterministic algorithms.
     """
 
     rounds: Count = 3
@@ -94,7 +96,7 @@ class Measure(Part):
 class Suite(Part):
     """A suite file: what to load, what to vary, what consumes the batches, and how to measure."""
 
-    # the values of `loader`, `sweep` and `baseline` are checked in `axes.py`
+    # `axes.py` checks the values of `loader`, `sweep` and `baseline`
 
     name: Annotated[str, Field(min_length=1)] = "suite"
     dataset: Dataset = DATASET_KINDS[DEFAULT_KIND].model_construct()
@@ -114,9 +116,9 @@ class Suite(Part):
 
 
 def suite_schema() -> dict[str, Any]:
-    """The JSON Schema of a suite, for editors: what the shape allows, and the names of arguments.
+    """The JSON Schema of a suite, for editors: its structure, and the names of arguments.
 
-    It is what `load_suite` accepts, as far as a schema can say it; a section may be empty.
+    Describes what `load_suite` accepts, as far as a schema can; a section can be empty.
     """
     found = Suite.model_json_schema()
     found["properties"]["loader"]["propertyNames"] = {"enum": [*loader_axes(LOADER_BACKENDS.values())]}

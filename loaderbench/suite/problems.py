@@ -1,4 +1,4 @@
-"""One problem of a suite in plain words, and what pydantic found in the same words."""
+"""Describes the problems of a suite in plain words, including pydantic's validation errors."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _LIMITS = {
     "less_than_equal": ("le", "{} or less"),
     "string_too_short": ("min_length", "a string of {} or more characters"),
 }
-"""What a value is not, and the name of the limit in pydantic's context."""
+"""The expectation that a value violates, and the name of its limit in pydantic's context."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Something wrong, at a key (`at_key`) or at its value."""
+    """A problem at a key (`at_key`) or at its value."""
 
     path: KeyPath
     what: str
@@ -44,7 +44,7 @@ class Problem:
 
 
 def problem_of(detail: ErrorDetails) -> Problem:
-    """Say one finding of pydantic's in this program's words."""
+    """Convert a pydantic error to a problem in this program's words."""
     path, kind, given = _without_tag(detail["loc"]), detail["type"], detail["input"]
     if kind == "extra_forbidden":
         words = [*getattr(_part(path[:-1], detail["loc"]), "model_fields", {})]
@@ -60,7 +60,7 @@ def problem_of(detail: ErrorDetails) -> Problem:
 
 
 def _part(path: KeyPath, loc: KeyPath) -> Any:
-    """The type of a section or value of a suite; in the dataset that of its kind, which `loc` names."""
+    """The type of a section or value of a suite; for the dataset, that of the kind named in `loc`."""
     part: Any = Suite
     for key in path:
         part = DATASET_KINDS[str(loc[1])] if part is Suite and key == "dataset" else _field(part, str(key))
@@ -72,14 +72,14 @@ def _field(part: type[BaseModel], name: str) -> Any:
 
 
 def _words(declared: Any) -> list[str]:
-    """The words that a type allows, alone or as part of a union."""
+    """The literal values that a type allows, also inside a union."""
     if get_origin(declared) is Literal:
         return [str(word) for word in get_args(declared)]
     return [word for part in get_args(declared) for word in _words(part)]
 
 
 def _what_is_wrong(detail: ErrorDetails) -> str:
-    """Say it of a value at a key that may be there."""
+    """Describe the problem of a value at a valid key."""
     kind, given = detail["type"], detail["input"]
     if kind in _NEEDED:
         return f"expected {_NEEDED[kind]}, got {shown(given)}"
@@ -92,6 +92,6 @@ def _what_is_wrong(detail: ErrorDetails) -> str:
 
 
 def _without_tag(loc: KeyPath) -> KeyPath:
-    """Drop what pydantic puts into a location for its own sake: the tag of the branch of a union."""
+    """Remove the tag that pydantic adds to a location for the branch of a union."""
     tagged = len(loc) > 1 and loc[0] == "dataset" and loc[1] in DATASET_KINDS
     return (loc[0], *loc[2:]) if tagged else loc

@@ -1,6 +1,6 @@
-"""YAML 1.2 text to plain values, with the position of every key and value kept.
+"""Parses YAML 1.2 to plain values, with the position of every key and value.
 
-Only the node graph of ruamel.yaml is used and nothing is constructed from a tag: no file can make an object.
+Only the node graph of ruamel.yaml is used. Nothing is constructed from a tag, so no file can create an object.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ KeyPath = tuple[str | int, ...]
 
 MAX_DEPTH = 20  # a suite needs four
 MAX_NODES = 10_000  # an alias bomb needs more
-MAX_BITS = 63  # of a whole number, beside its sign: what torch holds
-_UNREADABLE = (YAMLError, ValueError, LookupError, ArithmeticError, RecursionError)  # what ruamel.yaml fails with
+MAX_BITS = 63  # of an integer without its sign, the most that torch can represent
+_UNREADABLE = (YAMLError, ValueError, LookupError, ArithmeticError, RecursionError)  # errors that ruamel.yaml raises
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _MARKS = "{}[],"  # these end a plain scalar inside { } and [ ]
-_STAND_INS = "".join(chr(0xF8E0 + index) for index in range(len(_MARKS)))  # of the private use area
-_HIDE, _SHOW = str.maketrans(_MARKS, _STAND_INS), str.maketrans(_STAND_INS, _MARKS)
+_PLACEHOLDERS = "".join(chr(0xF8E0 + index) for index in range(len(_MARKS)))  # from the private use area
+_HIDE, _SHOW = str.maketrans(_MARKS, _PLACEHOLDERS), str.maketrans(_PLACEHOLDERS, _MARKS)
 _CORE = "tag:yaml.org,2002:"
 _KINDS = {"map": "a mapping", "seq": "a list", "int": "an integer", "float": "a number", "bool": "true or false"}
 _TAGS = {"map", "seq", "int", "float", "bool", "null", "str", "timestamp"}
@@ -43,7 +43,7 @@ class Position:
 
 
 class TextError(Exception):
-    """What is wrong with the text, where; `what` is one line."""
+    """A problem of the text and its position; `what` is one line."""
 
     def __init__(self, what: str, position: Position, path: KeyPath = ()) -> None:
         super().__init__(what)
@@ -52,7 +52,7 @@ class TextError(Exception):
 
 @dataclass
 class ParsedText:
-    """The plain value of a text, and where each of its keys and values stands."""
+    """The plain value of a text, and the positions of its keys and values."""
 
     value: Any
     keys: dict[KeyPath, Position] = field(default_factory=dict)
@@ -62,7 +62,8 @@ class ParsedText:
 def parse_text(text: str, texts: Collection[KeyPath] = (), replaced: Collection[KeyPath] = ()) -> ParsedText:
     """Parse one YAML document. Raises `TextError`.
 
-    At `texts` what comes from a variable stays text. At `replaced` a variable is left alone: another value comes there.
+    At `texts`, the value of a variable stays text. At `replaced`, variables are not substituted, because an override
+    replaces the value.
     """
     yaml = YAML(typ="safe", pure=True)
     try:
@@ -79,7 +80,7 @@ def parse_text(text: str, texts: Collection[KeyPath] = (), replaced: Collection[
 
 
 class _Reader:
-    """Walks the nodes once."""
+    """Converts the node graph to plain values."""
 
     def __init__(self, yaml: YAML, texts: Collection[KeyPath], replaced: Collection[KeyPath]) -> None:
         self._yaml, self._texts, self._replaced = yaml, texts, replaced
@@ -143,7 +144,7 @@ class _Reader:
 
 
 def _with_variables_hidden(text: str) -> str:
-    """The text with its columns kept, in which `${NAME:-a,b}` is one scalar also inside { } and [ ]."""
+    """The text with `${NAME:-a,b}` as one scalar even inside { } and [ ]; columns are unchanged."""
     return _VARIABLE.sub(lambda found: found[0] if "\n" in found[0] else found[0].translate(_HIDE), text)
 
 
