@@ -1,4 +1,4 @@
-"""The run folder: written as the run goes, read back without executing anything."""
+"""The run folder: written during the run, and read without executing anything in it."""
 
 from loaderbench.store.batches import BATCHES_FILE, batches_frame
 from loaderbench.store.frames import timeline_frame, trials_frame

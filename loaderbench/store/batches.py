@@ -1,4 +1,4 @@
-"""`batches.parquet`: when single batches of a run's trials were made and taken, one row each."""
+"""`batches.parquet`: when individual batches of a run's trials were made and taken, one row each."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def write_batches(file: Path, batches: Mapping[str, Sequence[BatchTimes]]) -> No
 
 
 def read_batches(file: Path) -> dict[str, tuple[BatchTimes, ...]]:
-    """The batches of each trial; empty without the file. Raises `RunFileError`, in one line."""
+    """Read the batches of each trial; empty without the file. Raises `RunFileError`, with a one-line message."""
     if not file.is_file():
         return {}
     readable = parquet()
@@ -53,12 +53,12 @@ def batches_frame(batches: Mapping[str, Sequence[BatchTimes]]) -> pd.DataFrame:
 
 
 def _batch(row: dict[str, Any]) -> BatchTimes:
-    """A row as a record; pyarrow reads a map as pairs, and only its later versions as a dictionary."""
+    """Convert a row to a record; pyarrow reads a map as pairs, or in later versions as a dictionary."""
     return BatchTimes(**{**row, "stages_s": dict(row["stages_s"])})
 
 
 def _schema() -> Any:
-    """A column for each field of `BatchTimes`, of the type that it declares; one that allows `None` may lack values."""
+    """The Parquet schema: one column per field of `BatchTimes`, nullable if its type allows `None`."""
     import pyarrow
 
     declared = {"trial": str, **get_type_hints(BatchTimes)}
@@ -68,7 +68,7 @@ def _schema() -> Any:
 
 
 def _column(declared: Any) -> Any:
-    """The type of a column. Raises `KeyError` for one that no field has so far."""
+    """The Arrow type of a column. Raises `KeyError` for a type that no field has so far."""
     import pyarrow
 
     if get_origin(declared) is dict:

@@ -1,4 +1,4 @@
-"""Trials and readings as tables of pandas."""
+"""Trials and readings as pandas data frames."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def trials_frame(trials: Iterable[Trial]) -> pd.DataFrame:
-    """One row per trial: its axes as columns of their own, then every field and metric that is a plain value.
+    """One row per trial: its axes as separate columns, then every field and metric that is a plain value.
 
-    An axis with the name of another column is called `axis_` and its name.
+    An axis named like another column is prefixed with `axis_`.
     """
     import pandas as pd
 
@@ -35,7 +35,7 @@ def timeline_frame(points: Iterable[TimelinePoint]) -> pd.DataFrame:
 
 
 def _is_plain(declared: Any) -> bool:
-    """Whether a field holds a text or a number; one without a value keeps its column, a record has none."""
+    """Whether a field holds a string or a number, possibly `None`; fields that hold a record get no column."""
     if get_origin(declared) in (Union, UnionType):
         return all(map(_is_plain, get_args(declared)))
     return get_origin(declared) is Literal or declared in (str, int, float, bool, NoneType)

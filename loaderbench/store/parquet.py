@@ -1,4 +1,4 @@
-"""pyarrow, which writes and reads Parquet, where it works: a later version may need a later NumPy than is installed."""
+"""Access to pyarrow for Parquet, which can fail to import: a new version may need a newer NumPy than is installed."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from loaderbench.errors import MissingError
 
 
 def parquet() -> Any:
-    """`pyarrow.parquet`. Raises `MissingError`, in one line, where it cannot be imported."""
+    """Import `pyarrow.parquet`. Raises `MissingError`, with a one-line message, if that fails."""
     try:
         from pyarrow import parquet as found
     except ImportError as error:
-        raise MissingError(_said(error)) from None
+        raise MissingError(_message(error)) from None
     return found
 
 
 def note_without_parquet() -> list[str]:
-    """A note that the timeline of a run is not saved, and why; none where it is."""
+    """A note that the timeline of a run is not saved, and why; empty if it is."""
     try:
         parquet()
     except MissingError as error:
@@ -25,5 +25,5 @@ def note_without_parquet() -> list[str]:
     return []
 
 
-def _said(error: ImportError) -> str:
+def _message(error: ImportError) -> str:
     return f"{str(error).splitlines()[0]}; install a version of pyarrow that fits"

@@ -1,4 +1,4 @@
-"""Reads a run folder back without executing anything of it."""
+"""Reads a run folder without executing anything in it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ MAX_RUN_BYTES = 500_000_000
 
 
 def folder_of(path: Path) -> Path:
-    """The run folder that is given as itself or as its `run.json`."""
+    """The run folder, given directly or as its `run.json`."""
     return path if path.is_dir() else path.parent
 
 
 def read_run(path: Path) -> RunRecord:
-    """Read a run folder or its `run.json`. Raises `RunFileError`, in one line."""
+    """Read a run folder or its `run.json`. Raises `RunFileError`, with a one-line message."""
     file = path / RUN_FILE if path.is_dir() else path
     data = _read_json(file)
     try:
@@ -40,7 +40,7 @@ def read_run(path: Path) -> RunRecord:
 
 
 def schema_version(data: Any) -> int:
-    """The version of the content of a `run.json`. Raises `RunFileError` for one that cannot be read here."""
+    """The schema version of a `run.json`. Raises `RunFileError` if this version cannot read it."""
     version = data.get("schema_version") if isinstance(data, dict) else None
     if version not in READABLE_VERSIONS:
         later = isinstance(version, int) and version > SCHEMA_VERSION
@@ -51,26 +51,26 @@ def schema_version(data: Any) -> int:
 
 
 def first_problem(error: ValidationError) -> str:
-    """The first field that is not as the schema says, and what is wrong with it."""
+    """The first field that violates the schema, and what is wrong with it."""
     first = error.errors()[0]
     return f"{'.'.join(map(str, first['loc']))}: {first['msg'].lower()}"
 
 
 def read_trials(folder: Path) -> list[Trial]:
-    """The trials as each was written when it ended; a line that cannot be read costs that line only."""
+    """Read the trials as each was written when it ended; lines that cannot be read are skipped."""
     adapter, found = TypeAdapter(Trial), list[Trial]()
     try:
         lines = (folder / TRIALS_FILE).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError as error:
         raise RunFileError(f"{folder / TRIALS_FILE}: cannot read: {error.strerror or error}") from None
     for line in lines:
-        with suppress(ValueError, RecursionError):  # pydantic's errors are of values too
+        with suppress(ValueError, RecursionError):  # pydantic's validation errors are ValueErrors
             found.append(adapter.validate_python(upgraded_trial(json.loads(line, **NUMBERS))))
     return found
 
 
 def read_timeline(path: Path) -> Readings:
-    """Read the timeline and the batches in a run folder, if any. Raises `RunFileError`, in one line."""
+    """Read the timeline and the batches in a run folder, if any. Raises `RunFileError`, with a one-line message."""
     found, unreadable = readable_timeline(path)
     if unreadable:
         raise RunFileError(unreadable[0])
@@ -78,7 +78,7 @@ def read_timeline(path: Path) -> Readings:
 
 
 def readable_timeline(path: Path) -> tuple[Readings, tuple[str, ...]]:
-    """What can be read of the timeline and the batches, and a line for each of the two files that cannot."""
+    """The readable parts of timeline and batches, and one line for each file that cannot be read."""
     folder, found, unreadable = folder_of(path), Readings(), list[str]()
     try:
         for trial, batches in read_batches(folder / BATCHES_FILE).items():
@@ -93,7 +93,7 @@ def readable_timeline(path: Path) -> tuple[Readings, tuple[str, ...]]:
 
 
 def _read_series(file: Path, found: Readings) -> None:
-    """Add what the monitors read, if it was saved. Raises `RunFileError`, in one line, before anything is added."""
+    """Add the monitors' saved readings, if any. Raises `RunFileError`, in one line, before anything is added."""
     if not file.is_file():
         return
     readable = parquet()
@@ -112,7 +112,7 @@ def _read_series(file: Path, found: Readings) -> None:
 
 
 def _rows_of_series(table: Any) -> Iterator[tuple[tuple[str, str], Any]]:
-    """Each trial and metric of a timeline with the numbers of its rows, in their order."""
+    """Each trial and metric of a timeline, with its row numbers in order."""
     import numpy as np
 
     trials, metrics = (table[name].chunk(0).dictionary_encode() for name in ("trial", "metric"))
@@ -140,7 +140,7 @@ def _refuse(constant: str) -> float:
     raise ValueError(f"{constant} is not a JSON number")
 
 
-def _believable(number: float, text: str) -> Any:
+def _in_range(number: float, text: str) -> Any:
     if out_of_range(number):
         raise ValueError(f"number out of range: {text[:20]}")
     return number
@@ -148,6 +148,6 @@ def _believable(number: float, text: str) -> Any:
 
 NUMBERS: dict[str, Any] = {
     "parse_constant": _refuse,
-    "parse_float": lambda text: _believable(float(text), text),
-    "parse_int": lambda text: _believable(int(text), text),
+    "parse_float": lambda text: _in_range(float(text), text),
+    "parse_int": lambda text: _in_range(int(text), text),
 }

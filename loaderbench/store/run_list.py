@@ -1,4 +1,4 @@
-"""The runs of a folder in short, the newest first; one that cannot be read is listed with the reason."""
+"""Summaries of the runs in a folder, newest first; an unreadable run is listed with the reason."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from loaderbench.store.writing import PAGE_FILE, RUN_FILE, TRIALS_FILE
 DEFAULT_FOLDER = Path("reports")
 MOST_RUNS = 200
 
-_MOST_SAMPLES_PER_S = 1e12  # no loader is faster: what is larger is no rate
+_MOST_SAMPLES_PER_S = 1e12  # faster than any loader: a larger value is not a rate
 _TIME_IN_NAME = re.compile(r"\d{8}T\d{6}Z")
-MAX_BYTES = 50_000_000  # a run of 1,000 trials has some 5 MB
+MAX_BYTES = 50_000_000  # a run of 1,000 trials takes about 5 MB
 _UNFINISHED = "no run.json: the run is in progress, or stopped before its first result"
 _MEMBER = re.compile(r'\n "(\w+)": ')
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunSummary:
-    """One run. `config` and `samples_per_s` are the best's, of a profile the only ones; `reason`: why there are none.
+    """One run. `config` and `samples_per_s` are those of the best, or of a profile; `reason` says why they are missing.
 
-    `own_config` is the configuration without the axes that had one value; `tried` and `measured` count configurations.
+    `own_config` omits the axes with a single value; `tried` and `measured` count configurations.
     """
 
     folder: str
@@ -57,7 +57,7 @@ class RunSummary:
 
 @dataclass(frozen=True)
 class UnreadableRun:
-    """A folder that holds a run which cannot be shown; `reason` is one line."""
+    """A folder with a run that cannot be shown; `reason` is one line."""
 
     folder: str
     has_page: bool
@@ -66,7 +66,7 @@ class UnreadableRun:
 
 @dataclass(frozen=True)
 class RunList:
-    """The runs of a folder, the newest first; `left_out` counts the older ones that were not read."""
+    """The runs of a folder, newest first; `left_out` counts the older ones that were not read."""
 
     runs: tuple[RunSummary, ...]
     unreadable: tuple[UnreadableRun, ...] = ()
@@ -74,17 +74,17 @@ class RunList:
 
 
 def list_runs(parent: Path) -> RunList:
-    """Read the newest runs of a folder. Raises `OSError` where the folder itself cannot be listed, and nothing else."""
+    """Read the newest runs of a folder. Raises `OSError` only if the folder itself cannot be listed."""
     dated = list(_dated(parent))
     newest = [name for _, name in heapq.nlargest(MOST_RUNS, dated)]
     found = [read_summary(parent / name) for name in newest]
-    runs = sorted((run for run in found if isinstance(run, RunSummary)), key=_age)
+    runs = sorted((run for run in found if isinstance(run, RunSummary)), key=_sort_key)
     unreadable = tuple(run for run in found if isinstance(run, UnreadableRun))
     return RunList(tuple(runs), unreadable, len(dated) - len(found))
 
 
 def read_summary(folder: Path) -> RunSummary | UnreadableRun:
-    """Read one run, or say in one line why that is not possible."""
+    """Read one run, or say in one line why that failed."""
     has_page = False
     try:
         has_page = (folder / PAGE_FILE).is_file()
@@ -99,16 +99,16 @@ def read_summary(folder: Path) -> RunSummary | UnreadableRun:
 
 
 def _dated(parent: Path) -> Iterator[tuple[float, str]]:
-    """Every folder that holds a run or the beginning of one, with the time by which it is old or new."""
+    """Yield every folder with a complete or partial run, and the time to sort it by."""
     with os.scandir(parent) as entries:
         for entry in entries:
-            with suppress(OSError):  # a link that leads nowhere is no run
-                if entry.is_dir() and (written := _written(Path(entry.path))) is not None:
-                    yield _time_in(entry.name) or written, entry.name
+            with suppress(OSError):  # skips broken links
+                if entry.is_dir() and (written := _modified_at(Path(entry.path))) is not None:
+                    yield _time_in_name(entry.name) or written, entry.name
 
 
-def _written(folder: Path) -> float | None:
-    """When its files were written; a folder that may not be looked into could be a run."""
+def _modified_at(folder: Path) -> float | None:
+    """When the run's files were written; a folder without access permission could be a run."""
     for name in (RUN_FILE, TRIALS_FILE):
         try:
             return (folder / name).stat().st_mtime
@@ -119,8 +119,8 @@ def _written(folder: Path) -> float | None:
     return None
 
 
-def _time_in(name: str) -> float | None:
-    """The time that a run folder has in its name: other than the files' it survives copying."""
+def _time_in_name(name: str) -> float | None:
+    """The time in a run folder's name, which, unlike file times, survives copying."""
     written = _TIME_IN_NAME.search(name)
     with suppress(ValueError):
         if written:
@@ -128,8 +128,8 @@ def _time_in(name: str) -> float | None:
     return None
 
 
-def _age(run: RunSummary) -> tuple[bool, float, str]:
-    """Orders the newest first, and those without a date last."""
+def _sort_key(run: RunSummary) -> tuple[bool, float, str]:
+    """Sort key for newest first, and runs without a date last."""
     return run.started is None, -run.started.timestamp() if run.started else 0.0, run.folder
 
 
@@ -149,20 +149,20 @@ def _summary(folder: Path, has_page: bool, found: _Fields) -> RunSummary:
         samples_per_s=rate,
         reason=None if rate else _reason(found),
         tried=sum(bool(one.trials) for one in found.configurations),
-        measured=sum(_usable(one.samples_per_s) is not None for one in found.configurations),
+        measured=sum(_plausible(one.samples_per_s) is not None for one in found.configurations),
     )
 
 
 def _result(found: _Fields) -> tuple[Config | None, Interval | None]:
-    """The best of a sweep; of a profile, which has none to compare it with, what was measured."""
+    """The best result of a sweep, or the only result of a profile."""
     if found.kind == "sweep":
-        return (found.best.config, _usable(found.best.samples_per_s)) if found.best else (None, None)
+        return (found.best.config, _plausible(found.best.samples_per_s)) if found.best else (None, None)
     only = next(iter(found.configurations), None)
-    return (only.config, _usable(only.samples_per_s)) if only else (None, None)
+    return (only.config, _plausible(only.samples_per_s)) if only else (None, None)
 
 
 def _reason(found: _Fields) -> str:
-    """Why there is no rate, as the run says it."""
+    """Why there is no rate, as the run itself says."""
     reasons = [one.not_measured.get("samples_per_s") for one in found.configurations]
     if not any(one.trials for one in found.configurations):
         return "no trial ran"
@@ -171,8 +171,8 @@ def _reason(found: _Fields) -> str:
     return found.not_measured.get("best") or "no best config with a measured rate"
 
 
-def _usable(rate: Interval | None) -> Interval | None:
-    """The rate where all of it is a number that a loader can have."""
+def _plausible(rate: Interval | None) -> Interval | None:
+    """The rate, if all of its values are plausible for a loader."""
     values = [] if rate is None else [x for x in (rate.est, rate.lo, rate.hi) if x is not None]
     sound = values and all(math.isfinite(x) and abs(x) <= _MOST_SAMPLES_PER_S for x in values) and values[0] >= 0
     return rate if sound else None
@@ -180,7 +180,7 @@ def _usable(rate: Interval | None) -> Interval | None:
 
 @dataclass(frozen=True)
 class _Configuration:
-    """One point of the sweep: what it reached, and in which trials."""
+    """One configuration: its rate, and its trials."""
 
     config: Config
     samples_per_s: Interval | None = None
@@ -190,7 +190,7 @@ class _Configuration:
 
 @dataclass(frozen=True)
 class _Best:
-    """The configuration that the run names best."""
+    """The best configuration that the run names."""
 
     config: Config
     samples_per_s: Interval
@@ -198,21 +198,21 @@ class _Best:
 
 @dataclass(frozen=True)
 class _Sentence:
-    """The verdict, or what changed from one version to another, in its one sentence."""
+    """The headline of the verdict or of a comparison."""
 
     headline: str
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """What was swept."""
+    """The swept axes."""
 
     axes: dict[str, list[Scalar]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Fields:
-    """What a list needs of `run.json`; other fields are ignored."""
+    """The fields of `run.json` that a list needs; other fields are ignored."""
 
     name: str
     started_at: str
@@ -228,13 +228,14 @@ class _Fields:
 
 _WANTED = (*_Fields.__dataclass_fields__, "schema_version")
 _ADDED = {"comparison"}
-"""What runs of earlier versions lack."""
+"""Fields that runs of earlier versions lack."""
 
 
 def _read_fields(file: Path) -> _Fields:
     """Read one `run.json`.
 
-    Raises `RunFileError` in one line, `OSError`, and `ValueError` or `RecursionError` where it is not even JSON.
+    Raises `RunFileError` with a one-line message, `OSError`, and `ValueError` or `RecursionError` if it is not even
+    JSON.
     """
     data = _members(_text(file))
     schema_version(data)
@@ -262,10 +263,11 @@ def _text(file: Path) -> str:
 
 
 def _members(text: str) -> Any:
-    """The members of a run that are wanted; all of them where it was not written by `store.run_json`.
+    """The wanted members of a run; all members if `store.run_json` did not write the file.
 
-    That writes each on a line of its own and one space in, which no string can hold: ten times as fast as parsing
-    megabytes of trials. A file that ends too early lacks its last member, and a full parse tells where.
+    `run_json` writes each member on a separate line, indented by one space, a sequence that no string can contain. This
+    is ten times as fast as parsing megabytes of trials. A truncated file lacks its last member, and a full parse
+    reports where it ends.
     """
     places = {found[1]: found.end() for found in _MEMBER.finditer(text)}
     if not places.keys() >= set(_WANTED) - _ADDED:

@@ -1,4 +1,4 @@
-"""Reads runs of schema 1, whose trials were in four lists and distinguished by their ids."""
+"""Reads runs of schema 1, whose trials were in four lists and distinguished by their IDs."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _UNKNOWN = "the older version that made this run did not record it"
 
 
 class UpgradeError(ValueError):
-    """A run says that it is of schema 1 and does not look like one; the message names the field."""
+    """A run claims schema 1 but does not match it; the message names the field."""
 
 
 def upgraded_run(run: Json) -> Json:
-    """The run with all trials in one list. Raises `UpgradeError` where it is not a run of schema 1."""
+    """The run with all trials in one list. Raises `UpgradeError` if it is not a run of schema 1."""
     with _one_line():
         return _upgraded(run)
 
 
 def upgraded_trial(trial: Any) -> Any:
-    """A line of `trials.jsonl` with its role, by its id; one of this schema has it already. Raises `UpgradeError`."""
+    """A line of `trials.jsonl` with its role, derived from its ID unless already present. Raises `UpgradeError`."""
     if not isinstance(trial, dict) or "role" in trial:
         return trial
     name = str(trial.get("id"))
@@ -36,7 +36,7 @@ def upgraded_trial(trial: Any) -> Any:
 
 @contextmanager
 def _one_line() -> Iterator[None]:
-    """Name the field that is missing, or what has another shape."""
+    """Convert an exception to an `UpgradeError` that names the missing field or the mismatch."""
     try:
         yield
     except KeyError as error:
@@ -96,7 +96,7 @@ def _no_baseline() -> Json:
 
 
 def _verdict(verdict: Json) -> Json:
-    """A stage that users had named in their loop is part of a sample, as in this version."""
+    """The verdict, with a stage that users named in their loop as part of a sample, as in this version."""
     own = verdict["stage"] is not None and verdict["stage"] not in get_args(Stage)
     return {**verdict, "stage": "sample"} if own else verdict
 
@@ -107,7 +107,7 @@ def _isolation(ladder: Json) -> Json:
 
 
 def _left_out(ladder: Json | None, reasons: Json) -> Json:
-    """Why isolation runs were not measured, and why no remedy was tried."""
+    """Why isolation runs were not measured, and why no fix was tried."""
     if ladder is None:
         found = {"isolation": reasons.get("ladder", _UNKNOWN)}
     else:

@@ -1,4 +1,4 @@
-"""Writes a run folder as the run goes."""
+"""Writes a run folder during the run."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ TIMELINE_COLUMNS = ("trial", "t_s", "metric", "value")
 
 
 class Store:
-    """Writes one run folder. Creating it finds out whether it can be written to, before anything is measured."""
+    """Writes one run folder. The constructor checks that it is writable, before anything is measured."""
 
     def __init__(self, folder: Path, *, again: bool = False) -> None:
-        """Make the folder, or go on `again` in one that is there."""
+        """Create the folder, or continue in an existing one if `again`."""
         self.folder = folder
         self._made, self._appended = not folder.exists(), again
         with _one_line(folder):
             if not again and folder.exists() and any(folder.iterdir()):
                 raise UsageError(f"{folder}: folder exists and is not empty; choose a new one with --out")
             (folder / "logs").mkdir(parents=True, exist_ok=True)
-            self._trials = self._opened()
+            self._trials = self._open_trials()
 
     def keep_only(self, trials: Iterable[Trial]) -> None:
-        """Begin again with these trials: what failed, or belongs to a later step, is measured anew."""
+        """Start over with these trials; failed trials and those of later steps are measured again."""
         self._trials.close()
         with _one_line(self.folder / TRIALS_FILE):
             self._write(TRIALS_FILE, "".join(map(_line, trials)))
-            self._trials = self._opened()
+            self._trials = self._open_trials()
 
-    def _opened(self) -> IO[str]:
-        """The file of trials, to append to, and ours alone."""
+    def _open_trials(self) -> IO[str]:
+        """Open the file of trials for appending, with an exclusive lock."""
         file = (self.folder / TRIALS_FILE).open("a", encoding="utf-8")
         if hold(file) is False:
             file.close()
@@ -53,11 +53,11 @@ class Store:
         return file
 
     def log(self, trial_id: str) -> Path:
-        """Where a trial's output goes."""
-        return (self.folder / "logs" / f"{trial_id}.log").absolute()  # a trial may work in another folder
+        """The file for a trial's output."""
+        return (self.folder / "logs" / f"{trial_id}.log").absolute()  # absolute: a trial can work in another folder
 
     def append(self, trial: Trial) -> None:
-        """Add a trial and wait until the disk has it."""
+        """Append a trial and sync it to disk."""
         again = f"results so far are kept; once fixed, continue with --resume {quote(str(self.folder))}"
         with _one_line(self.folder / TRIALS_FILE, again if self._appended else ""):
             self._trials.write(_line(trial))
@@ -66,17 +66,17 @@ class Store:
         self._appended = True
 
     def write_run(self, run: RunRecord) -> Path:
-        """Write `run.json` at once or not at all."""
+        """Write `run.json` atomically."""
         return self._write(RUN_FILE, run_json(run))
 
     def write_page(self, html: str) -> Path:
-        """Write `report.html` at once or not at all."""
+        """Write `report.html` atomically."""
         again = f"loaderbench report {quote(str(self.folder))}"
         kept = f"results are in {RUN_FILE}; once fixed, build the report with `{again}`"
         return self._write(PAGE_FILE, html, kept)
 
     def write_timeline(self, readings: Readings) -> Path:
-        """Write what the monitors read as Parquet, and next to it the batches that were kept, where pyarrow works."""
+        """Write the monitors' readings and the kept batches as Parquet files, if pyarrow works."""
         if note_without_parquet():
             return self.folder / TIMELINE_FILE
         import pyarrow
@@ -89,19 +89,19 @@ class Store:
         place = self._replace(TIMELINE_FILE, lambda part: parquet.write_table(table, part, compression="zstd"))
         if readings.batches:
             self._replace(BATCHES_FILE, lambda part: write_batches(part, readings.batches))
-        else:  # a resumed run may have those of its earlier call
+        else:  # a resumed run may have the batches of its earlier call
             with _one_line(self.folder / BATCHES_FILE):
                 (self.folder / BATCHES_FILE).unlink(missing_ok=True)
         return place
 
     def discard(self) -> None:
-        """Remove the folder where nothing was measured; what a trial wrote stays."""
+        """Remove the folder if nothing was measured; the output of trials is kept."""
         self.close()
         trials = self.folder / TRIALS_FILE
         if trials.exists() and trials.stat().st_size == 0:
             for name in (TRIALS_FILE, RUN_FILE):
                 (self.folder / name).unlink(missing_ok=True)
-            with suppress(OSError):  # a trial that was under way has left its log
+            with suppress(OSError):  # a trial in progress has left its log
                 (self.folder / "logs").rmdir()
             if self._made:
                 with suppress(OSError):
@@ -109,14 +109,14 @@ class Store:
 
     def close(self) -> None:
         """Close `trials.jsonl`."""
-        with suppress(OSError):  # what a full disk did not take was told when it was appended
+        with suppress(OSError):  # a full disk was already reported on append
             self._trials.close()
 
     def _write(self, name: str, text: str, kept: str = "") -> Path:
         return self._replace(name, lambda part: part.write_text(text, encoding="utf-8"), kept)
 
     def _replace(self, name: str, write: Callable[[Path], object], kept: str = "") -> Path:
-        """Write a file at once or not at all: where `write` fails or the process ends, an earlier one stays."""
+        """Write a file atomically: if `write` fails or the process ends, an earlier file is kept."""
         path = self.folder / name
         part = path.with_name(f".{name}.part")
         with _one_line(path, kept):
@@ -130,7 +130,7 @@ class Store:
 
 
 def _columns(readings: Readings) -> tuple[list[str], array[float], list[str], array[float]]:
-    """Trials, seconds, metrics and values, each of one length."""
+    """The trial, seconds, metric and value of every reading, as columns of equal length."""
     trials, seconds, metrics, values = list[str](), array("d"), list[str](), array("d")
     for trial in readings.trials:
         for metric, (at_s, read) in readings.of(trial).items():
@@ -147,7 +147,7 @@ def _line(trial: Trial) -> str:
 
 @contextmanager
 def _one_line(path: Path, kept: str = "") -> Iterator[None]:
-    """Say in one line why a file cannot be written, and what is `kept`."""
+    """Convert an `OSError` to a one-line `UsageError` with the reason and what is `kept`."""
     try:
         yield
     except OSError as error:
@@ -156,7 +156,7 @@ def _one_line(path: Path, kept: str = "") -> Iterator[None]:
 
 
 def new_run_folder(name: str, parent: Path = Path("reports")) -> Path:
-    """`<parent>/<suite>-<UTC time>`, not yet there."""
+    """A path `<parent>/<suite>-<UTC time>` that does not exist yet."""
     slug = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:60] or "suite"
     stem = f"{slug}-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
     taken = (parent / f"{stem}{suffix}" for suffix in ("", *(f"-{number}" for number in range(2, 1000))))
@@ -164,5 +164,5 @@ def new_run_folder(name: str, parent: Path = Path("reports")) -> Path:
 
 
 def run_json(run: RunRecord) -> str:
-    """The text of `run.json`: ASCII, since a file name need not be valid Unicode."""
+    """The text of `run.json`, in ASCII because a file name can be invalid Unicode."""
     return json.dumps(to_dict(run), allow_nan=False, indent=1)
