@@ -15,18 +15,20 @@ MOST_IDLE = 0.9  # upper bound, which keeps the divisor from getting too small
 class Facts:
     """Measurements of one configuration. Times are seconds per sample of one worker; shares are of a process's time.
 
-    `from_outside`: an attached process, whose rate is unknown; its times are shares of the working time.
+    `from_outside` is set for an attached process: its rate is unknown, and times are shares of the working time.
 
-    `loads` are the states of the workers, or of the main process without workers. `cpu_s` and `blocked_s` are by stage;
-    the remaining time was spent waiting for a CPU. `spare_cpus` are the CPUs available to this program that it leaves;
-    `idle_cpus` are those that no program used. `processes` counts the children of the main process. `idle_share` is the
-    workers' time without work. `ended_share` is the share of all workers' time after some have ended, as workers of an
-    iterable dataset can. In distributed training, `ranks` share these CPUs, each with as many workers, and their use is
-    counted together. `samples_per_s` is the rate of one process, or the sum over all `ranks_of_rate` ranks of a trial;
-    then `slowest_rank_samples_per_s` is the rate of the rank whose stages and waits these are. `workers_persist`:
-    workers are kept for the next epoch.
+    Stages and waits: `cpu_s` and `wall_s` are by stage. `loads` are the states of the workers, or of the main process
+    if there are none. `idle_share` is the workers' time without work; `ended_share` is the share of all workers' time
+    after some have ended, as workers of an iterable dataset can. `workers_persist`: workers are kept across epochs.
 
-    Measurements of other worker settings: `fewer_are_no_faster` although they leave no CPU idle, `fewer_are_faster`,
+    CPUs: `cpus` are available to this program, which uses `own_cpus`; `idle_cpus` are used by no program. `processes`
+    counts the children of the main process. In distributed training, `ranks` processes with as many workers each share
+    these CPUs, and their use is counted together.
+
+    Rates: `samples_per_s` is the rate of one process, or the sum over the `ranks_of_rate` ranks of a trial. In a trial
+    with ranks, `slowest_rank_samples_per_s` is the rate of the rank whose stages and waits these are.
+
+    Other worker settings: `fewer_are_no_faster` although they leave no CPU idle, `fewer_are_faster`,
     `one_thread_is_no_faster` in each worker, `one_thread_is_faster`, `workers_are_slower` than the main process alone,
     `more_are_no_faster`, `more_are_faster`.
     """

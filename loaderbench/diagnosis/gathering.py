@@ -91,8 +91,8 @@ def workers_of(trial: Trial) -> int:
 def _idle_share(trials: Sequence[Trial], workers: int) -> float | None:
     """The share of the workers' time without work: their waits at the queue, or the time outside all stages.
 
-    If the first is much longer, the workers poll more than their queue. Threads wait for work at a lock, so stack
-    samples do not show which of them are idle.
+    If the waits are much longer, the workers also poll something other than their queue, and the second share counts.
+    Threads wait for work at a lock, so stack samples do not show which of them are idle.
     """
     if not workers:
         return None

@@ -61,7 +61,7 @@ def _slow_link(gpu: Gpu, uses: Sequence[GpuUse]) -> Iterator[str]:
 
 
 def _far_cpus(gpu: Gpu, environment: Environment) -> Iterator[str]:
-    """Warn only if the change costs no CPUs: all allowed CPUs are remote, or enough local ones are allowed."""
+    """Warn only if the change costs no CPUs: all allowed CPUs are remote, or the local ones suffice."""
     if gpu.near_cpus is None or environment.cpus_allowed is None:
         return
     near, allowed = cpus_of(gpu.near_cpus), cpus_of(environment.cpus_allowed)

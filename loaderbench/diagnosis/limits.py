@@ -285,13 +285,13 @@ def own_part_of_main(facts: Facts) -> float:
         return 0.0
     if facts.is_loader and not (facts.wall_s and facts.batch_samples):
         return 0.0  # the time of its samples is unknown
-    if not facts.is_loader:  # its processes make samples, and what runs here is in addition
+    if not facts.is_loader:  # its processes make the samples; work here is in addition
         return (facts.next_cpu_s or 0.0) / facts.next_s if facts.processes else 0.0
     return 1 - _stages_of_next(facts)
 
 
 def code_around(facts: Facts) -> str:
-    """Where the code around the loader is, if it takes most of the main process's own part of the wait."""
+    """The location of the code around the loader, if it takes most of the main process's own part of the wait."""
     if facts.around is None:
         return ""
     parts = facts.parts if facts.workers else None
@@ -322,7 +322,7 @@ def most_blocked(facts: Facts) -> str:
 
 
 def stage_blocked_s(facts: Facts, stage: str) -> float:
-    """Blocked seconds per sample; waits for CPUs that other programs hold are divided by CPU time and subtracted."""
+    """Blocked seconds per sample, minus the stage's share (by CPU time) of waits for CPUs that other programs hold."""
     whole_s = sum(facts.cpu_s.values())
     share = facts.cpu_s.get(stage, 0.0) / whole_s if whole_s else 0.0
     wait_s = share * _queued_s(facts) if disturbed(facts) else 0.0

@@ -20,7 +20,7 @@ ALIKE = 0.5
 """Ranks that wait at least this share of the longest data wait are slow together."""
 
 FASTER = 1.1
-"""Ratio to the job's rate; a rank that loads no faster would be the next to hold back the others."""
+"""Ratio to the job's rate; a rank that loads no faster would hold back the others next."""
 
 _MOST_NAMED = 4
 _FIGURES = ("samples_per_s", "data_wait_share", "rank_wait_share")

@@ -4,7 +4,7 @@ NOTICED = 0.05
 """Minimum share of time, such as data wait, that is worth fixing."""
 
 TRANSFER = 0.1
-"""Minimum share of the loop's time. A marked stage is host time, which can partly overlap the device's work."""
+"""Minimum share of the loop's time for a copy bound. A marked stage is host time, which can overlap device time."""
 
 MOST = 0.5
 """The share from which a part explains, and names, the total."""

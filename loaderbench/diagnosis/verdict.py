@@ -206,7 +206,7 @@ def _evidence(
 
 
 def _subject(subject: Subject, consumer: str) -> str:
-    """The subject as in `Best config batch_size=32 num_workers=2`; a loop has no configuration of loaderbench's."""
+    """The subject as in `Best config batch_size=32 num_workers=2`; a profiled loop has no configuration to name."""
     if consumer_kind(consumer).of_loop or not subject.config:
         return "Throughput"
     return f"{'Best config' if subject.is_best else 'Fastest estimate'} {config_label(subject.config)}"

@@ -79,7 +79,7 @@ def describe_overhead(trials: Sequence[Trial]) -> Overhead | None:
 
 
 def _overhead_share(trial: Trial) -> float:
-    """Recorder and tracing as a share of wall time. Workers trace in parallel: each delays only its own samples."""
+    """Overhead as a share of wall time. Workers trace in parallel: each delays the loop only by its own samples."""
     workers = 1 if in_main_process(trial) or trial.workers is None else trial.workers.count or 1
     one = trial.of_one_process
     tracing_s = (one.tracing_s_per_sample or 0) * (one.samples or 0) / workers

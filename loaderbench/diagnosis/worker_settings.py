@@ -176,7 +176,7 @@ class OtherWorkers:
 
     @property
     def is_more_and_no_faster(self) -> bool:
-        """Whether more workers gain less than that for certain, and either nothing or too little to be worth it."""
+        """Whether more workers certainly gain less than `is_more_and_faster` needs, and too little to be worth it."""
         enough = noticeable_gain(self.now, self.workers)
         return self._is_more and self._is_at_most(min(enough, WORTH_IT), min(enough, SMALL))
 

@@ -93,7 +93,7 @@ class RankCounters:
 
 @dataclass(frozen=True, kw_only=True)
 class JointRules(Rules):
-    """The rules of one rank: those of a single trial, met by all ranks."""
+    """The rules of one rank: the usual rules of a trial, once they hold in all ranks."""
 
     own: Rules
     rank_counters: RankCounters

@@ -18,7 +18,7 @@ from loaderbench.statistics.ratios import times
 
 FAILED = "none of its trials completed"
 
-_LOOKAHEAD = 64  # the next values in random order, of which the rarest so far is taken
+_LOOKAHEAD = 64  # candidates in random order, of which the one with the rarest values is next
 
 
 class Adaptive(Grid):

@@ -1,4 +1,4 @@
-"""Fixes that fit the machine: what did not fit in the sweep is tried with less in flight or shared another way."""
+"""Adjusts fixes that would not fit this machine, with fewer bytes in flight or another sharing strategy."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from loaderbench.statistics.configurations import rates_by_round
 from loaderbench.suite import Suite
 
 FILES_SHARE = 8
-"""Files to read, as a multiple of what end to end reads in the same time: for warm-up, and a faster loader alone."""
+"""Files to read vs an end-to-end trial of the same length: warm-up needs some, and a loader alone is faster."""
 
 _SECOND_PASS = "and a second pass would find a warm page cache"
 

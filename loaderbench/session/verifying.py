@@ -178,7 +178,7 @@ class Verifier:
         self._wanted = bool(self._selection.candidates)
 
     def _extending_deadlines(self, propose: Propose) -> Propose:
-        """Wrap `propose` so that the seconds spent in it extend the deadlines."""
+        """Wrap `propose` to extend the deadlines by the seconds spent in it."""
 
         def proposed(config: Config) -> Sequence[Candidate] | None:
             began_s = time.monotonic()

@@ -80,7 +80,7 @@ def _cost(found: Configuration, loader: Mapping[str, Any]) -> tuple[float, ...]:
 
 
 def _rounded(size: int | None) -> float:
-    """Round a reading, so that a few percent do not count; a missing reading is infinite and comes last."""
+    """Round a reading, so differences of a few percent do not count; a missing one is infinite and comes last."""
     if size is None:
         return math.inf
     return round(size, _DIGITS - 1 - math.floor(math.log10(size))) if size else 0.0

@@ -1,6 +1,6 @@
 """Compares two versions measured in interleaved pairs of processes, one pair per round.
 
-The unit is the pair, whose two processes alternated in time slices or ran one after the other. All intervals are those
+The unit is the pair, whose two processes alternated in time slices or ran sequentially. All intervals are those
 of `sequential`: they hold at all planned looks together, and for all configurations together (Bonferroni's inequality).
 """
 
