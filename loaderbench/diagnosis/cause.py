@@ -320,7 +320,7 @@ RULES: tuple[Callable[[Facts], Cause | None], ...] = (
 
 
 def speaks_against(facts: Facts, cause: Cause) -> tuple[str, ...]:
-    """What rules for other causes found, and the stage that costs almost as much."""
+    """Evidence against the cause: findings of other rules, and another stage that costs almost as much."""
     others = [found for rule in RULES[:-1] if (found := _apply(rule, facts)) is not None]
     said = [str(found.why) for found in others if (found.work, found.limit) != (cause.work, cause.limit)]
     if near_tie(facts, cause, ALMOST):

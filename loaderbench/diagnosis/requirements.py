@@ -101,7 +101,7 @@ def mostly_blocked(facts: Facts) -> bool:
 
 
 def not_at_locks(facts: Facts) -> bool:
-    """Most of that blocked time is not on locks."""
+    """Most of the blocked time is not on locks."""
     return not mostly_at_locks(facts)
 
 

@@ -13,7 +13,7 @@ STRAGGLER = 4.0
 """Ratio to the median of all batches; a slow sample has the same ratio to the median sample."""
 
 WAITED = 0.05
-"""Share of a batch's making time; after a shorter wait, the loop did not wait for the batch."""
+"""Share of a batch's making time; a shorter wait counts as no wait."""
 
 
 @dataclass(frozen=True, kw_only=True)

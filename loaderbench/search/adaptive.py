@@ -122,7 +122,7 @@ class Race:
         return self._after(number)[0]
 
     def standing(self, one: int, number: int) -> RaceState[int] | None:
-        """The standing of its job's configurations after this round; `None` if nothing was measured."""
+        """The standing of a configuration's job after this round; `None` if nothing was measured."""
         return self._after(number)[1].get(one) if number else None
 
     def _after(self, number: int) -> tuple[list[int], dict[int, RaceState[int]]]:
@@ -161,7 +161,7 @@ class Race:
         return {at: rate for at, rate in self.rates[one].items() if at <= number}
 
     def _fails(self, one: int, number: int) -> bool:
-        """Whether none of its trials completed after two attempts, or after it was pruned."""
+        """Whether no trial of a configuration completed after two attempts, or after it was pruned."""
         return not self._until(one, number) and (number > 1 or one in self._pruned)
 
 

@@ -152,7 +152,7 @@ def _among_ties(
 
 
 def _next_criterion(chosen: Configuration, top: Configuration) -> str:
-    """The next criterion by which it is cheaper than the fastest, in the order of `_cost`."""
+    """The first criterion after workers by which the choice beats the fastest, in the order of `_cost`."""
     costs = zip(_CRITERIA, _cost(chosen, {})[1:], _cost(top, {})[1:], strict=True)
     return next((name for name, own, its in costs if own != its), _CRITERIA[-1])
 
