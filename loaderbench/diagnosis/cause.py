@@ -322,15 +322,15 @@ RULES: tuple[Callable[[Facts], Cause | None], ...] = (
 def speaks_against(facts: Facts, cause: Cause) -> tuple[str, ...]:
     """Evidence against the cause: findings of other rules, and another stage that costs almost as much."""
     others = [found for rule in RULES[:-1] if (found := _apply(rule, facts)) is not None]
-    said = [str(found.why) for found in others if (found.work, found.limit) != (cause.work, cause.limit)]
+    evidence = [str(found.why) for found in others if (found.work, found.limit) != (cause.work, cause.limit)]
     if near_tie(facts, cause, ALMOST):
         first, second, *_ = _stages_by_cost(facts)
-        said.append(
+        evidence.append(
             f"{stage_name(second[0])} costs {in_percent(second[1] / first[1])} as much as {stage_name(first[0])}"
         )
     if cause.limit == "cpu" and facts.more_are_faster:
-        said.append("more workers were measured as faster, without a consumer")
-    return (*said, *_conflict(facts))
+        evidence.append("more workers were measured as faster, without a consumer")
+    return (*evidence, *_conflict(facts))
 
 
 def near_tie(facts: Facts, cause: Cause, share: float = TIED) -> bool:

@@ -208,8 +208,8 @@ def classify_exit(exit_code: int, log_end: str) -> Failure:
 
 def fork_server_killed() -> Failure:
     """The failure of a trial whose fork server was killed, which ends all trials in progress."""
-    said = "the fork server, which starts the trials, was killed; this ended the trial"
-    return Failure(FORK_SERVER_KILLED, said, "probably out of memory; check the kernel log (dmesg)")
+    messages = "the fork server, which starts the trials, was killed; this ended the trial"
+    return Failure(FORK_SERVER_KILLED, messages, "probably out of memory; check the kernel log (dmesg)")
 
 
 def hang(timeout_s: float, phase: str, blocked_at: str = "", log_end: str = "") -> Failure:
@@ -244,11 +244,11 @@ def _last_classified(log_end: str) -> tuple[str, Failure | None]:
 
     Errors that follow when a process cannot send (a closed pipe, a lost connection) are often written after the cause.
     """
-    said = [last_words(_TRACEBACK + text) for text in log_end.split(_TRACEBACK)[1:]]
-    for words in reversed(said):
+    messages = [last_words(_TRACEBACK + text) for text in log_end.split(_TRACEBACK)[1:]]
+    for words in reversed(messages):
         if (known := classify(words)).kind != "error":
             return words, known
-    return (said[-1] if said else ""), None
+    return (messages[-1] if messages else ""), None
 
 
 def failure_in_words(failure: Failure) -> str:

@@ -151,14 +151,14 @@ class GpuShortage:
         """A clause for a hint; empty if the message has no sizes."""
         if self.total is None or self.needed is None or self.own is None or self.asked is None:
             return ""
-        said = [f"The GPU has {in_bytes(self.total)}; this process held {in_bytes(self.own)}"]
-        said[0] += f" and asked for {in_bytes(self.asked)}"
+        clauses = [f"The GPU has {in_bytes(self.total)}; this process held {in_bytes(self.own)}"]
+        clauses[0] += f" and asked for {in_bytes(self.asked)}"
         others = self.total - self.own - self.free if self.free is not None else 0
         if others > HELD_BY_OTHERS * self.total:
-            said.append(f"other programs hold {in_bytes(others)}")
+            clauses.append(f"other programs hold {in_bytes(others)}")
         if self.unused and self.unused >= max(self.asked, HELD_UNUSED * self.own):
-            said.append(FRAGMENTED)
-        return "; ".join(said)
+            clauses.append(FRAGMENTED)
+        return "; ".join(clauses)
 
 
 def gpu_shortage(message: str) -> GpuShortage:

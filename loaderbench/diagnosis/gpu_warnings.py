@@ -27,13 +27,13 @@ def power_notes(trials: Sequence[Trial], environment: Environment) -> Iterator[s
     """Yield a note for each GPU at its power limit, which is normal for a large GPU at full load."""
     for gpu in environment.gpus:
         uses = [use for trial in trials for use in trial.gpus if use.index == gpu.index]
-        if said := _shares(uses, lambda reason: reason == SW_POWER_CAP):
-            yield f"GPU {gpu.index} reached its power limit: {said} of the readings. That is normal at full load"
+        if shares := _shares(uses, lambda reason: reason == SW_POWER_CAP):
+            yield f"GPU {gpu.index} reached its power limit: {shares} of the readings. That is normal at full load"
 
 
 def _throttled(gpu: Gpu, uses: Sequence[GpuUse]) -> Iterator[str]:
-    if said := _shares(uses, lambda reason: reason != SW_POWER_CAP):
-        yield f"GPU {gpu.index} was throttled: {said} of the readings"
+    if shares := _shares(uses, lambda reason: reason != SW_POWER_CAP):
+        yield f"GPU {gpu.index} was throttled: {shares} of the readings"
 
 
 def _shares(uses: Sequence[GpuUse], counts: Callable[[str], bool]) -> str:

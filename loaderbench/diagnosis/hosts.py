@@ -36,8 +36,8 @@ def storage_evidence(verdict: Verdict, hosts: Sequence[HostUse]) -> Evidence | N
     if together is None or not together.read_bytes_per_s or not (verdict.limit or "").startswith("storage"):
         return None
     total = in_bytes(int(together.read_bytes_per_s))
-    said = f"{total}/s over all {len(hosts)} hosts: the load on their storage, if shared"
-    return Evidence("ranks", "Reads", said)
+    text = f"{total}/s over all {len(hosts)} hosts: the load on their storage, if shared"
+    return Evidence("ranks", "Reads", text)
 
 
 def _use(name: str, trials: Sequence[Trial]) -> HostUse:

@@ -134,12 +134,12 @@ def _reasons(
 
 def _notes(own: Mapping[RunName, Sequence[Trial]]) -> list[str]:
     """Notes on how the isolation runs were measured."""
-    said = [trial.sampled for name in ORDER[:2] for trial in own[name] if usable(trial) and trial.sampled][:1]
+    notes = [trial.sampled for name in ORDER[:2] for trial in own[name] if usable(trial) and trial.sampled][:1]
     short = [trial.batches or 0 for trial in own["loader_cold"] if usable(trial) and trial.ended_early]
     if short:
         least = min(short)
-        said.append(f"the pass with a cold page cache ended early: {least} batches per round")
-    return said + _drift(own)
+        notes.append(f"the pass with a cold page cache ended early: {least} batches per round")
+    return notes + _drift(own)
 
 
 def _drift(own: Mapping[RunName, Sequence[Trial]]) -> list[str]:

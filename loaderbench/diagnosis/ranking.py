@@ -61,8 +61,8 @@ def _with_reasons(configurations: Sequence[Configuration], measured: Measured) -
     """The configurations, with the reason for those that an adaptive sweep skipped."""
     why = {tuple(found.config.items()): found.why for found in measured.dropped if not found.rounds}
     return tuple(
-        replace(found, not_measured=dict.fromkeys(found.not_measured, said))
-        if (said := why.get(tuple(found.config.items())))
+        replace(found, not_measured=dict.fromkeys(found.not_measured, reason))
+        if (reason := why.get(tuple(found.config.items())))
         else found
         for found in configurations
     )

@@ -169,10 +169,10 @@ def _range(ranks: Sequence[Rank], shared: float) -> Evidence | None:
         return None
     least, most = in_percent(waits[0]), in_percent(waits[-1])
     span = most if least == most else f"{least} to {most}"
-    said = f"{len(waits)} ranks wait for data {span} of step time"
+    text = f"{len(waits)} ranks wait for data {span} of step time"
     if shared >= waits[-1] + NOTICED:
-        said += f"; including waits for other ranks, {in_percent(shared)}"
-    return Evidence("ranks", "Ranks", said)
+        text += f"; including waits for other ranks, {in_percent(shared)}"
+    return Evidence("ranks", "Ranks", text)
 
 
 def _named(slow: Sequence[Rank], ranks: Sequence[Rank]) -> str:

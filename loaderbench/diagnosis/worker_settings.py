@@ -136,8 +136,8 @@ def noticeable_gain(workers: int, more: int) -> float:
 
 def worker_settings_in_words(found: Sequence[WorkerSetting]) -> tuple[Evidence, ...]:
     """One line: `num_workers=1: -42% (-45 to -39%); num_workers=3: not significant`; omits settings of one round."""
-    said = [f"{config_label(one.change)}: {setting_in_words(one)}" for one in found if one.gain.lo is not None]
-    return (Evidence("free", "Other worker settings", "; ".join(said)),) if said else ()
+    settings = [f"{config_label(one.change)}: {setting_in_words(one)}" for one in found if one.gain.lo is not None]
+    return (Evidence("free", "Other worker settings", "; ".join(settings)),) if settings else ()
 
 
 def setting_in_words(one: WorkerSetting) -> str:

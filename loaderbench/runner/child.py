@@ -19,16 +19,16 @@ def trial_main(order: TrialOrder, pipe: Connection, memory: Any) -> None:
     enter_own_session(pipe)
     write_to(order.log)
     answer_with_stacks()
-    made: list[Any] = []
+    loaders: list[Any] = []
     counters, ranks = SharedCounters(memory), rank_count(order.planned.config)
     try:
         if ranks is None:
-            measure_here(order, pipe, counters, made)
+            measure_here(order, pipe, counters, loaders)
         else:
             measure_ranks(order, ranks, pipe, counters)
     except BaseException as error:
         try:
-            report_failure(error, pipe, made)
+            report_failure(error, pipe, loaders)
         except OSError:  # the run itself is gone
             end_own_session()
         raise SystemExit(1) from None

@@ -45,11 +45,11 @@ def explained(
     if failure.kind in _EXITED and refused_before is not None and (refused_processes() or 0) > refused_before:
         failure = replace(failure, kind=TOO_MANY_PROCESSES, hint=TOO_MANY_HINT)
     facts = _FACTS.get(failure.kind)
-    said = facts(order, kills_before) if facts is not None else ""
+    clue = facts(order, kills_before) if facts is not None else ""
     if failure.kind in _KILLED and kills_before is not None and (kills := oom_kills()) is not None:
         by_kernel = kills > kills_before
         failure = replace(failure, by_oom_killer=by_kernel, hint=_BY_KERNEL if by_kernel else _BY_ANOTHER)
-    return with_clue(_with_numbers(failure, order), said)
+    return with_clue(_with_numbers(failure, order), clue)
 
 
 def _with_numbers(failure: Failure, order: TrialOrder) -> Failure:
@@ -68,9 +68,9 @@ def _with_numbers(failure: Failure, order: TrialOrder) -> Failure:
     return replace(failure, limit_bytes=has, needed_bytes=prefetched_bytes(order.suite, order.planned.config))
 
 
-def with_clue(failure: Failure, said: str) -> Failure:
+def with_clue(failure: Failure, clue: str) -> Failure:
     """The failure with a sentence placed before its hint."""
-    return replace(failure, hint=f"{said}. {failure.hint[:1].upper()}{failure.hint[1:]}") if said else failure
+    return replace(failure, hint=f"{clue}. {failure.hint[:1].upper()}{failure.hint[1:]}") if clue else failure
 
 
 def of_rank(rank: int | None, failure: Failure) -> Failure:

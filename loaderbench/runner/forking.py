@@ -34,9 +34,9 @@ class ForkingServer(TrialServer):
 
     def pipe(self) -> tuple[Any, Any]:
         """Make a two-way pipe; the first end is closed in each process that this server starts."""
-        ours, theirs = super().pipe()
-        self._ends.add(ours)
-        return ours, theirs
+        parent_end, child_end = super().pipe()
+        self._ends.add(parent_end)
+        return parent_end, child_end
 
     def _start(self, target: Callable[..., None], *args: object) -> BaseProcess:
         """Start the process in a new thread; an exception there is raised here."""

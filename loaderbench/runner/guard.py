@@ -42,16 +42,16 @@ def guard(server: TrialServer) -> Iterator[SessionGuard]:
     A second Ctrl-C can leave the block while trials are being ended, and a stopped trial cannot notice that the run is
     over. The guard itself is never stopped.
     """
-    ours, theirs = server.pipe()
-    process = server.start(_guard_main, theirs)
-    theirs.close()
-    found = SessionGuard(ours)
+    parent_end, child_end = server.pipe()
+    process = server.start(_guard_main, child_end)
+    child_end.close()
+    found = SessionGuard(parent_end)
     try:
         yield found
     finally:
         found.leave()
         process.join()
-        ours.close()
+        parent_end.close()
 
 
 def _guard_main(pipe: Connection) -> None:

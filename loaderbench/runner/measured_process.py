@@ -31,14 +31,14 @@ _FETCHING_FILES = ("multiprocessing/resource_sharer.py", "torch/multiprocessing/
 _WORKER_LOST = "a DataLoader worker exited unexpectedly: its batch could not be fetched"
 
 
-def report_failure(error: BaseException, pipe: Connection, made: list[Any]) -> None:
+def report_failure(error: BaseException, pipe: Connection, loaders: list[Any]) -> None:
     """Write an exception to the log and send it to the run. Raises `OSError` if the run itself is gone."""
     with suppress(Exception):  # torch's handler raises wherever the main thread is after a worker failed, even here
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     traceback.print_exc()
     text = "\ncaused by ".join(_exception_chain(error))
     pipe.send(Raised(text))
-    pipe.send(Clue(clue_of(classify(text).kind, made[0]) if made else ""))  # this can take long
+    pipe.send(Clue(clue_of(classify(text).kind, loaders[0]) if loaders else ""))  # this can take long
 
 
 def _exception_chain(error: BaseException | None) -> Iterator[str]:
@@ -59,12 +59,12 @@ def measure_here(
     order: TrialOrder,
     pipe: Connection,
     counters: SharedCounters,
-    made: list[Any],
+    loaders: list[Any],
     *,
     rank: AloneInTrial | None = None,
     built: Built | None = None,
 ) -> None:
-    """Build the loader and consumer, and measure them; `made` receives the loader, to explain an exception.
+    """Build the loader and consumer, and measure them; `loaders` receives the loader, to explain an exception.
 
     `rank` is this process's part in a trial with several ranks, which are measured in the same window. `built` is the
     dataset, if all ranks share it.
@@ -76,7 +76,7 @@ def measure_here(
     unrepeatable = _set_determinism(order)
     pipe.send(Phase(BUILDING))
     source, batches = _loader(order, built or build_dataset(order))
-    made.append(batches.iterable)
+    loaders.append(batches.iterable)
     _make_free(order, batches)
     prepare_files(order)
     if order.planned.isolation in ("replay_host", "replay_device"):
@@ -176,7 +176,7 @@ class _PreparedTrial:
 
 
 def _consumer(order: TrialOrder, counters: SharedCounters) -> Consumer:
-    made = make_consumer(
+    consumer = make_consumer(
         order.suite.consumer,
         order.consumer,
         order.planned.config,
@@ -184,7 +184,7 @@ def _consumer(order: TrialOrder, counters: SharedCounters) -> Consumer:
         counters.now_s,
         capped=not _compares_rates(order),
     )
-    return _with_device_preprocessing(made, order)
+    return _with_device_preprocessing(consumer, order)
 
 
 def _compares_rates(order: TrialOrder) -> bool:

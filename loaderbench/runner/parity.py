@@ -77,10 +77,10 @@ def _first_samples(order: ParityOrder, of: DatasetOrder) -> tuple[list[torch.Ten
     """The tensors of the first batches, concatenated, and the samples per epoch."""
     import torch
 
-    made = order.dataset.build(of)
-    arguments = {**own_arguments(made.arguments, order.backends), "batch_size": BATCH_SIZE, "shuffle": False}
+    built = order.dataset.build(of)
+    arguments = {**own_arguments(built.arguments, order.backends), "batch_size": BATCH_SIZE, "shuffle": False}
     arguments.pop(RANKS, None)  # used by the trial, not by its loader
-    batches: Batches = backend_of(of.arguments).build(made.source, arguments, seed=0)
+    batches: Batches = backend_of(of.arguments).build(built.source, arguments, seed=0)
     iterator = iter(batches.iterable)
     try:
         batches_of_leaves = islice(iterator, SAMPLES // BATCH_SIZE)

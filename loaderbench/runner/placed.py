@@ -60,8 +60,8 @@ class Place:
             path = Path(entry).resolve()
             if not path.is_relative_to(self.home) or path.is_relative_to(self.root) or _is_installed(path):
                 yield entry
-            elif (there := self.root / path.relative_to(self.home)).exists():
-                yield str(there)
+            elif (moved_path := self.root / path.relative_to(self.home)).exists():
+                yield str(moved_path)
 
     def is_foreign(self, origin: str) -> bool:
         """Whether a module's file belongs to the other version."""

@@ -76,11 +76,11 @@ def _kind_on_gpu(suite: Suite) -> ConsumerKind:
 
 def _why_unusable(server: TrialServer, gpu: Gpu) -> str:
     """Launch a kernel in a separate process, since a bad GPU can hang or crash it; empty if the kernel runs."""
-    said = server.ask(_answer_kernel, gpu, timeout_s=KERNEL_TIMEOUT_S)
-    if said == _RUNS:
+    answer = server.ask(_answer_kernel, gpu, timeout_s=KERNEL_TIMEOUT_S)
+    if answer == _RUNS:
         return ""
     silent = f"no kernel runs on {gpu.device} ({gpu.name}): its driver crashed or hangs; see `loaderbench doctor --gpu`"
-    return said or silent
+    return answer or silent
 
 
 def import_advice(error: str) -> str:

@@ -43,14 +43,14 @@ def rank_main(
         signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the launcher's own handler was inherited
         rank_counters = RankCounters(rank_memory, len(pipes))
         rank_counters.begin(rank, os.getpid())
-        made: list[Any] = []
+        loaders: list[Any] = []
         try:
             _join_process_group(order, len(pipes))
             own = RankOfTrial(order, pipes[rank], rank_counters, rank)
-            measure_here(order, pipes[rank], SharedCounters(memory), made, rank=own, built=built)
+            measure_here(order, pipes[rank], SharedCounters(memory), loaders, rank=own, built=built)
             _leave_process_group()  # not after an exception: other ranks would fail before it is reported
         except BaseException as error:
-            report_failure(error, pipes[rank], made)
+            report_failure(error, pipes[rank], loaders)
             raise SystemExit(1) from None
 
 

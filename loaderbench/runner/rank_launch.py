@@ -44,19 +44,19 @@ def measure_ranks(order: TrialOrder, ranks: int, pipe: Connection, counters: Sha
     method = "fork" if hasattr(os, "fork") else "spawn"
     memory = multiprocessing.get_context(method).RawArray("d", RankCounters.size(ranks))
     pipes = [multiprocessing.Pipe() for _ in range(ranks)]
-    relay = RankRelay(order, pipe, [ours for ours, _ in pipes], RankCounters(memory, ranks), counters)
+    relay = RankRelay(order, pipe, [parent_end for parent_end, _ in pipes], RankCounters(memory, ranks), counters)
     relay.start()
     try:
         config = _launch_config(order, ranks, method)
-        elastic_launch(config, rank_main)(order, [theirs for _, theirs in pipes], memory, counters.memory, built)
+        elastic_launch(config, rank_main)(order, [child_end for _, child_end in pipes], memory, counters.memory, built)
     except ChildFailedError as error:
         relay.join(FAILURE_S)
         if not relay.is_reported:
             raise RuntimeError(f"a rank failed: {error.get_first_failure()[1].message}") from None
         raise SystemExit(1) from None
     except Exception as error:
-        if said := why_no_ranks(error):
-            raise RuntimeError(f"no rank started: {said}") from None
+        if reason := why_no_ranks(error):
+            raise RuntimeError(f"no rank started: {reason}") from None
         raise
     finally:
         shutil.rmtree(_launcher_folder(order), ignore_errors=True)

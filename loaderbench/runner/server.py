@@ -103,36 +103,36 @@ class TrialServer:
 
         The process writes its output to `log`, if given.
         """
-        ours, theirs = self.pipe()
+        parent_end, child_end = self.pipe()
         try:
-            process = self.start(_answer, log, target, theirs, *args)
+            process = self.start(_answer, log, target, child_end, *args)
         except ForkServerKilledError:
             return None
-        theirs.close()
+        child_end.close()
         try:
-            return ours.recv() if ours.poll(timeout_s) else None
+            return parent_end.recv() if parent_end.poll(timeout_s) else None
         except (EOFError, OSError):
             return None
         finally:
-            ours.close()
+            parent_end.close()
             end_session(process)
 
     def ask_each(self, target: Callable[..., None], *args: object, timeout_s: float) -> Iterator[Any]:
         """Call the target in a process and yield what it sends, until it ends. Raises `TimeoutError` on silence."""
-        ours, theirs = self.pipe()
+        parent_end, child_end = self.pipe()
         try:
-            process = self.start(_answer, None, target, theirs, *args)
+            process = self.start(_answer, None, target, child_end, *args)
         except ForkServerKilledError:
             return
-        theirs.close()
+        child_end.close()
         try:
-            while ours.poll(timeout_s):
-                yield ours.recv()
+            while parent_end.poll(timeout_s):
+                yield parent_end.recv()
             raise TimeoutError
         except (EOFError, ConnectionError):
             return
         finally:
-            ours.close()
+            parent_end.close()
             end_session(process)
 
     def numbers(self, count: int) -> Any:

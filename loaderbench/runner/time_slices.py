@@ -114,19 +114,19 @@ def take_slices(
     pipe: Connection, counters: SharedCounters, steps: Steps, *, cycle: int, workers: Sequence[int]
 ) -> None:
     """Continue the workers and take batches until asked to end; counters are updated per complete worker cycle."""
-    going_on = pipe.recv() == GO_ON
+    is_running = pipe.recv() == GO_ON
     signal_all(workers, "SIGCONT")
     batches = samples = 0
     counters.begin()
     looked_s = counters.now_s()
-    while going_on and steps.take():
+    while is_running and steps.take():
         batches, samples = batches + 1, samples + steps.samples[-1]
         if batches % cycle == 0:
             counters.note(batches, samples)
         if counters.now_s() - looked_s > LOOK_S:
             looked_s = counters.now_s()
-            going_on = not pipe.poll()
-    if going_on:
+            is_running = not pipe.poll()
+    if is_running:
         pipe.send(Ended())
         pipe.recv()
 

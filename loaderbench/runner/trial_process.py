@@ -66,12 +66,12 @@ class TrialProcess:
         self.lock_holders: frozenset[int] = frozenset()
         self.began_s = time.monotonic()
         self._server = server
-        self._pipe, theirs = server.pipe()
+        self._pipe, child_end = server.pipe()
         memory = server.numbers(NUMBERS)
         self._counters, self._count = SharedCounters(memory), 0
         self._pids, self._stopped_since_s = list[int](), 0.0
-        self._process: BaseProcess = server.start(trial_main, order, theirs, memory)
-        theirs.close()
+        self._process: BaseProcess = server.start(trial_main, order, child_end, memory)
+        child_end.close()
         self._tree = TreeMonitor(self.session)
         self._sampler = Sampler(self.session, gpu_monitor)
         self._sampler.start()

@@ -85,8 +85,8 @@ class Adaptive(Grid):
         at = race.standing(one, max(race.rounds[one], default=0))
         if at is not None and at.is_out(one):
             than, ratio = self._plan.configurations[at.leader], at.ratios[one]
-            said = f"{times(ratio)} the rate of {self._plan.label(than)}"
-            return Dropped(config=config, rounds=rounds, why=said, than=than, ratio=ratio)
+            why = f"{times(ratio)} the rate of {self._plan.label(than)}"
+            return Dropped(config=config, rounds=rounds, why=why, than=than, ratio=ratio)
         why = FAILED if rounds and not race.rates[one] else why_short
         return Dropped(config=config, rounds=rounds, why=why, not_measured=dict.fromkeys(("than", "ratio"), why))
 

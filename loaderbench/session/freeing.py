@@ -122,9 +122,11 @@ def _is_small(gain: Interval) -> bool:
 
 
 def _other_workers(session: Session, subject: Config, sweep: Sequence[Trial]) -> tuple[Config, ...]:
-    made = session.conditions
-    facts = gather(sweep, made.environment)
-    return settings_to_measure(subject, made.loaded.suite.loader, facts, session.found.of("sweep")) if facts else ()
+    conditions = session.conditions
+    facts = gather(sweep, conditions.environment)
+    return (
+        settings_to_measure(subject, conditions.loaded.suite.loader, facts, session.found.of("sweep")) if facts else ()
+    )
 
 
 @dataclass(frozen=True)
@@ -158,8 +160,8 @@ class FreeingStep:
 
     def run(self) -> None:
         """Measure rounds until the gains are known, the variants run out, or time is up."""
-        made = self.session.conditions
-        rounds = SlicedRounds(self.session.measuring, lambda planned: is_alone(planned, made), FREED_SECONDS)
+        conditions = self.session.conditions
+        rounds = SlicedRounds(self.session.measuring, lambda planned: is_alone(planned, conditions), FREED_SECONDS)
         number = 0
         while self.variants and not self._is_known(number):
             number, began_s = number + 1, time.monotonic()

@@ -82,10 +82,10 @@ def find_repository(folder: Path) -> Repository:
         return Repository(Path(found.stdout.rstrip("\n")).resolve())
     if _git(folder, "rev-parse", "--is-bare-repository").stdout.strip() == "true":
         raise UsageError(f"{folder} is a bare repository; run ab in a clone with a working tree")
-    said = _reason(found.stderr)
-    if "not a git repository" in said:
+    message = _reason(found.stderr)
+    if "not a git repository" in message:
         raise UsageError(f"{folder} is not in a git repository; name a folder or a suite file instead")
-    raise UsageError(f"git: {said}")
+    raise UsageError(f"git: {message}")
 
 
 def _output(folder: Path, *arguments: str, more: Mapping[str, str] | None = None) -> str:

@@ -72,9 +72,11 @@ def _note_not_reached(session: Session, left: Sequence[PlannedTrial]) -> None:
         session.found.left_out[name] = f"{session.budget_used_up} left no time for it"
 
 
-def _planner(made: Conditions) -> IsolationPlanner:
-    suite, files = made.loaded.suite, len(made.inputs.samples)
-    return IsolationPlanner(suite, made.plan, consumer=made.consumer, accelerator=made.accelerator, files=files)
+def _planner(conditions: Conditions) -> IsolationPlanner:
+    suite, files = conditions.loaded.suite, len(conditions.inputs.samples)
+    return IsolationPlanner(
+        suite, conditions.plan, consumer=conditions.consumer, accelerator=conditions.accelerator, files=files
+    )
 
 
 class IsolationPlanner:

@@ -149,15 +149,15 @@ def consumer_for(planned: PlannedTrial, own: str) -> str:
     return NOTHING if capped or alone else own
 
 
-def is_alone(planned: PlannedTrial, made: Conditions) -> bool:
+def is_alone(planned: PlannedTrial, conditions: Conditions) -> bool:
     """Whether the trial must run alone: it has several ranks, uses a GPU, or needs a cold page cache.
 
     Ranks end together. GPU memory may only fit one trial. Interleaved trials read the same files and would warm the
     page cache for each other.
     """
-    if rank_count(planned.config) is not None or made.loaded.suite.measure.cache == "cold":
+    if rank_count(planned.config) is not None or conditions.loaded.suite.measure.cache == "cold":
         return True
-    return made.accelerator and may_use_device(planned, made.loaded.suite, made.consumer)
+    return conditions.accelerator and may_use_device(planned, conditions.loaded.suite, conditions.consumer)
 
 
 def may_use_device(planned: PlannedTrial, suite: Suite, own: str) -> bool:

@@ -105,8 +105,8 @@ def _run_into(  # noqa: PLR0917
     server.warm_up()
     conditions = find_conditions(loaded, server, listener, earlier.record.started_at if earlier else utc_now())
     nothing_yet = conditions.measured((), None, dict.fromkeys(LATER_STEPS, NOT_ENDED), NOT_ENDED)
-    if doubt is not None and (said := doubt(nothing_yet)):
-        listener.warned(said)
+    if doubt is not None and (warning := doubt(nothing_yet)):
+        listener.warned(warning)
     runner = TrialRunner(server, conditions.environment)
     inputs, consumer = conditions.inputs, conditions.consumer
     measuring = TrialMeasurer(server, runner, loaded, inputs, consumer=consumer, store=store, listener=listener)

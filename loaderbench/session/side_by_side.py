@@ -127,14 +127,14 @@ def _run_into(  # noqa: PLR0917
 
 def _both(versions: tuple[Found, Found], make: Callable[[Found], Made]) -> dict[Side, Made]:
     """Call `make` for each version; an error names the version."""
-    made: dict[Side, Made] = {}
+    results: dict[Side, Made] = {}
     for version in versions:
         try:
-            made[version.version.side] = make(version)
+            results[version.version.side] = make(version)
         except LoaderbenchError as error:
-            said = str(error).replace(f"{version.place.root}{os.sep}", "")
-            raise type(error)(f"{version}: {said}{_untracked(version, error)}") from None
-    return made
+            message = str(error).replace(f"{version.place.root}{os.sep}", "")
+            raise type(error)(f"{version}: {message}{_untracked(version, error)}") from None
+    return results
 
 
 def _checked(loaded: LoadedSuite, gates: Sequence[Gate]) -> LoadedSuite:

@@ -183,5 +183,5 @@ class _Names:
         here = Path.cwd().resolve()
         if root == self._home or not here.is_relative_to(self._home):
             return here
-        there = root / here.relative_to(self._home)
-        return there if there.is_dir() else root
+        folder = root / here.relative_to(self._home)
+        return folder if folder.is_dir() else root

@@ -127,14 +127,14 @@ def why_chosen(
     faster = [found for found in others if _rank(found) < _rank(top)]
     if len(tied) > 1:
         apart = [found for found in others if not found.tied_with_best and found not in faster]
-        said = [
+        sentences = [
             _among_ties(chosen, top, tied, trials),
             *_savings(chosen, tied, loader),
             *_undecided_others(top, apart, trials),
         ]
     else:
-        said = [_why_untied(top, others, faster, trials)]
-    return ". ".join([*said, *(_too_few_rounds(found, trials) for found in faster)])
+        sentences = [_why_untied(top, others, faster, trials)]
+    return ". ".join([*sentences, *(_too_few_rounds(found, trials) for found in faster)])
 
 
 def _among_ties(
@@ -159,16 +159,16 @@ def _next_criterion(chosen: Configuration, top: Configuration) -> str:
 
 def _savings(chosen: Configuration, tied: Sequence[Configuration], loader: Mapping[str, Any]) -> list[str]:
     """The savings vs the costliest tie: worker processes, and memory as measured."""
-    said, own = [], worker_count(chosen.config, loader)
+    sentences, own = [], worker_count(chosen.config, loader)
     counts = [count for found in tied if (count := worker_count(found.config, loader)) is not None]
     if own is not None and (workers := max(counts) - own) > 0:
-        said.append(f"{workers} worker process{'es' * (workers > 1)}")
+        sentences.append(f"{workers} worker process{'es' * (workers > 1)}")
     for name, kind in (("pss_bytes", "RAM"), ("gpu_memory_used_bytes", "GPU memory")):
         size = getattr(chosen, name)
         most = max((value for found in tied if (value := getattr(found, name)) is not None), default=0)
         if size is not None and most - size >= LEAST_SAVED_BYTES:
-            said.append(f"{(most - size) / 1e9:.1f} GB of {kind}")
-    return [f"Saves {' and '.join(said)} vs the costliest tie"] if said else []
+            sentences.append(f"{(most - size) / 1e9:.1f} GB of {kind}")
+    return [f"Saves {' and '.join(sentences)} vs the costliest tie"] if sentences else []
 
 
 def _why_untied(
@@ -190,13 +190,13 @@ def _undecided_others(top: Configuration, others: Sequence[Configuration], trial
     undecided = [ratio for ratio in (ratio_of(o.config, top.config, trials) for o in others) if not is_below_one(ratio)]
     slower = sum(ratio is not None and ratio.est < 1 - PRACTICAL_TIE for ratio in undecided)
     unknown = len(undecided) - slower
-    said = []
+    sentences = []
     if slower:
         count = "1 other is" if slower == 1 else f"{slower} others are"
-        said.append(f"{count} over {_LIMIT} slower (not significant)")
+        sentences.append(f"{count} over {_LIMIT} slower (not significant)")
     if unknown:
-        said.append(f"{unknown} other{'s' * (unknown > 1)} not compared: too few rounds in common")
-    return said
+        sentences.append(f"{unknown} other{'s' * (unknown > 1)} not compared: too few rounds in common")
+    return sentences
 
 
 def _too_few_rounds(found: Configuration, trials: Sequence[Trial]) -> str:

@@ -26,8 +26,8 @@ def percent_gain(ratio: Interval) -> str:
 
 def _percent(ratio: float, sign: str = "") -> str:
     """A gain in percent, without decimals; never -0."""
-    said = f"{(ratio - 1) * 100:{sign}.0f}"
-    return f"{sign}0" if said == "-0" else said
+    text = f"{(ratio - 1) * 100:{sign}.0f}"
+    return f"{sign}0" if text == "-0" else text
 
 
 def times_and_bounds(ratio: Interval) -> tuple[str, str]:

@@ -57,9 +57,9 @@ def _coverage(looks: tuple[int, ...], z: float) -> float:
     at = z * math.sqrt(looks[0]) * nodes
     mass = z * math.sqrt(looks[0]) * weights * _density(at, looks[0])
     for before, look in pairwise(looks):
-        there = z * math.sqrt(look) * nodes
-        moved = _density(there[:, None] - at[None, :], look - before)
-        mass, at = z * math.sqrt(look) * weights * (moved @ mass), there
+        moved_nodes = z * math.sqrt(look) * nodes
+        moved = _density(moved_nodes[:, None] - at[None, :], look - before)
+        mass, at = z * math.sqrt(look) * weights * (moved @ mass), moved_nodes
     return float(mass.sum())
 
 

@@ -94,8 +94,8 @@ def read_summary(folder: Path) -> RunSummary | UnreadableRun:
     except OSError as error:
         return UnreadableRun(folder.name, has_page, f"cannot read: {error.strerror or error}")
     except (ValueError, RecursionError) as error:
-        said = str(error).partition("\n")[0]
-        return UnreadableRun(folder.name, has_page, f"{RUN_FILE} is not valid JSON: {said}")
+        message = str(error).partition("\n")[0]
+        return UnreadableRun(folder.name, has_page, f"{RUN_FILE} is not valid JSON: {message}")
 
 
 def _dated(parent: Path) -> Iterator[tuple[float, str]]:

@@ -48,8 +48,8 @@ class Store:
         file = (self.folder / TRIALS_FILE).open("a", encoding="utf-8")
         if hold(file) is False:
             file.close()
-            said = "another run is writing to this folder; wait for it, or choose a new one with --out"
-            raise UsageError(f"{self.folder}: {said}")
+            message = "another run is writing to this folder; wait for it, or choose a new one with --out"
+            raise UsageError(f"{self.folder}: {message}")
         return file
 
     def log(self, trial_id: str) -> Path:
@@ -151,8 +151,8 @@ def _one_line(path: Path, kept: str = "") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        said = f"{path}: cannot write: {error.strerror or error}"
-        raise UsageError(f"{said}; {kept}" if kept else said) from None
+        message = f"{path}: cannot write: {error.strerror or error}"
+        raise UsageError(f"{message}; {kept}" if kept else message) from None
 
 
 def new_run_folder(name: str, parent: Path = Path("reports")) -> Path:

@@ -53,9 +53,9 @@ def _consumer() -> type[ConsumerPart]:
         for kind in CONSUMER_KINDS.values()
         for name, option in kind.model_fields.items()
     }
-    said = "What consumes the batches, and the options of its kind."
+    description = "What consumes the batches, and the options of its kind."
     return create_model(
-        "Consumer", __base__=ConsumerPart, __doc__=said, __module__=__name__, kind=(kinds, AUTO), **options
+        "Consumer", __base__=ConsumerPart, __doc__=description, __module__=__name__, kind=(kinds, AUTO), **options
     )
 
 
