@@ -31,13 +31,13 @@ def test_a_run_is_saved_without_its_timeline_and_a_note_says_why(tmp_path: Path)
     store.write_timeline(POINTS)
     store.close()
     assert not (tmp_path / "run" / "timeline.parquet").exists()
-    assert note_without_parquet() == [f"the timeline was not saved: {SAID}; install a version of pyarrow that fits"]
+    assert note_without_parquet() == [f"the timeline was not saved: {SAID}; install a compatible version of pyarrow"]
 
 
 @pytest.mark.usefixtures("broken")
 def test_a_timeline_that_is_there_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "timeline.parquet").touch()
-    with pytest.raises(MissingError, match="install a version of pyarrow that fits"):
+    with pytest.raises(MissingError, match="install a compatible version of pyarrow"):
         read_timeline(tmp_path)
 
 

@@ -50,9 +50,9 @@ def _summed(host: str, ranks: int, rates: Sequence[float | None], reads: Sequenc
     samples_per_s, read_bytes_per_s = _sum(rates), _sum(reads)
     reasons = {}
     if samples_per_s is None:
-        reasons["samples_per_s"] = "a rank counted no batch"
+        reasons["samples_per_s"] = "a rank counted no batches"
     if read_bytes_per_s is None:
-        reasons["read_bytes_per_s"] = "the reads of a rank's processes are not known"
+        reasons["read_bytes_per_s"] = "the reads of a rank's processes are unknown"
     return HostUse(
         host=host, ranks=ranks, samples_per_s=samples_per_s, read_bytes_per_s=read_bytes_per_s, not_measured=reasons
     )

@@ -56,7 +56,7 @@ DATA_WAIT = ComparedMetric(
 )
 
 ONE_PROCESS = "only one process in a run, so the spread between processes is unknown; measure more rounds"
-_WIDE = "the interval includes both no change and one that matters; more rounds in both runs narrow it"
+_WIDE = "the interval includes both no change and a change that matters; more rounds in both runs narrow it"
 
 
 def compare_runs(before: RunRecord, after: RunRecord, level: float = LEVEL) -> Comparison:

@@ -38,7 +38,7 @@ FAILED = "every trial failed"
 EARLIER_FAILED = "every trial of the earlier version failed"
 NO_RATE = "no trial delivered a sample"
 NO_WAIT = "not measured without a gate on data_wait_share"
-_WIDE = "the interval includes both no change and one that matters; a longer --budget narrows it"
+_WIDE = "the interval includes both no change and a change that matters; a longer --budget narrows it"
 _FEW = f"fewer than {FEWEST_ROUNDS} pairs; set a longer --budget"
 
 

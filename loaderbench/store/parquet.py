@@ -26,4 +26,4 @@ def note_without_parquet() -> list[str]:
 
 
 def _message(error: ImportError) -> str:
-    return f"{str(error).splitlines()[0]}; install a version of pyarrow that fits"
+    return f"{str(error).splitlines()[0]}; install a compatible version of pyarrow"

@@ -179,7 +179,7 @@ def test_an_unknown_rank_leaves_the_reads_of_its_host_and_of_all_unknown() -> No
     assert [one.read_bytes_per_s for one in run.hosts] == [None, 2**20]
     assert run.all_hosts is not None
     assert run.all_hosts.read_bytes_per_s is None
-    assert run.all_hosts.not_measured == {"read_bytes_per_s": "the reads of a rank's processes are not known"}
+    assert run.all_hosts.not_measured == {"read_bytes_per_s": "the reads of a rank's processes are unknown"}
 
 
 def test_one_host_has_no_table_of_hosts() -> None:
