@@ -38,7 +38,7 @@ class Attachment:
     """Times objects in the user's process by temporarily changing their class to a timed subclass.
 
     The swap changes neither the original classes nor the objects' attributes. Objects that cannot change class (a
-    metaclass or base class would notice, or the class is written in C) are left alone.
+    base class would notice, or the class is written in C) are left alone.
     """
 
     def __init__(self, parts: Parts) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+from _abc import _abc_init  # type: ignore[import-not-found]
 from abc import ABCMeta
 from collections.abc import Iterator
 from types import FunctionType
@@ -40,7 +41,7 @@ def set_class(found: Any, kind: type) -> None:
 def timed_class(base: Any, methods: Methods) -> type:
     """A subclass with timed methods that passes for its base. Raises `TypeError` if subclassing would be noticed."""
     hook_owner = next(kind for kind in base.__mro__ if "__init_subclass__" in vars(kind))
-    if type(base) not in (type, ABCMeta) or hook_owner.__module__.partition(".")[0] not in _HARMLESS:
+    if hook_owner.__module__.partition(".")[0] not in _HARMLESS:
         raise TypeError(f"{base.__name__} cannot be subclassed for timing")
     if any(_would_recur(method) for kind in base.__mro__ for method in _functions_of(kind)):
         raise TypeError(f"{base.__name__} would call itself without an end")
@@ -55,5 +56,13 @@ def timed_class(base: Any, methods: Methods) -> type:
 
     names = {"__module__": base.__module__, "__qualname__": base.__qualname__, "__doc__": base.__doc__}
     members = {**methods, "__slots__": (), "__class__": property(lambda _: base), "__reduce_ex__": reduce}
-    timed: type = type(base)(base.__name__, (base,), {**names, **members})
+    timed = _subclass(base, {**names, **members})
     return timed
+
+
+def _subclass(base: Any, members: dict[str, Any]) -> type:
+    """A subclass of the same metaclass, made without the metaclass's own code, which could register or change it."""
+    made: type = type.__new__(type(base), base.__name__, (base,), members)
+    if isinstance(made, ABCMeta):
+        _abc_init(made)  # its own caches for isinstance()
+    return made

@@ -10,15 +10,19 @@ import os
 import pickle
 import sys
 import threading
+from abc import ABCMeta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from planted import First, FolderStyle
+from torch.utils.data import DataLoader, Dataset
+from torchvision.transforms import Compose
 
 from loaderbench.tracing import active, block as layout, hooks
 from loaderbench.tracing.attach import Attachment
 from loaderbench.tracing.block import BLOCK_BYTES, PATH_BYTES, Block
+from loaderbench.tracing.loader import LoaderTrace
 from loaderbench.tracing.parts import Finder
 from loaderbench.tracing.tracer import Tracer
 
@@ -39,6 +43,50 @@ def test_a_timed_object_is_copied_and_pickled_as_what_it_is(tracer: Tracer) -> N
     attachment.detach()
     assert {type(found) for found in copies} == {First}
     assert type(step) is First
+
+
+class Registering(ABCMeta):
+    """A metaclass that keeps a list of its classes, as that of Albumentations does."""
+
+    made: ClassVar[list[str]] = []
+
+    def __new__(cls, *made: Any) -> Any:
+        cls.made.append(made[0])
+        return super().__new__(cls, *made)
+
+
+class Transform(metaclass=Registering):
+    def __call__(self, image: Any) -> Any:
+        return image
+
+
+class Flip(Transform):
+    pass
+
+
+class Flipped(Dataset[Any]):
+    def __init__(self) -> None:
+        self.tf = Compose([Flip()])
+
+    def __getitem__(self, index: int) -> Any:
+        assert isinstance(self.tf.transforms[0], Transform)
+        assert not isinstance(index, Transform)
+        return self.tf(index)
+
+    def __len__(self) -> int:
+        return 4
+
+
+def test_transforms_whose_metaclass_registers_classes_are_timed_unnoticed() -> None:
+    known = list(Registering.made)
+    trace = LoaderTrace(loader := DataLoader(Flipped(), batch_size=2))
+    batches = list(trace.batches())
+    parts = trace.read().parts
+    trace.stop()
+    assert ("transform", "Flip") in parts
+    assert [batch.tolist() for batch in batches] == [[0, 1], [2, 3]]
+    assert Registering.made == known == ["Transform", "Flip"]
+    assert type(loader.dataset.tf.transforms[0]) is Flip
 
 
 def test_a_function_that_the_user_replaced_meanwhile_stays_the_user_s(tracer: Tracer) -> None:
