@@ -25,6 +25,10 @@ ROWS = SPANS // 2
 LOOK_S = 0.5
 FIRST_LOOK_S = 0.02  # doubled each time; short at first because epochs can be short
 LOOK_COST_SHARE = 0.005
+PAIR_GAP = 10.0
+"""The second look of an epoch comes after this many times the duration of the first. Only the time between two looks of
+an epoch is known, and what a look delays should hardly count in it."""
+
 _now_s = time.perf_counter
 
 
@@ -72,7 +76,8 @@ class LoopRecorder:
         self._ending_s: float | None = None
         self._pauses_s = deque[float]()
         self._epoch_rows: EpochRows | None = None
-        self._look_at_s, self._pause_s = 0.0, FIRST_LOOK_S
+        self._free_at_s = 0.0
+        self._restart_looks()
 
     def epoch(self, begin: Callable[[], Iterator[Any]], batch_size: int | None = None) -> Generator[Any]:
         """Begin an epoch immediately. The generator yields the batches of `begin()` and records them."""
@@ -101,7 +106,7 @@ class LoopRecorder:
         began_took_s = clock() - asked_s
         epoch = self.begun
         self.begun += 1
-        self._look_at_s, self._pause_s = 0.0, FIRST_LOOK_S
+        self._restart_looks()
         rows = self._rows
         add, count, kind, due, look_at_s = rows.append, len, APART, 1, 0.0
         left, got_s, handed, was_left = due, 0.0, list[Any](), False
@@ -225,6 +230,7 @@ class LoopRecorder:
             self._callbacks.body(kind)
         if kind != STEADY and self.seen == max(1, self._warmup):
             self._callbacks.steady()
+            self._restart_looks()  # earlier looks are not part of the steady state
         if self._steps is not None and self._steady >= self._steps:
             self.full = True
             self._callbacks.full()
@@ -245,12 +251,21 @@ class LoopRecorder:
             return min(room, self._warmup - self.seen)
         return room if self._steps is None else min(room, self._steps - self._steady)
 
+    def _restart_looks(self) -> None:
+        """Look at the end of the next step, as the first look of an epoch or of the steady state."""
+        self._look_at_s, self._pause_s, self._looked_s = 0.0, FIRST_LOOK_S, 0.0
+
     def _look(self, at_s: float) -> None:
-        """Call `look`, less often the longer the call takes."""
+        """Call `look`, less often the longer the call takes. The first two looks of an epoch are paid for together."""
         self._callbacks.look()
         took_s = _now_s() - at_s
         self._pause_s = min(2 * self._pause_s, LOOK_S)
-        self._look_at_s = at_s + max(self._pause_s, took_s / LOOK_COST_SHARE)
+        if self._looked_s:
+            self._free_at_s = at_s + (self._looked_s + took_s) / LOOK_COST_SHARE
+            self._look_at_s = at_s + max(self._pause_s, took_s / LOOK_COST_SHARE)
+        else:
+            self._looked_s = took_s
+            self._look_at_s = max(at_s + max(self._pause_s, PAIR_GAP * took_s), self._free_at_s)
 
 
 class _WithEvents:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import count, islice
@@ -200,6 +201,42 @@ def test_callbacks_are_called_at_the_right_moments() -> None:
     recorder = LoopRecorder(warmup=2, steps=3, callbacks=callbacks)
     assert len(list(recorder.epoch(lambda: batches(20)))) == 20
     assert calls == ["steady", "full", "epoch ended"]
+
+
+@pytest.mark.parametrize("warmup", [0, 10])
+def test_each_short_epoch_is_looked_at_twice_or_paid_for_later(warmup: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One look alone tells nothing. Here a look takes 20 ms, and an epoch 600 ms."""
+    now_s, steady_looks, taken = 0.0, list[int](), 0
+    monkeypatch.setattr("loaderbench.recorder.loop._now_s", lambda: now_s)
+
+    def pass_time(seconds: float) -> None:
+        nonlocal now_s
+        now_s += seconds
+
+    def slow_batches() -> Iterator[list[int]]:
+        for _ in range(30):
+            pass_time(0.02)
+            yield [0] * 4
+
+    def look() -> None:
+        nonlocal taken
+        pass_time(0.02)
+        taken += 1
+
+    def forget() -> None:
+        nonlocal taken
+        taken = 0
+
+    recorder = LoopRecorder(warmup, steps=None, callbacks=LoopCallbacks(steady=forget, look=look))
+    for _ in range(200):
+        forget()
+        list(recorder.epoch(slow_batches))
+        steady_looks.append(taken)
+    assert steady_looks[0] == 2
+    assert max(steady_looks) == 2
+    pairs = [epoch for epoch, looks in enumerate(steady_looks) if looks == 2]
+    pauses = [(later - earlier) * 0.6 for earlier, later in itertools.pairwise(pairs)]
+    assert min(pauses) > 0.04 / 0.005 - 2 * 0.6
 
 
 def test_a_timeline_keeps_the_longest_wait_however_long_the_run() -> None:
