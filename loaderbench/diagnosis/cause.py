@@ -21,6 +21,7 @@ from loaderbench.diagnosis.limits import (
     cpus_of_workers,
     grows_with_bytes,
     idle_in_wait,
+    is_mostly_sampler,
     is_throttled,
     kernel_works,
     limit_of_cpus,
@@ -180,7 +181,8 @@ def main_process_works_alone(facts: Facts) -> Cause | None:
     if not main_process_is_late(facts):
         return None
     share = own_part_of_main(facts)
-    place, limit = code_around(facts), limit_of_one_thread(facts)
+    place = code_around(facts) or ("the sampler" if is_mostly_sampler(facts) else "")
+    limit = limit_of_one_thread(facts)
     mostly = f", mostly in {place}" if place else " other than loading samples"
     why = _why("Main process", f"{in_percent(share)} of the data wait is work in the main process{mostly}")
     alone = f"{_ONE_THREAD}, mostly in {place}" if place else _ONE_THREAD

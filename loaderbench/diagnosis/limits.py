@@ -294,9 +294,19 @@ def code_around(facts: Facts) -> str:
     """The location of the code around the loader, if it takes most of the main process's own part of the wait."""
     if facts.around is None:
         return ""
+    return facts.around.place if facts.around.wall_s >= MOST * _own_s_of_main(facts) else ""
+
+
+def is_mostly_sampler(facts: Facts) -> bool:
+    """Whether the sampler takes most of the main process's own part of the wait."""
+    around_s = facts.around.wall_s if facts.around and facts.workers else 0.0  # `sampler_s` includes it
+    return facts.sampler_s - around_s >= MOST * _own_s_of_main(facts) > 0
+
+
+def _own_s_of_main(facts: Facts) -> float:
+    """The main process's own part of the wait, in seconds per batch."""
     parts = facts.parts if facts.workers else None
-    own_s = parts.main_process_s + parts.not_begun_s if parts else (facts.next_s or 0.0) * own_part_of_main(facts)
-    return facts.around.place if facts.around.wall_s >= MOST * own_s else ""
+    return parts.main_process_s + parts.not_begun_s if parts else (facts.next_s or 0.0) * own_part_of_main(facts)
 
 
 def _stages_of_next(facts: Facts) -> float:

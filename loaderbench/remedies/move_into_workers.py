@@ -9,7 +9,7 @@ How to confirm: profile again; CPU use of the main process falls.
 
 from __future__ import annotations
 
-from loaderbench.diagnosis.limits import code_around, no_worker_would_help
+from loaderbench.diagnosis.limits import code_around, is_mostly_sampler, no_worker_would_help
 from loaderbench.remedies.by_cause import CauseRemedy
 from loaderbench.remedies.findings import Diagnosis
 
@@ -20,6 +20,8 @@ def _title(found: Diagnosis) -> str:
     if place := code_around(found.facts):
         into = "collate_fn" if found.facts.workers else "collate_fn, and load in worker processes"
         return f"Move the code of {place} into {into}"
+    if is_mostly_sampler(found.facts):
+        return "Draw all indices of an epoch at once in the sampler"
     return _TITLE if found.facts.workers else "Load in DataLoader worker processes, not in the main process"
 
 
@@ -29,7 +31,7 @@ REMEDY = CauseRemedy(
     title_for=_title,
     applies=lambda found: (
         found.named(stages={"main_process"})
-        and (code_around(found.facts) != "" or not no_worker_would_help(found.facts))
+        and (code_around(found.facts) != "" or is_mostly_sampler(found.facts) or not no_worker_would_help(found.facts))
     ),
     code="""loader = DataLoader(dataset, sampler=list_of_indices, collate_fn=collate_and_process, num_workers=...)
 """,

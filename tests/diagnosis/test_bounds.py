@@ -16,6 +16,7 @@ from loaderbench.diagnosis.limits import (
     busiest,
     code_around,
     cpus_left,
+    is_mostly_sampler,
     limit_of_one_thread,
     most_blocked,
     own_part_of_main,
@@ -67,6 +68,14 @@ def test_code_around_the_loader_is_named_from_half_of_what_the_main_process_adds
             around = CodeAround(place="prepared (train.py:8)", wall_s=wall_s)
             assert code_around(replace(facts, around=around)) == place
         assert not code_around(facts)
+
+
+def test_the_sampler_is_named_from_half_of_what_the_main_process_adds_on() -> None:
+    in_workers = replace(ALONE, workers=2, parts=parts(main_process_s=0.6, not_begun_s=0.2, transport_s=0.2))
+    around = CodeAround(place="prepared (train.py:8)", wall_s=0.01)
+    for facts, half_s in ((ALONE, 0.35), (in_workers, 0.02), (replace(in_workers, around=around), 0.03)):
+        assert not is_mostly_sampler(replace(facts, sampler_s=0.99 * half_s))
+        assert is_mostly_sampler(replace(facts, sampler_s=1.01 * half_s))
 
 
 def test_with_workers_the_main_process_has_its_own_parts_of_the_wait() -> None:

@@ -143,7 +143,12 @@ def test_without_workers_a_cpu_limit_is_told_from_small_batches_and_from_workers
         (alone_and_blocked_on(device=0.95, running=0.05), "storage latency; the main process waits in read"),
         (alone_and_blocked_on(lock=0.1, storage=0.9), "storage latency; the main process waits in read"),
         (sampler(), "work in the main process is serialized"),
+        (sampler(sampler_s=0.05), "work in the main process is serialized, mostly in the sampler"),
         (sampler(around=AROUND), "work in the main process is serialized, mostly in prepared (train.py:8)"),
+        (
+            sampler(around=AROUND, sampler_s=0.046),
+            "work in the main process is serialized, mostly in prepared (train.py:8)",
+        ),
         (sampler(around=replace(AROUND, wall_s=0.022)), "work in the main process is serialized"),
         (sampler(own_cpus=1.9, sampler_s=0.1, next_cpu_s=0.1), "CPUs saturated; the main process is the bottleneck"),
         (replace(DECODING, cpu_s={"decode": 9e-3}, loads=PAGES), "page-fault overhead in decode"),
