@@ -145,13 +145,13 @@ def _held_back(verdict: Verdict, slow: Sequence[Rank], ranks: Sequence[Rank]) ->
     lost = [other.rank_wait_share for other in others if other.rank_wait_share is not None]
     if lost:
         verb = "wait" if len(others) > 1 else "waits"
-        waits += f"; {rest} {verb} for {_it(slow)} {in_percent(median(lost))} of step time"
+        waits += f"; {rest} {verb} for {_pronoun(slow)} {in_percent(median(lost))} of step time"
     headline = f"{named} {'holds' if one else 'hold'} back {rest}: {verdict.headline}"
     found = with_evidence(verdict, Evidence("ranks", "Ranks", waits))
     return replace(found, rank=slow[0].rank, headline=headline)
 
 
-def _it(slow: Sequence[Rank]) -> str:
+def _pronoun(slow: Sequence[Rank]) -> str:
     return "it" if len(slow) == 1 else "them"
 
 

@@ -44,7 +44,7 @@ def find_shortage(trials: Sequence[Trial], than: Config | None = None) -> Shorta
     least = -1 if than is None else _workers(than)
     failed = [(trial.config, trial.failure) for trial in trials if trial.failure and ran_out_of_memory(trial.failure)]
     short = [found for found in failed if found[1].limit_bytes is not None and _workers(found[0]) > least]
-    if than is not None and _more_ran(trials, than):
+    if than is not None and _more_workers_completed(trials, than):
         return None
     shared = any(failure.kind == SHARED for _, failure in short)
     matching = [(config, failure) for config, failure in short if (failure.kind == SHARED) == shared]
@@ -63,14 +63,14 @@ def find_shortage(trials: Sequence[Trial], than: Config | None = None) -> Shorta
 def more_workers_fail(trials: Sequence[Trial], than: Config) -> bool:
     """Whether configurations with more workers than this one ran out of memory, open files or processes."""
     failed = [(trial.config, trial.failure) for trial in trials if trial.failure]
-    return not _more_ran(trials, than) and any(
+    return not _more_workers_completed(trials, than) and any(
         _workers(config) > _workers(than)
         and (ran_out_of_memory(failure) or failure.kind in (TOO_MANY_FILES, TOO_MANY_PROCESSES))
         for config, failure in failed
     )
 
 
-def _more_ran(trials: Sequence[Trial], than: Config) -> bool:
+def _more_workers_completed(trials: Sequence[Trial], than: Config) -> bool:
     """Whether the same configuration completed with more workers; the others then failed because of larger batches."""
     more = (t.config for t in trials if t.status == "completed" and _workers(t.config) > _workers(than))
     return any({**config, **{axis: than.get(axis) for axis in COUNT_AXES if axis in config}} == than for config in more)

@@ -156,7 +156,7 @@ def _uneven_change(
     waiting = [
         found.config for found in configurations if found.data_wait_share and found.data_wait_share.est > NOTICED
     ]
-    moved = {config_name(config): share for config in waiting if (share := _later_over_before(config, trials, others))}
+    moved = {config_name(config): share for config in waiting if (share := _speed_ratio(config, trials, others))}
     if len(moved) < 2:
         return
     slow, fast = min(moved, key=lambda name: moved[name]), max(moved, key=lambda name: moved[name])
@@ -165,7 +165,7 @@ def _uneven_change(
         yield f"Uneven speed while trying fixes: {rates}. A gain of one over the other may not hold on an idle machine"
 
 
-def _later_over_before(config: Config, before: Sequence[Trial], later: Sequence[Trial]) -> float | None:
+def _speed_ratio(config: Config, before: Sequence[Trial], later: Sequence[Trial]) -> float | None:
     was, became = rates_by_round(config, before), rates_by_round(config, later)
     if len(became) < FEWEST_ROUNDS or not was:
         return None

@@ -48,10 +48,10 @@ def settings_to_measure(
     if workers is None or backend_of(arguments) is not backend_of({}):
         return ()
     counts = []
-    if not _is_known(config, loader, sweep, lambda count: count > workers, or_failed=True):
+    if not _is_measured(config, loader, sweep, lambda count: count > workers, or_failed=True):
         counts.append(max(2, workers + max(1, workers // 4)))
     fewer = max(1, fewer_workers(facts))
-    if workers > 1 and not _is_known(config, loader, sweep, lambda count: fewer <= count < workers):
+    if workers > 1 and not _is_measured(config, loader, sweep, lambda count: fewer <= count < workers):
         counts.append(fewer)
     changes: list[Config] = [{"num_workers": count} for count in counts if count <= MAX_WORKERS]
     if workers and arguments.get("worker_threads") is None and have_library_threads(facts):
@@ -59,7 +59,7 @@ def settings_to_measure(
     return tuple({**config, **change} for change in changes)
 
 
-def _is_known(
+def _is_measured(
     config: Config,
     loader: Mapping[str, Any],
     sweep: Sequence[Trial],

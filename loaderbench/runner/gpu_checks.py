@@ -27,7 +27,7 @@ def find_gpu(server: TrialServer, index: int) -> Gpu:
         raise MissingError("no GPU to check: torch or CUDA crashed, or did not start")
     gpus, reasons = answer
     if not gpus:
-        raise MissingError(f"no GPU to check: {_unseen()}{reasons.get('gpus', 'no reason known')}; {_HINT}")
+        raise MissingError(f"no GPU to check: {_unusable_gpus()}{reasons.get('gpus', 'no reason known')}; {_HINT}")
     if index >= len(gpus):
         raise MissingError(f"no cuda:{index} to check: CUDA shows {len(gpus)}, up to cuda:{len(gpus) - 1}")
     found: Gpu = gpus[index]
@@ -36,7 +36,7 @@ def find_gpu(server: TrialServer, index: int) -> Gpu:
     return found
 
 
-def _unseen() -> str:
+def _unusable_gpus() -> str:
     """How many GPUs the driver reports, if any; this torch build then does not work with the driver."""
     of_driver = count_gpus()
     return f"torch finds none of the {of_driver} that the driver has: " if of_driver else ""
@@ -52,12 +52,12 @@ def check_gpu(server: TrialServer, gpu: Gpu) -> Iterator[GpuCheck]:
             last = answer.title
             yield answer
     except TimeoutError:
-        yield _broken(f"no answer for {CHECKS_TIMEOUT_S:.0f} s after: {last}; the GPU or its driver hangs")
+        yield _failed_check(f"no answer for {CHECKS_TIMEOUT_S:.0f} s after: {last}; the GPU or its driver hangs")
         return
-    yield _broken(f"the checking process crashed after: {last}")
+    yield _failed_check(f"the checking process crashed after: {last}")
 
 
-def _broken(said: str) -> GpuCheck:
+def _failed_check(said: str) -> GpuCheck:
     return GpuCheck(id="process", title="Process", state="failed", said=said)
 
 

@@ -27,16 +27,16 @@ class Neighbors:
 
     def add(self, order: TrialOrder, longest_idle_s: float) -> None:
         """Add a completed trial."""
-        self._idle.append((_samples_under_way(order), longest_idle_s))
+        self._idle.append((_samples_in_flight(order), longest_idle_s))
 
     def patience_s(self, order: TrialOrder) -> float | None:
         """Allowed seconds without progress: ten times the longest so far; `None` before the first trial."""
-        own = _samples_under_way(order)
+        own = _samples_in_flight(order)
         longest_s = [idle_s * max(1.0, own / samples) for samples, idle_s in self._idle]
         return max(LEAST_PATIENCE_S, PATIENCE * max(longest_s)) if longest_s else None
 
 
-def _samples_under_way(order: TrialOrder) -> int:
+def _samples_in_flight(order: TrialOrder) -> int:
     arguments = {**order.suite.loader, **order.planned.config}
     found = backend_of(arguments).prefetch(arguments)
     return (found.batch_size or 1) * max(1, found.workers or 1) * process_count(order.planned.config)

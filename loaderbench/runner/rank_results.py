@@ -28,7 +28,7 @@ def result_of_ranks(results: Sequence[Result]) -> Result:
     note = ". ".join(filter(None, (slowest.consumer_note, _same_samples(results))))
     return replace(
         slowest,
-        measurement=_together([result.measurement for result in results], slowest.measurement),
+        measurement=_combined_measurement([result.measurement for result in results], slowest.measurement),
         samples_per_epoch=_sum_of([result.samples_per_epoch for result in results]),
         can_be_stopped=False,
         cuda_devices=tuple(sorted({index for result in results for index in result.cuda_devices})),
@@ -58,7 +58,7 @@ def rank_waits(results: Sequence[Result]) -> tuple[dict[int, float], str]:
     return waits_for_others({rank: RankSteps("", found) for rank, found in steps.items()})
 
 
-def _together(ranks: Sequence[Measurement], slowest: Measurement) -> Measurement:
+def _combined_measurement(ranks: Sequence[Measurement], slowest: Measurement) -> Measurement:
     """The window in which all ranks were measured, with their total batches; waits are those of the slowest rank."""
     began_s, ended_s = max(one.began_s for one in ranks), min(one.ended_s for one in ranks)
     if ended_s <= began_s:

@@ -47,7 +47,7 @@ def _ask(process: psutil.Process, log: Path) -> str:
     """Where one process is blocked: the innermost frame of its main thread, or the kernel function it waits in."""
     with suppress(psutil.Error, OSError):
         before = _append(log, f"\n--- process {process.pid} ({process.status()}), stack traces:\n")
-        if SIGNAL is None or not _handles(process.pid):
+        if SIGNAL is None or not _catches_signal(process.pid):
             waits = _read(Path(f"/proc/{process.pid}/wchan")) or "unknown"
             _append(log, f"no handler; waiting in the kernel: {waits}\n")
             return f"process {process.pid} waits in {waits}"
@@ -65,13 +65,13 @@ def _innermost(dump: str) -> str:
     return f"{frame['name']} ({Path(frame['file']).name}:{frame['line']})" if frame else "no Python frame"
 
 
-def _handles(pid: int) -> bool:
+def _catches_signal(pid: int) -> bool:
     """Whether the process catches the signal, which would kill it otherwise."""
-    caught = next(_words(Path(f"/proc/{pid}/status"), "SigCgt:"), "0")
+    caught = next(_status_values(Path(f"/proc/{pid}/status"), "SigCgt:"), "0")
     return SIGNAL is not None and bool(int(caught, 16) >> (SIGNAL - 1) & 1)
 
 
-def _words(file: Path, name: str) -> Iterator[str]:
+def _status_values(file: Path, name: str) -> Iterator[str]:
     for line in _read(file).splitlines():
         if line.startswith(name):
             yield line.partition(":")[2].strip()

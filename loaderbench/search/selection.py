@@ -84,7 +84,7 @@ class StepwiseSelection:
         if self._final:
             return False
         if self._together:
-            return self._is_known(done, late)
+            return self._is_combination_decided(done, late)
         return self._is_settled(done) or (late and not 0 < self._in_step < FEWEST_PAIRS)
 
     def _end_step(self, done: Sequence[Trial], late: bool) -> None:
@@ -153,7 +153,7 @@ class StepwiseSelection:
             self.ended = NO_TIME if late else ended
             self._live, self._final = [], True
 
-    def _is_known(self, done: Sequence[Trial], late: bool) -> bool:
+    def _is_combination_decided(self, done: Sequence[Trial], late: bool) -> bool:
         """Whether the combination, and the gain that each part adds, need no more pairs."""
         judged = [self._judge_part(found, done) for found in self._together]
         if self._in_step >= MOST_PAIRS or (self._in_step and not any(how.pairs for how in judged)):

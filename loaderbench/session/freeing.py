@@ -148,11 +148,11 @@ class FreeingStep:
     trial_s: float
 
     def __post_init__(self) -> None:
-        dropped = self._drop_what_is_too_late(FREED_ROUNDS)
+        dropped = self._drop_late_variants(FREED_ROUNDS)
         self.left_out: Reasons = {self._key(one): NO_TIME for one in dropped}
         self._random = random.Random(self.session.plan.seed)
 
-    def _drop_what_is_too_late(self, rounds: int) -> list[_Variant]:
+    def _drop_late_variants(self, rounds: int) -> list[_Variant]:
         """Leave out the least promising variants if `rounds` rounds of all of them would take too long."""
         most = max(0, int((self.until_s - time.monotonic()) / (rounds * self.trial_s)) - 1)
         dropped, self.variants = self.variants[most:], self.variants[:most]
@@ -163,16 +163,16 @@ class FreeingStep:
         conditions = self.session.conditions
         rounds = SlicedRounds(self.session.measuring, lambda planned: is_alone(planned, conditions), FREED_SECONDS)
         number = 0
-        while self.variants and not self._is_known(number):
+        while self.variants and not self._is_decided(number):
             number, began_s = number + 1, time.monotonic()
             planned = [self._planned(number, variant) for variant in (_Variant(self.config), *self.variants)]
             self._random.shuffle(planned)
             self.session.measure_round(rounds, planned, self._progress)
             self.trial_s = (time.monotonic() - began_s) / len(planned)
             self._drop_failed()
-            self._drop_what_is_too_late(max(1, FREED_ROUNDS - number))
+            self._drop_late_variants(max(1, FREED_ROUNDS - number))
 
-    def _is_known(self, number: int) -> bool:
+    def _is_decided(self, number: int) -> bool:
         """Whether to stop: each gain excludes 1, is small or is decided, or `MOST_ROUNDS` rounds are measured."""
         if number < FREED_ROUNDS:
             return False

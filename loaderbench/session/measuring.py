@@ -99,7 +99,7 @@ class TrialMeasurer:
         self._listener.doing("comparing pixels")
         orders = [(self._dataset_order(one), self._dataset_order(other)) for one, other in pairs]
         found = self._loaded.suite.dataset.pixel_changes(orders, self._server.ask)
-        return [_unless_decoded_by_a_loader(change, *pair) for change, pair in zip(found, orders, strict=True)]
+        return [_comparable_change(change, *pair) for change, pair in zip(found, orders, strict=True)]
 
     def parity(self, one: Config, other: Config) -> Parity:
         """Whether the loaders of two configurations return the same batches."""
@@ -133,7 +133,7 @@ class TrialMeasurer:
         return self._changed[key]
 
 
-def _unless_decoded_by_a_loader(change: PixelChange, one: DatasetOrder, other: DatasetOrder) -> PixelChange:
+def _comparable_change(change: PixelChange, one: DatasetOrder, other: DatasetOrder) -> PixelChange:
     """The pixel change between the datasets; unknown if the loaders differ and one of them decodes by itself."""
     backends = backend_of(one.arguments), backend_of(other.arguments)
     if backends[0] is backends[1]:

@@ -66,7 +66,7 @@ def run_side_by_side(
 
     Raises `UsageError` and `MissingError`, naming the version, before anything is measured.
     """
-    loaded = _both(versions, lambda version: _checked(load(version.suite), gates))
+    loaded = _for_each_version(versions, lambda version: _with_checked_gates(load(version.suite), gates))
     store = Store(out or new_run_folder(f"ab-{loaded['after'].suite.name}"))
     try:
         with restored_signals():
@@ -90,14 +90,14 @@ def _run_into(  # noqa: PLR0917
     servers = {version.version.side: PlacedServer(version.place) for version in versions}
     servers["before"].warm_up()
     started = utc_now()
-    found = _both(
+    found = _for_each_version(
         versions, lambda v: find_conditions(loaded[v.version.side], servers[v.version.side], listener, started)
     )
     with_consumer = any(gate.metric == DATA_WAIT.name for gate in gates)
     is_capped = with_consumer and consumer_kind(found["after"].consumer).capped
     if is_capped and any(gate.metric == RATE.name for gate in gates):
         listener.warned(CAPPED)
-    conditions = {side: _consuming(one, with_consumer=with_consumer) for side, one in found.items()}
+    conditions = {side: _uncapped(one, with_consumer=with_consumer) for side, one in found.items()}
     revisions = [version.version.side for version in versions if _is_revision(version)]
     measuring = TwoVersions(conditions, servers, store, listener, revisions)
     session = Session(conditions["after"], measuring.of["after"], store=store, listener=listener)
@@ -112,7 +112,7 @@ def _run_into(  # noqa: PLR0917
         budget_s=budget_s,
         ended=UNDER_WAY,
     )
-    _both(versions, lambda version: measuring.of[version.version.side].write_copies(configs))
+    _for_each_version(versions, lambda version: measuring.of[version.version.side].write_copies(configs))
     store.write_run(conclude(replace(session.so_far(), complete=False)))
     listener.doing(f"measuring {versions[0]} and {versions[1]} in interleaved pairs")
     pairs = Pairs(session, measuring, budget_s, alone=with_consumer)
@@ -125,7 +125,7 @@ def _run_into(  # noqa: PLR0917
     return write_results(session)
 
 
-def _both(versions: tuple[Found, Found], make: Callable[[Found], Made]) -> dict[Side, Made]:
+def _for_each_version(versions: tuple[Found, Found], make: Callable[[Found], Made]) -> dict[Side, Made]:
     """Call `make` for each version; an error names the version."""
     results: dict[Side, Made] = {}
     for version in versions:
@@ -133,16 +133,16 @@ def _both(versions: tuple[Found, Found], make: Callable[[Found], Made]) -> dict[
             results[version.version.side] = make(version)
         except LoaderbenchError as error:
             message = str(error).replace(f"{version.place.root}{os.sep}", "")
-            raise type(error)(f"{version}: {message}{_untracked(version, error)}") from None
+            raise type(error)(f"{version}: {message}{_untracked_hint(version, error)}") from None
     return results
 
 
-def _checked(loaded: LoadedSuite, gates: Sequence[Gate]) -> LoadedSuite:
+def _with_checked_gates(loaded: LoadedSuite, gates: Sequence[Gate]) -> LoadedSuite:
     check_waits(gates, loaded.suite.consumer.kind)
     return loaded
 
 
-def _untracked(version: Found, error: LoaderbenchError) -> str:
+def _untracked_hint(version: Found, error: LoaderbenchError) -> str:
     """A hint that a file missing in a revision may be untracked by git."""
     return f"; {NOT_TRACKED}" if _is_revision(version) and isinstance(error, MissingError) else ""
 
@@ -152,7 +152,7 @@ def _is_revision(version: Found) -> bool:
     return version.version.commit is not None and version.place.root != version.place.home
 
 
-def _consuming(conditions: Conditions, *, with_consumer: bool) -> Conditions:
+def _uncapped(conditions: Conditions, *, with_consumer: bool) -> Conditions:
     """The conditions without a consumer whose demand would cap both versions alike; data wait needs the consumer."""
     capped = consumer_kind(conditions.consumer).capped and not with_consumer
     return replace(conditions, consumer=NOTHING) if capped else conditions

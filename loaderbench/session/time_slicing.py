@@ -180,7 +180,7 @@ def _has_room(processes: Sequence[TrialProcess]) -> bool:
     limit = read_limits().memory_bytes
     if limit is not None:
         free = min(free, limit - sum(sizes))
-    return free > ROOM * max(sizes, default=0) and _is_shared_room(processes)
+    return free > ROOM * max(sizes, default=0) and _has_shared_room(processes)
 
 
 def _size(sampling: Sampling) -> int:
@@ -190,7 +190,7 @@ def _size(sampling: Sampling) -> int:
     return max((sample.tree.rss_bytes or 0 for sample in sampling.samples), default=0)
 
 
-def _is_shared_room(processes: Sequence[TrialProcess]) -> bool:
+def _has_shared_room(processes: Sequence[TrialProcess]) -> bool:
     used = [sample.shm_bytes or 0 for process in processes for sample in process.sampling.samples]
     try:
         return shutil.disk_usage("/dev/shm").free > ROOM * max(used, default=0)

@@ -42,7 +42,7 @@ def opened_versions(suite: Path, before: str | None, after: str | None) -> Itera
     `after=None` is the working tree, `before=None` its last commit. Raises `UsageError`.
     """
     with tempfile.TemporaryDirectory(prefix="versions-", dir=claim_scratch(), ignore_cleanup_errors=True) as scratch:
-        names = _Names(suite, Path(scratch).resolve())
+        names = _VersionFinder(suite, Path(scratch).resolve())
         sides: tuple[tuple[Side, str | None], ...] = (("before", before or HEAD), ("after", after))
         first, second = (names.find(side, name) for side, name in sides)
         yield first.version_of(second), second.version_of(first)
@@ -72,7 +72,7 @@ class _Root:
         return Found(self.version, self.suite, place, self.content)
 
 
-class _Names:
+class _VersionFinder:
     """Resolves the names of versions for a suite."""
 
     def __init__(self, suite: Path, scratch: Path) -> None:

@@ -107,7 +107,7 @@ def _shares(config: Config, trials: Sequence[Trial], side: Side) -> dict[int, fl
 def _rate_change(config: Config, trials: Sequence[Trial], level: float, asked: SideBySide) -> MetricChange:
     before, after = _rates(config, trials, "before"), _rates(config, trials, "after")
     change = _with_enough_pairs(ratio_interval(after, before, level), before, after)
-    missing = _missing(before, after, _why_nothing(config, trials, asked))
+    missing = _missing(before, after, _why_unmeasured(config, trials, asked))
     return change_of(RATE, config, [*before.values()], [*after.values()], change, not_measured=missing, level=level)
 
 
@@ -116,13 +116,13 @@ def _share_change(config: Config, trials: Sequence[Trial], level: float, asked: 
     differences = [share - before[number] for number, share in after.items() if number in before]
     found = within_one(mean_interval(differences, level)) if differences else None
     change = _with_enough_pairs(found, before, after)
-    missing = _missing(before, after, _why_nothing(config, trials, asked, of_completed=NO_WAIT))
+    missing = _missing(before, after, _why_unmeasured(config, trials, asked, of_completed=NO_WAIT))
     return change_of(
         DATA_WAIT, config, [*before.values()], [*after.values()], change, not_measured=missing, level=level
     )
 
 
-def _why_nothing(
+def _why_unmeasured(
     config: Config, trials: Sequence[Trial], asked: SideBySide, of_completed: str = NO_RATE
 ) -> dict[str, str]:
     """Why a version has no value: it failed, it did not run, or its completed trials have none."""

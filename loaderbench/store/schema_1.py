@@ -19,7 +19,7 @@ class UpgradeError(ValueError):
 
 def upgraded_run(run: Json) -> Json:
     """The run with all trials in one list. Raises `UpgradeError` if it is not a run of schema 1."""
-    with _one_line():
+    with _upgrade_errors():
         return _upgraded(run)
 
 
@@ -28,14 +28,14 @@ def upgraded_trial(trial: Any) -> Any:
     if not isinstance(trial, dict) or "role" in trial:
         return trial
     name = str(trial.get("id"))
-    with _one_line():
+    with _upgrade_errors():
         if trial.get("rung", "end_to_end") != "end_to_end":
             return _trial(trial, "isolation")
         return _trial(trial, "remedy" if name.startswith("v") else "twin" if name.endswith("-aa") else "sweep")
 
 
 @contextmanager
-def _one_line() -> Iterator[None]:
+def _upgrade_errors() -> Iterator[None]:
     """Convert an exception to an `UpgradeError` that names the missing field or the mismatch."""
     try:
         yield

@@ -30,7 +30,7 @@ class Store:
         """Create the folder, or continue in an existing one if `again`."""
         self.folder = folder
         self._made, self._appended = not folder.exists(), again
-        with _one_line(folder):
+        with _one_line_errors(folder):
             if not again and folder.exists() and any(folder.iterdir()):
                 raise UsageError(f"{folder}: folder exists and is not empty; choose a new one with --out")
             (folder / "logs").mkdir(parents=True, exist_ok=True)
@@ -39,7 +39,7 @@ class Store:
     def keep_only(self, trials: Iterable[Trial]) -> None:
         """Start over with these trials; failed trials and those of later steps are measured again."""
         self._trials.close()
-        with _one_line(self.folder / TRIALS_FILE):
+        with _one_line_errors(self.folder / TRIALS_FILE):
             self._write(TRIALS_FILE, "".join(map(_line, trials)))
             self._trials = self._open_trials()
 
@@ -59,7 +59,7 @@ class Store:
     def append(self, trial: Trial) -> None:
         """Append a trial and sync it to disk."""
         again = f"results so far are kept; once fixed, continue with --resume {quote(str(self.folder))}"
-        with _one_line(self.folder / TRIALS_FILE, again if self._appended else ""):
+        with _one_line_errors(self.folder / TRIALS_FILE, again if self._appended else ""):
             self._trials.write(_line(trial))
             self._trials.flush()
             os.fsync(self._trials.fileno())
@@ -90,7 +90,7 @@ class Store:
         if readings.batches:
             self._replace(BATCHES_FILE, lambda part: write_batches(part, readings.batches))
         else:  # a resumed run may have the batches of its earlier call
-            with _one_line(self.folder / BATCHES_FILE):
+            with _one_line_errors(self.folder / BATCHES_FILE):
                 (self.folder / BATCHES_FILE).unlink(missing_ok=True)
         return place
 
@@ -119,7 +119,7 @@ class Store:
         """Write a file atomically: if `write` fails or the process ends, an earlier file is kept."""
         path = self.folder / name
         part = path.with_name(f".{name}.part")
-        with _one_line(path, kept):
+        with _one_line_errors(path, kept):
             try:
                 write(part)
                 part.replace(path)
@@ -146,7 +146,7 @@ def _line(trial: Trial) -> str:
 
 
 @contextmanager
-def _one_line(path: Path, kept: str = "") -> Iterator[None]:
+def _one_line_errors(path: Path, kept: str = "") -> Iterator[None]:
     """Convert an `OSError` to a one-line `UsageError` with the reason and what is `kept`."""
     try:
         yield
