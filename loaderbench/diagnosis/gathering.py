@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from statistics import fmean
@@ -10,8 +11,11 @@ from typing import Any
 from loaderbench.diagnosis.facts import Facts, Seconds
 from loaderbench.diagnosis.thresholds import LOOKS_APART
 from loaderbench.loaders import worker_count
-from loaderbench.records import Environment, Trial, WaitParts, WorkerStates
+from loaderbench.records import Environment, StackFrame, Trial, WaitParts, WorkerStates
 from loaderbench.records.words import NOT_READ_TWICE
+
+_OF_PYTHON_THREADS = re.compile(r"(^|/)(threading|queue)\.py$|(^|/)(concurrent/futures|multiprocessing|asyncio)/")
+_WAITS = re.compile(r"(?<![bc])lock\b|\.(acquire|wait|result)\(|thread\w*\.join\(", re.IGNORECASE)
 
 
 def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
@@ -21,6 +25,7 @@ def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
         return None
     workers = workers_of(done[0])
     loads, idle_share = _mean_record(done, "workers" if workers else "main_process"), _idle_share(done, workers)
+    loads = _without_polled_sockets(_without_idle_threads(loads, idle_share), idle_share)
     return Facts(
         workers=workers,
         cpus=environment.cpus_allotted,
@@ -35,7 +40,7 @@ def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
         batch_samples=_mean_of(trial.samples / trial.batches for trial in done if trial.samples and trial.batches),
         cpu_s=_by_stage(done, "cpu_s") or _by_stacks(done, running=True),
         wall_s=_by_stage(done, "wall_s") or _by_stacks(done, running=False),
-        loads=_without_polled_sockets(_without_idle_threads(loads, idle_share), idle_share),
+        loads=_with_native_threads(loads, done, idle_share) if workers else loads,
         main=_mean_record(done, "main_process"),
         idle_share=idle_share,
         ended_share=_mean_of(_ended_share(trial, workers) for trial in done) or 0.0,
@@ -135,6 +140,48 @@ def _without_polled_sockets(states: WorkerStates | None, idle_share: float | Non
         return states
     polled = seen["queue"] - idle_share
     return replace(states, blocked_on={**seen, "queue": idle_share, "device": seen.get("device", 0.0) + polled})
+
+
+def _with_native_threads(
+    states: WorkerStates | None, trials: Sequence[Trial], idle_share: float | None
+) -> WorkerStates | None:
+    """The states of workers with waits for native threads counted as work on a CPU.
+
+    A library such as Arrow or OpenCV can work in threads of its own while the loading thread waits at a lock. The CPU
+    time of other threads counts only beyond that of the loading thread, because both could run at the same time. Waits
+    for Python threads do not count, because these share the GIL.
+    """
+    seen, python_wait_share = states.blocked_on if states else None, _mean_of(map(_python_wait_share, trials))
+    if states is None or not seen or python_wait_share is None or states.are_threads:
+        return states
+    others = states.other_threads_cpu_share or 0.0
+    at_lock = min(seen.get("lock", 0.0), states.blocked_share) - python_wait_share * (1 - (idle_share or 0.0))
+    worked = max(0.0, min(at_lock, others - states.on_cpu_share))
+    return replace(
+        states,
+        on_cpu_share=states.on_cpu_share + worked,
+        blocked_share=states.blocked_share - worked,
+        other_threads_cpu_share=others - worked,
+        blocked_on={
+            **seen,
+            "lock": seen.get("lock", 0.0) - worked,
+            "running": seen.get("running", 0.0) + worked,
+        },
+    )
+
+
+def _python_wait_share(trial: Trial) -> float | None:
+    """The share of the loading time spent waiting for a lock or a thread of Python; `None` without stack samples."""
+    looks = trial.code_looks
+    if looks is None or not looks.stacks:
+        return None
+    waits = {number for number, frame in enumerate(looks.frames) if _waits_for_python(frame)}
+    waiting_s = sum(stack.seconds for stack in looks.stacks if not waits.isdisjoint(stack.frames))
+    return waiting_s / sum(stack.seconds for stack in looks.stacks)
+
+
+def _waits_for_python(frame: StackFrame) -> bool:
+    return _OF_PYTHON_THREADS.search(frame.file) is not None or _WAITS.search(frame.text) is not None
 
 
 def _ended_share(trial: Trial, workers: int) -> float | None:

@@ -9,7 +9,7 @@ from typing import Literal
 from loaderbench.diagnosis.copy_bandwidth import copy_evidence
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.limits import busiest, cpus_are_full, disturbed, share_of_cpu
-from loaderbench.diagnosis.thresholds import NOTICED, SPARE_CPUS
+from loaderbench.diagnosis.thresholds import LOCKED, NOTICED, SPARE_CPUS
 from loaderbench.loaders import worker_count
 from loaderbench.records import Evidence, Interval, Limit, StageCost, Trial, WorkerStates
 from loaderbench.records.stages import STAGE_NAMES
@@ -111,10 +111,12 @@ def in_main_process(trial: Trial) -> bool:
 
 
 def states_in_words(states: WorkerStates) -> str:
-    """`71% on a CPU, 20% waiting for a CPU, 9% blocked`."""
+    """`71% on a CPU, 20% waiting for a CPU, 9% blocked`, and the CPU time of other threads if it is large."""
     shares = (states.on_cpu_share, states.run_queue_share, states.blocked_share)
     on_cpu, waiting, blocked = (f"{share * 100:.0f}%" for share in shares)
-    return f"{on_cpu} on a CPU, {waiting} waiting for a CPU, {blocked} blocked"
+    others = states.other_threads_cpu_share or 0.0
+    beside = f"; other threads {others * 100:.0f}% on a CPU" if others >= LOCKED else ""
+    return f"{on_cpu} on a CPU, {waiting} waiting for a CPU, {blocked} blocked{beside}"
 
 
 def _whose(trial: Trial) -> str:

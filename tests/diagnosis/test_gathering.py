@@ -7,15 +7,19 @@ from dataclasses import replace
 import pytest
 from machine import TWO_CPUS
 
+from loaderbench.diagnosis.cause import find_cause
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.gathering import gather
 from loaderbench.diagnosis.operational import operational_bounds
 from loaderbench.records import (
+    CodeLooks,
+    CountedStack,
     Epochs,
     KernelLooks,
     MachineUse,
     SampleTimes,
     Spread,
+    StackFrame,
     StackLooks,
     StageCost,
     Taking,
@@ -71,6 +75,73 @@ def test_nothing_measured_gives_no_facts_and_unknown_ones_stay_unknown() -> None
     found = gather([trial(1)], TWO_CPUS)
     assert found is not None
     assert (found.loads, found.own_cpus, found.parts, found.idle_share, found.startup_s) == (None,) * 5
+
+
+def waiting_for(file: str, text: str) -> CodeLooks:
+    """A thread that was always found in a line of the user's, and in the library function that it calls."""
+    frames = (
+        StackFrame(file="data.py", line=3, function="__getitem__", own=True, text=text),
+        StackFrame(file=file, line=9, function="call", own=False),
+    )
+    return CodeLooks(looks=100, frames=frames, stacks=(CountedStack("sample", (0, 1), 4.0),))
+
+
+WAITS_FOR_THREADS = replace(
+    states(0.2, lock=0.75, running=0.2, queue=0.05), other_threads_cpu_share=0.8, runnable_threads=1.0
+)
+OF_ARROW = waiting_for("pyarrow/parquet/core.py", "table = self.file.read_row_group(index)")
+
+
+def loading(workers: WorkerStates, looks: CodeLooks | None) -> Trial:
+    return trial(
+        1,
+        config={"num_workers": 1},
+        samples_per_s=100.0,
+        stages={"sample": StageCost(2e-3, 9.5e-3)},
+        workers=workers,
+        code_looks=looks,
+        machine=MachineUse(cpus=2, own_cpus=1.0, busy_cpus=1.0, throttled_share=0.0),
+    )
+
+
+def test_waits_for_native_threads_are_work() -> None:
+    found = gather([loading(WAITS_FOR_THREADS, OF_ARROW)], TWO_CPUS)
+    assert found is not None
+    assert found.loads is not None
+    assert found.loads.on_cpu_share == pytest.approx(0.2 + 0.6)
+    assert found.loads.blocked_share == pytest.approx(0.2)
+    assert found.loads.other_threads_cpu_share == pytest.approx(0.2)
+    cause = find_cause(found)
+    assert cause is not None
+    assert (cause.stage, cause.limit) == ("sample", "workers")
+
+
+@pytest.mark.parametrize(
+    ("workers", "looks"),
+    [
+        (WAITS_FOR_THREADS, None),
+        (WAITS_FOR_THREADS, waiting_for("concurrent/futures/_base.py", "images = list(pool.map(decode, paths))")),
+        (WAITS_FOR_THREADS, waiting_for("mylib/core.py", "with self._lock:")),
+        (replace(WAITS_FOR_THREADS, other_threads_cpu_share=0.2), OF_ARROW),
+        (replace(WAITS_FOR_THREADS, blocked_on={"storage": 0.75, "running": 0.2, "queue": 0.05}), OF_ARROW),
+        (replace(WAITS_FOR_THREADS, are_threads=True, blocked_on={"device": 0.8, "running": 0.2}), OF_ARROW),
+    ],
+    ids=["no stacks", "a thread pool", "a lock", "idle threads", "storage", "threads as workers"],
+)
+def test_other_waits_stay_waits(workers: WorkerStates, looks: CodeLooks | None) -> None:
+    found = gather([loading(workers, looks)], TWO_CPUS)
+    assert found is not None
+    assert found.loads is not None
+    assert found.loads.on_cpu_share == pytest.approx(0.2)
+    assert found.loads.blocked_share == pytest.approx(0.8)
+
+
+def test_a_line_that_joins_paths_or_reads_blocks_waits_for_no_thread() -> None:
+    for text in ("read(os.path.join(root, name))", "self.file.read_block(index)", "clock(1)"):
+        found = gather([loading(WAITS_FOR_THREADS, waiting_for("lib/core.py", text))], TWO_CPUS)
+        assert found is not None
+        assert found.loads is not None
+        assert found.loads.on_cpu_share == pytest.approx(0.8)
 
 
 def test_without_looks_idle_is_what_no_stage_took() -> None:
