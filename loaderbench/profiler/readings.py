@@ -64,7 +64,7 @@ def make_trial(
         return with_reasons(replace(trial, failure=failure), "nothing was measured")
     workers = observer.known.workers > 0
     times = _loop_times(recorder, observer, measures_cost=measures_cost)
-    inside = _inside(observer, measures_cost=measures_cost)
+    inside = _inside(observer, recorder.image_dtype, measures_cost=measures_cost)
     times, inside = with_code_around(times, inside, observer.code_around, workers=workers)
     use = _resource_use(recorder, observer, environment)
     trial = completed_trial(trial, times, use, inside, default="not measured in a profile")
@@ -102,6 +102,16 @@ def stages_of_loop(recorder: LoopRecorder, observer: Observer) -> dict[str, Stag
     return observer.user_stages.costs(kind_counted(recorder), log.batches, step.mean_s if step else None)
 
 
+def _batch_traits(image_dtype: str | None) -> dict[str, str]:
+    """The trait that follows from the data type of a batch's images, as `LoopRecorder` found it."""
+    if image_dtype is None:
+        return {}
+    if not image_dtype:
+        return {"no_images": "no tensor of a batch has the shape of images"}
+    trait = {"uint8": "uint8_samples", "float32": "float_samples"}.get(image_dtype)
+    return {trait: image_dtype} if trait else {}
+
+
 @cache
 def _recorder_s_per_batch(with_events: bool) -> float:
     """Cost of recording per batch, in seconds.
@@ -111,7 +121,7 @@ def _recorder_s_per_batch(with_events: bool) -> float:
     return loop_s_per_batch(clock_of_device) if with_events else loop_s_per_batch()
 
 
-def _inside(observer: Observer, *, measures_cost: bool) -> LoaderInside:
+def _inside(observer: Observer, image_dtype: str | None, *, measures_cost: bool) -> LoaderInside:
     """What was traced inside the loader, and the states of the processes that load."""
     known, traced = observer.known, observer.traced()
     with_workers = known.workers > 0
@@ -124,7 +134,7 @@ def _inside(observer: Observer, *, measures_cost: bool) -> LoaderInside:
         workers=with_looks(workers, looks),
         main_process=main_process if with_workers else with_looks(main_process, looks),
         machine=resources.machine.use(),
-        dataset_traits=known.traits(),
+        dataset_traits=known.traits() | _batch_traits(image_dtype),
         not_measured={
             **found.not_measured,
             "workers": _why_no_workers(observer),

@@ -12,7 +12,7 @@ from typing import Any
 
 from loaderbench.histogram import Histogram
 from loaderbench.recorder.batches import APART, STEADY, WARMUP, BatchLog, EpochRows, Row, table_of, waits_of
-from loaderbench.recorder.samples import count_samples, sample_counter
+from loaderbench.recorder.samples import count_samples, image_dtype, sample_counter
 from loaderbench.recorder.stalls import Wait
 from loaderbench.recorder.steps import RecentSteps, StepTimes
 from loaderbench.recorder.windows import BatchWindows, FindMade
@@ -57,12 +57,14 @@ class LoopRecorder:
 
     The first `warmup` batches and the first of every epoch are kept apart. After `steps` more batches, the rest pass
     through unrecorded. `first_batch_s` belongs to the first epoch. For every other epoch, `boundaries` holds the
-    seconds of the final request to the previous iterator, of `iter`, and of the first batch.
+    seconds of the final request to the previous iterator, of `iter`, and of the first batch. `image_dtype` is that of
+    the first batch that has tensors; empty without images.
     """
 
     def __init__(self, warmup: int, steps: int | None, callbacks: LoopCallbacks | None = None) -> None:
         self.log, self.warmed, self.boundaries = BatchLog(), BatchLog(), Histogram()
         self.first_batch_s: float | None = None
+        self.image_dtype: str | None = None
         self.begun = self.seen = 0
         self.full = self.marks = False
         self.events: Any = None
@@ -117,7 +119,7 @@ class LoopRecorder:
                 got_s = clock()
                 if kind == APART:
                     self._note_boundary(got_s - asked_s)
-                    count = sample_counter(batch, batch_size)
+                    count = self._inspect(batch, batch_size)
                 try:
                     samples = count(batch)
                 except Exception:  # a batch with another structure
@@ -148,6 +150,12 @@ class LoopRecorder:
         if was_left:
             yield None
         yield from chain(source)  # not recorded; without `chain`, `yield from` would close a user's generator
+
+    def _inspect(self, batch: Any, batch_size: int | None) -> Callable[[Any], int]:
+        """Note the data type of the first images, and return a counter of the samples in such a batch."""
+        if self.image_dtype is None:
+            self.image_dtype = image_dtype(batch)
+        return sample_counter(batch, batch_size)
 
     def note_pause(self) -> None:
         """Note that the script starts another epoch on the recorded iterator. The current step does not count."""

@@ -13,6 +13,8 @@ UNBATCHED = 0
 """Replaces a batch size if the loader returns the items of its dataset, which are samples or entire batches."""
 
 _CHANNELS = (1, 3, 4)
+_SHORTEST_SIDE = 16  # pixels; a shorter tensor with three dimensions can be anything
+_MOST_TENSORS = 64  # that are looked at in a batch
 
 
 def given_batch_size(loader: Any) -> int | None:
@@ -78,15 +80,42 @@ def _is_single(item: Any) -> bool:
 
 
 def _first_tensor(item: Any) -> Any:
+    return next(_tensors(item), None)
+
+
+def _tensors(item: Any) -> Iterator[Any]:
+    """Yield the tensors in a batch or sample of any structure."""
     if _is_tensor(item):
-        return item
+        yield item
+        return
     if isinstance(item, Mapping):
         parts = list(item.values())
     elif is_dataclass(item) and not isinstance(item, type):
         parts = [getattr(item, own.name, None) for own in fields(item)]
     else:
         parts = list(item) if isinstance(item, list | tuple) else []
-    return next((found for part in parts if (found := _first_tensor(part)) is not None), None)
+    for part in parts:
+        yield from _tensors(part)
+
+
+def image_dtype(batch: Any) -> str | None:
+    """The data type of the images in a batch, such as `uint8`; empty without images, `None` without tensors."""
+    try:
+        found = list(islice(_tensors(batch), _MOST_TENSORS))
+        images = [str(one.dtype).rpartition(".")[2] for one in found if _is_image(tuple(one.shape))]
+    except Exception:  # a user-defined batch, whose parts can raise any exception
+        return None
+    return images[0] if images else "" if found else None
+
+
+def _is_image(shape: tuple[int, ...]) -> bool:
+    """Whether this is the shape of one or more images, with the channels first or last."""
+    if len(shape) < 3:
+        return False
+    first, second, last = shape[-3:]
+    return (first in _CHANNELS and min(second, last) >= _SHORTEST_SIDE) or (
+        last in _CHANNELS and min(first, second) >= _SHORTEST_SIDE
+    )
 
 
 def sample_counter(batch: Any, batch_size: int | None = None) -> Callable[[Any], int]:

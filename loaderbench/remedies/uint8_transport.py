@@ -24,6 +24,7 @@ REMEDY = CauseRemedy(
         )
         and found.option("normalize") != "device"
         and not found.has_seen("uint8_samples")
+        and not found.has_seen("no_images")
     ),
     change=option(normalize="device"),
     relieves={"transform": 0.6, "collate": 0.3, "transport": 0.3},

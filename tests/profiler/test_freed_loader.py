@@ -46,7 +46,7 @@ def described(run: Any, workers: int) -> None:
     assert run.dataset.description == "Listed, 64 samples"
     assert trial.config["num_workers"] == workers
     assert trial.samples_per_epoch == 64
-    assert trial.dataset_traits == {"random_state": "draws: Random"}
+    assert trial.dataset_traits["random_state"] == "draws: Random"
     assert trial.sample_times is not None
     assert {slow.path for slow in trial.sample_times.slowest} <= {f"/photos/{number}.jpg" for number in range(64)}
 

@@ -71,3 +71,17 @@ def test_a_number_of_workers_from_numpy_is_a_plain_number() -> None:
         list(prof.iter(DataLoader(Listed(), 4, num_workers=np.int64(1), prefetch_factor=np.int64(3))))  # type: ignore[arg-type]
     config = prof.result.to_dict()["trials"][0]["config"]
     assert (config["num_workers"], config["prefetch_factor"]) == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("shape", "trait"),
+    [
+        ((3, 32, 32), {"float_samples": "float32"}),
+        ((40,), {"no_images": "no tensor of a batch has the shape of images"}),
+    ],
+)
+def test_what_images_a_loop_trains_on_is_known_from_its_batches(shape: tuple[int, ...], trait: dict[str, str]) -> None:
+    with Profiler("train") as prof:
+        for _ in prof.iter(DataLoader([np.zeros(shape, np.float32)] * 32, batch_size=4)):
+            pass
+    assert trial_of(prof.result).dataset_traits == trait

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import make_dataclass
 
 import pytest
+import torch
 from followed_batches import Followed
 
 from loaderbench.consumers import NoConsumer
 from loaderbench.consumers.emulated import EmulatedAccelerator
 from loaderbench.recorder import NoBatchesError, Rules, measure, recorder_s_per_batch
 from loaderbench.recorder.measure import Steps
-from loaderbench.recorder.samples import UNBATCHED, count_samples, given_batch_size, sample_counter
+from loaderbench.recorder.samples import UNBATCHED, count_samples, given_batch_size, image_dtype, sample_counter
 
 
 class Planted:
@@ -269,3 +270,12 @@ def test_a_batch_is_freed_when_the_next_one_is_there_and_not_within_its_wait() -
         pass
     assert source.freed == [False] * 4, "when the next is asked for"
     assert consumer.freed == [[True] * number for number in range(4)], "when the next is consumed"
+
+
+def test_the_data_type_of_images_is_found_in_a_batch_of_any_structure() -> None:
+    pixels, floats = torch.zeros(8, 32, 32, 3, dtype=torch.uint8), torch.zeros(8, 3, 32, 32)
+    assert image_dtype(pixels) == image_dtype({"labels": torch.zeros(8), "images": pixels.numpy()}) == "uint8"
+    assert image_dtype([floats, torch.zeros(8)]) == image_dtype([(floats[0], 1), (floats[1], 2)]) == "float32"
+    assert image_dtype((torch.zeros(8, 190, 80), torch.zeros(8))) == image_dtype(torch.zeros(8, 3, 4, 4)) == ""
+    assert image_dtype([0] * 8) is None
+    assert image_dtype(object()) is None
