@@ -51,6 +51,7 @@ from loaderbench.records import (
     varying,
 )
 from loaderbench.remedies import Diagnosis, Findings, candidates_for, recommend
+from loaderbench.remedies.streams import loader_arguments
 from loaderbench.statistics.choice import describe_baseline
 from loaderbench.statistics.configurations import summarise
 from loaderbench.statistics.judging import judged
@@ -301,7 +302,7 @@ def _recommendations(
             baseline=measured.plan.baseline,
             axes=measured.plan.axes,
             accelerator=bool(measured.environment.gpus),
-            loader=measured.loader,
+            loader=loader_arguments(measured),
             why_no_best=ranking.why_no_best,
             diagnosis=_diagnosis(measured, subject.config, verdict, facts) if subject and facts else None,
             later=_later_diagnoses(measured),
@@ -362,7 +363,7 @@ def _diagnosis(measured: Measured, config: Config, verdict: Verdict, facts: Fact
         verdict,
         facts,
         {**measured.loader, **config},
-        measured.loader,
+        loader_arguments(measured),
         accelerator=bool(measured.environment.gpus),
         options=None if options is None else {**options, **config},
         files=_files_of_folder(measured.dataset),

@@ -11,6 +11,7 @@ from loaderbench.diagnosis.failures import ran_out_of_memory
 from loaderbench.diagnosis.gpu_warnings import gpu_warnings
 from loaderbench.diagnosis.thresholds import NOTICED
 from loaderbench.diagnosis.wording import in_main_process
+from loaderbench.loaders import worker_count
 from loaderbench.records import (
     Config,
     Configuration,
@@ -107,6 +108,9 @@ def find_warnings(
         yield from gpu_warnings(trials, environment)
     if kind != "profile":
         yield from dict.fromkeys(trial.consumer_note for trial in (*trials, *others) if trial.consumer_note)
+    yield from _duplicates(trials, loader)
+    if kind != "profile":
+        yield from _unshuffled(trials, loader)
     if kind == "sweep":
         yield from _failures(trials)
         yield from _barely_fitting(configurations, trials, others)
@@ -205,6 +209,36 @@ def _barely_fitting(
             bytes_known = f": about {in_bytes(needed)} needed, {in_bytes(limit)} available" if needed and limit else ""
             count = f"{len(short)} of {_trials(len(runs))}"
             yield f"{config_name(configuration.config)} ran out of memory in {count}{bytes_known}"
+
+
+def _duplicates(trials: Sequence[Trial], loader: Mapping[str, Any]) -> Iterator[str]:
+    """Streams of which each of several workers may give every sample."""
+    for stream in dict.fromkeys(found for trial in trials if (found := _given_by_each_worker(trial, loader))):
+        yield (
+            f"Each worker may yield every sample: {stream} is an IterableDataset that never calls get_worker_info. "
+            "samples/s counts the duplicates"
+        )
+
+
+def _given_by_each_worker(trial: Trial, loader: Mapping[str, Any]) -> str | None:
+    """The class of the stream, where there were several workers: those seen, or else those asked for."""
+    seen = trial.workers.count if trial.workers else None
+    count = worker_count(trial.config, loader) if seen is None else seen
+    return trial.dataset_traits.get("undivided") if count is not None and count > 1 else None
+
+
+def _unshuffled(trials: Sequence[Trial], loader: Mapping[str, Any]) -> Iterator[str]:
+    """Streams that a suite asks to shuffle: torch refuses that, and trials leave it out."""
+    for stream in dict.fromkeys(found for trial in trials if (found := _not_shuffled(trial, loader))):
+        yield (
+            f"shuffle=true has no effect: {stream} is an IterableDataset, which a DataLoader cannot shuffle; "
+            "shuffle inside it"
+        )
+
+
+def _not_shuffled(trial: Trial, loader: Mapping[str, Any]) -> str | None:
+    asked = trial.config.get("shuffle", loader.get("shuffle"))
+    return trial.dataset_traits.get("stream") if asked is True and "loader" not in trial.dataset_traits else None
 
 
 def _short_supply(trials: Sequence[Trial]) -> Iterator[str]:

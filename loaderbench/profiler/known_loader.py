@@ -72,7 +72,7 @@ class KnownLoader:
             return self._traits
         from loaderbench.dataset_traits import traits_of
 
-        return traits_of(dataset)
+        return traits_of(dataset, getattr(self.loader, "worker_init_fn", None))
 
     def path_of(self, index: int) -> str | None:
         """The path of a sample, if the dataset lists paths. Once the dataset is freed, only saved paths are known."""

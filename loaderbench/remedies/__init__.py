@@ -9,6 +9,7 @@ from loaderbench.remedies.base import Remedy
 from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
 from loaderbench.remedies.findings import Diagnosis, Findings
 from loaderbench.remedies.pixels import with_pixel_cost
+from loaderbench.remedies.streams import with_stream_caveat
 from loaderbench.remedies.target import with_target
 from loaderbench.remedies.verified import COMBINATION, with_start_caveat, with_trials
 
@@ -82,7 +83,8 @@ def recommend(findings: Findings) -> tuple[Recommendation, ...]:
     asked = [remedy for remedy in REMEDIES if not findings.profile or remedy.id not in OF_SWEEPS]
     found = [answer for remedy in asked if (answer := remedy.recommend(findings)) is not None]
     tried = with_trials(found, findings)
-    complete = (with_target(with_pixel_cost(with_start_caveat(advice, findings)), findings) for advice in tried)
+    warned = (with_stream_caveat(with_start_caveat(advice, findings), findings) for advice in tried)
+    complete = (with_target(with_pixel_cost(advice), findings) for advice in warned)
     return tuple(sorted(complete, key=_place))
 
 

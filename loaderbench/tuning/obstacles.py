@@ -12,14 +12,12 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Executor
 from contextlib import suppress
-from functools import partial
 from itertools import islice
 from multiprocessing.connection import _ConnectionBase
 from threading import Thread
-from types import CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from types import FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
-from loaderbench.code_places import is_library
 from loaderbench.tracing.other_loader import OtherLoader
 from loaderbench.tuning.described import made_with
 
@@ -37,15 +35,6 @@ _NOT_SHARED: tuple[tuple[tuple[type, ...], str], ...] = (
 )
 _PLAIN = (str, bytes, int, float, complex, type(None), type, ModuleType)
 
-MOST_FUNCTIONS = 500
-_NEUTRAL = ("torch", "typing", "collections", "abc", "builtins")
-_ASKS = ("get_worker_info", "worker_info")
-_WITHIN: dict[type, str] = {
-    **dict.fromkeys((MethodType, staticmethod, classmethod), "__func__"),
-    property: "fget",
-    partial: "func",
-}
-
 
 def why_not_tried(loader: Any) -> str:
     """Why the loader cannot be tried, in one line; empty if it can."""
@@ -53,7 +42,7 @@ def why_not_tried(loader: Any) -> str:
         return NO_FORK
     if isinstance(loader, OtherLoader):
         return NOT_OF_TORCH
-    if each_worker_gives_all(loader):
+    if _is_undivided(loader):
         return f"{NOT_DIVIDED} ({type(loader.dataset).__name__} does not call get_worker_info)"
     if names := _iterators_of(loader):
         return f"{type(loader).__name__} keeps an iterator in its attribute {names[0]}, which a copy would share"
@@ -67,6 +56,13 @@ def why_not_tried(loader: Any) -> str:
                 called = part.__name__ if isinstance(part, FunctionType) else kind.__name__
                 return f"the {name} ({called}) holds {why}"
     return ""
+
+
+def _is_undivided(loader: Any) -> bool:
+    """Whether more workers may yield every sample several times. A loader that has several already is not checked."""
+    from loaderbench.dataset_traits import is_undivided
+
+    return is_undivided(loader.dataset, getattr(loader, "worker_init_fn", None)) and loader.num_workers <= 1
 
 
 def _obstacle(held: Any) -> str:
@@ -140,74 +136,3 @@ def _in_slots(held: Any) -> Iterator[Any]:
             if isinstance(descriptor, MemberDescriptorType) and base.__module__ != "builtins":
                 with suppress(AttributeError):  # the slot was never set
                     yield descriptor.__get__(held)
-
-
-def each_worker_gives_all(loader: Any) -> bool:
-    """Whether several workers may each yield every sample: torch leaves dividing an `IterableDataset` to its code.
-
-    A dataset from a library is assumed to divide its samples. So is a dataset or `worker_init_fn` that asks which
-    worker it runs in, directly or in a function that it calls. A loader that already has several workers is not
-    checked.
-    """
-    from torch.utils.data import IterableDataset
-
-    dataset = loader.dataset
-    if not isinstance(dataset, IterableDataset) or loader.num_workers > 1:
-        return False
-    kinds = [kind for kind in type(dataset).__mro__ if kind.__module__.partition(".")[0] not in _NEUTRAL]
-    if any(_is_of_library(kind) for kind in kinds):
-        return False
-    functions = [member for kind in kinds for member in vars(kind).values()]
-    return not _asks_for_worker([*functions, loader.worker_init_fn])
-
-
-def _is_of_library(kind: type) -> bool:
-    file = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
-    return bool(file) and is_library(file)
-
-
-def _asks_for_worker(members: list[Any]) -> bool:
-    """Whether one of these functions, or a function that they call, asks torch for the current worker."""
-    waiting, met = list(members), set[int]()
-    while waiting and len(met) < MOST_FUNCTIONS:
-        function = _function_of(waiting.pop())
-        if function is None or id(function) in met:
-            continue
-        met.add(id(function))
-        names = set(_names(function.__code__))
-        if function.__name__ in _ASKS or not names.isdisjoint(_ASKS):
-            return True
-        waiting += _callees(function, names)
-    return False
-
-
-def _function_of(member: Any) -> FunctionType | None:
-    """The function behind a method, property, partial or callable object, found by types alone."""
-    while name := next((name for kind, name in _WITHIN.items() if issubclass(type(member), kind)), ""):
-        member = getattr(member, name)
-    found = member if type(member) is FunctionType else vars(type(member)).get("__call__")
-    return found if type(found) is FunctionType else None
-
-
-def _names(code: CodeType) -> Iterator[str]:
-    """All names used in a code object and in the functions nested in it."""
-    yield from code.co_names
-    yield from code.co_freevars
-    for part in code.co_consts:
-        if isinstance(part, CodeType):
-            yield from _names(part)
-
-
-def _callees(function: FunctionType, names: set[str]) -> Iterator[Any]:
-    """Objects that a function may call by these names: in its closure, its module, and modules that it uses."""
-    for cell in function.__closure__ or ():
-        with suppress(ValueError):  # the cell is empty
-            yield cell.cell_contents
-    for name in names & function.__globals__.keys():
-        found = function.__globals__[name]
-        if type(found) is ModuleType and not is_library(vars(found).get("__file__") or ""):
-            yield from (vars(found)[one] for one in names & vars(found).keys())
-        elif issubclass(type(found), type):
-            yield from vars(found).values()
-        else:
-            yield found

@@ -63,7 +63,7 @@ def test_workers_read_ahead_by_their_prefetch() -> None:
     assert (found.cycle, found.ahead) == (2, 6)
 
 
-def test_loaders_streams_and_iterables_stay_as_they_are() -> None:
+def test_loaders_streams_and_iterables_stay_as_they_are_and_a_stream_is_not_shuffled() -> None:
     loader = DataLoader(DATA, batch_size=3)
     assert build_loader(loader, {}, seed=0).iterable is loader
     assert not build_loader(loader, {"batch_size": 1}, seed=0).configured

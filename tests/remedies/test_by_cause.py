@@ -198,6 +198,14 @@ def test_where_more_workers_do_not_fit_cheaper_work_is_tried() -> None:
     assert "scaled_decode" in {found.id for found in candidates_for(replace(held, workers_fit=False))}
 
 
+@pytest.mark.parametrize(("traits", "warned"), [({"undivided": "Tar"}, True), ({"stream": "Tar"}, False), ({}, False)])
+def test_more_workers_of_a_stream_that_does_not_divide_its_samples_carry_a_caveat(
+    traits: dict[str, str], warned: bool
+) -> None:
+    [more] = [found for found in advice(replace(CAUSES["more_workers"], traits=traits)) if found.id == "more_workers"]
+    assert ("First divide Tar among workers (get_worker_info)" in (more.caveat or "")) is warned
+
+
 def test_a_loader_that_keeps_up_is_advised_nothing_but_to_stay() -> None:
     kept = advice(replace(CAUSES["more_workers"], bound="compute", limit="none"))
     assert [(found.id, found.status) for found in kept] == [("loader_is_innocent", "already_ok")]

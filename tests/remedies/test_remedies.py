@@ -33,6 +33,7 @@ def test_the_registry_holds_each_remedy_under_its_file_s_name() -> None:
         "sizes",
         "findings",
         "room",
+        "streams",
     }
     shared |= {"wording", "short_epochs"}
     assert {path.stem for path in folder.glob("*.py")} - shared == {remedy.id for remedy in REMEDIES}

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from loaderbench.dataset_traits.streams import is_undivided
+
 LONG = 100_000  # objects, about 10 MB; the memory of shorter lists does not matter
 
 _PILLOW = ("default_loader", "pil_loader")
@@ -17,16 +19,19 @@ _FLOAT_MAKERS = ("ToTensor", "Normalize", "ConvertImageDtype", "ToDtype")
 _GENERATORS = (random.Random, np.random.RandomState, np.random.Generator, torch.Generator)
 
 
-def traits_of(dataset: Any) -> dict[str, str]:
+def traits_of(dataset: Any, worker_init_fn: Any = None) -> dict[str, str]:
     """Return `random_state` and `object_list`, each with the attribute that holds one; never raises.
 
-    `stream` and `loader` name the class of a dataset without indices, and of a finished `DataLoader`. `pillow` names
-    the torchvision function that decodes with Pillow. Of torchvision's transforms, `transforms_v1` and `transforms_v2`
-    name the first, `float_samples` the one that converts to float, and `uint8_samples` the last if none converts.
+    `stream` and `loader` name the class of a dataset without indices, and of a finished `DataLoader`. `undivided` names
+    the class of a stream of which each worker may yield every sample. `pillow` names the torchvision function that
+    decodes with Pillow. Of torchvision's transforms, `transforms_v1` and `transforms_v2` name the first,
+    `float_samples` the one that converts to float, and `uint8_samples` the last if none converts.
     """
     found: dict[str, str] = {}
     if isinstance(dataset, torch.utils.data.DataLoader):
-        return {**traits_of(dataset.dataset), "loader": type(dataset).__name__}
+        return {**traits_of(dataset.dataset, dataset.worker_init_fn), "loader": type(dataset).__name__}
+    if is_undivided(dataset, worker_init_fn):
+        found["undivided"] = type(dataset).__name__
     dataset = _vars(dataset).get("dataset", dataset)
     if isinstance(dataset, torch.utils.data.IterableDataset):
         found["stream"] = type(dataset).__name__

@@ -13,7 +13,8 @@ from torchvision import transforms
 from torchvision.datasets import FakeData, ImageFolder
 from torchvision.transforms import v2
 
-from loaderbench.dataset_traits import LONG, traits_of
+from loaderbench.dataset_traits import traits_of
+from loaderbench.dataset_traits.traits import LONG
 
 
 def test_generators_and_long_lists_of_a_dataset_are_seen() -> None:
@@ -60,6 +61,6 @@ def test_a_stream_of_samples_and_a_finished_loader_are_seen() -> None:
         def __iter__(self) -> Iterator[int]:
             return iter(range(2))
 
-    assert traits_of(Stream()) == {"stream": "Stream"}
+    assert traits_of(Stream()) == {"stream": "Stream", "undivided": "Stream"}
     finished = torch.utils.data.DataLoader(Stream())
-    assert traits_of(finished) == {"stream": "Stream", "loader": "DataLoader"}
+    assert traits_of(finished) == {"stream": "Stream", "undivided": "Stream", "loader": "DataLoader"}
