@@ -18,6 +18,7 @@ def check(
     """Validate a suite and print its plan, without measuring."""
     from loaderbench.commands.overrides import load_with_flags
     from loaderbench.commands.progress import describe_plan
+    from loaderbench.commands.slow import said_if_slow
     from loaderbench.consumers import consumer_of, describe_demand, resolve_consumer
     from loaderbench.environment import cpus_allotted
     from loaderbench.loaders import backends_of, check_installed
@@ -32,7 +33,8 @@ def check(
         print(f"Warning: {said}", file=sys.stderr)
     gpus, cpus = count_gpus(), cpus_allotted()
     check_installed(backends_of(loaded.suite.loader, loaded.suite.sweep))
-    what = loaded.suite.dataset.describe(loaded.suite.sweep, loaded.folder)
+    with said_if_slow("Listing the dataset's files"):
+        what = loaded.suite.dataset.describe(loaded.suite.sweep, loaded.folder)
     accelerator = gpus > 0 or needs_gpu(loaded.suite)  # without one, the plan is that of a machine that has one
     consumer = resolve_consumer(loaded.suite.consumer, accelerator=accelerator)
     plan = make_plan(loaded.suite, cpus_allotted=cpus, accelerator=accelerator, consumer=consumer)

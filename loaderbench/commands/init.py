@@ -20,12 +20,15 @@ def init(
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Suite file; default NAME.yaml here.")] = None,
 ) -> None:
     """Write a commented suite for a folder of images."""
+    from loaderbench.commands.slow import said_if_slow
     from loaderbench.monitors import count_gpus
     from loaderbench.session.first_suite import GENERATED, look_at, name_of, suite_text
     from loaderbench.suite import load_suite
 
     file = out or Path(f"{name_of(root)}.yaml")
-    text = suite_text(look_at(root) if root is not None else GENERATED, file, gpus=count_gpus())
+    with said_if_slow("Listing the folder's files"):
+        folder = look_at(root) if root is not None else GENERATED
+    text = suite_text(folder, file, gpus=count_gpus())
     if file.exists():
         raise UsageError(f"{file}: already exists; choose another file with --out")
     with writing(str(file)), file.open("x", encoding="utf-8") as opened:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -49,7 +50,7 @@ def scan_image_folder(root: Path, at_most: int | None = None) -> ImageFiles:
 def _class_folders(root: Path) -> list[str]:
     try:
         with os.scandir(root) as entries:
-            return sorted(entry.name for entry in entries if entry.is_dir())
+            return sorted(entry.name for entry in entries if _kind_of(entry)[1])
     except FileNotFoundError:
         raise MissingError(f"{root}: no such folder") from None
     except NotADirectoryError:
@@ -91,17 +92,28 @@ def _kind_of(entry: os.DirEntry[str]) -> tuple[bool, bool]:
 
 
 def _walk(folder: str) -> Iterator[str]:
-    """Yield the images below a folder in directory order, one entry at a time."""
-    below: list[str] = []
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
+    """Yield the images below a folder in directory order, one entry at a time.
+
+    Links are followed, and each folder is listed once, because links may form a cycle.
+    """
+    waiting, met = [folder], set[tuple[int, int]]()
+    while waiting:
+        below: list[str] = []
+        with suppress(OSError):  # `ImageFolder` skips unreadable folders too
+            for entry in _listed_once(waiting.pop(), met):
                 is_file, is_folder = _kind_of(entry)
                 if entry.name.lower().endswith(IMAGE_SUFFIXES) and is_file:
                     yield entry.path
                 elif is_folder:
                     below.append(entry.path)
-    except OSError:
-        return  # `ImageFolder` skips unreadable folders too
-    for path in sorted(below):
-        yield from _walk(path)
+        waiting += sorted(below, reverse=True)
+
+
+def _listed_once(folder: str, met: set[tuple[int, int]]) -> Iterator[os.DirEntry[str]]:
+    """The entries of a folder; none if the folder was listed before, by another path."""
+    found = os.stat(folder)  # noqa: PTH116 - of a million folders
+    place = found.st_dev, found.st_ino
+    if place not in met:
+        met.add(place)
+        with os.scandir(folder) as entries:
+            yield from entries

@@ -1,6 +1,7 @@
 """Folders are read as torchvision reads them, and no further than asked."""
 
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -109,3 +110,36 @@ def test_a_link_that_leads_nowhere_hides_no_other_image(tmp_path: Path) -> None:
     found = scan_image_folder(tmp_path)
     names = [str(Path(path).relative_to(tmp_path / "class")) for path, _ in found.samples]
     assert names == ["0000.jpg", "0001.jpg", "0002.jpg", "deep/0000.jpg"]
+
+
+def test_links_that_lead_back_are_followed_once(tmp_path: Path) -> None:
+    make(tmp_path, {"a": 1, "a/deep": 1, "b": 1})
+    (tmp_path / "a" / "deep" / "up").symlink_to(tmp_path / "a")
+    (tmp_path / "a" / "to_root").symlink_to(tmp_path)
+    (tmp_path / "b" / "to_a").symlink_to(tmp_path / "a")
+    found = scan_image_folder(tmp_path)
+    names = sorted(str(Path(path).relative_to(tmp_path)) for path, _ in found.samples)
+    assert names == [
+        "a/0000.jpg",
+        "a/deep/0000.jpg",
+        "a/to_root/b/0000.jpg",
+        "b/0000.jpg",
+        "b/to_a/0000.jpg",
+        "b/to_a/deep/0000.jpg",
+    ]
+
+
+def test_a_circular_link_beside_the_classes_is_no_class(tmp_path: Path) -> None:
+    (make(tmp_path, {"a": 1}) / "loop").symlink_to("loop")
+    assert scan_image_folder(tmp_path).classes == ("a",)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_what_is_no_regular_file_is_never_opened(tmp_path: Path) -> None:
+    make(tmp_path, {"a": 1})
+    os.mkfifo(tmp_path / "a" / "pipe.jpg")
+    (tmp_path / "a" / "link.jpg").symlink_to("pipe.jpg")
+    (tmp_path / "a" / "null.jpg").symlink_to("/dev/null")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(os.path.relpath(tmp_path / "a" / "socket.jpg"))
+        assert len(scan_image_folder(tmp_path).samples) == 1
