@@ -141,6 +141,8 @@ def option_problems(options: BaseModel) -> Iterator[OptionProblem]:
                 what = f"has no effect on `kind: {chosen}`; use `kind: {name}`, or drop it"
                 yield OptionProblem(asked, what, at_key=True)
         yield from consumer_of(options, name).problems(chosen=chosen == name)
+        if chosen in (AUTO, name):
+            yield from consumer_of(options, name).unknown_names(chosen=chosen == name)
 
 
 def ignored_options(options: BaseModel) -> Iterator[OptionProblem]:

@@ -178,6 +178,10 @@ class ConsumerKind(Part):
         """Yield problems of the options as a set. `chosen`: `kind` names this kind, instead of `auto`."""
         yield from ()
 
+    def unknown_names(self, *, chosen: bool) -> Iterator[OptionProblem]:
+        """Yield options that name what does not exist, of a kind that `kind` names (`chosen`) or `auto` may select."""
+        yield from ()
+
     def why_not_made(self) -> str:
         """Why the installed packages cannot build this consumer; empty if they can.
 

@@ -10,7 +10,8 @@ from pydantic import Field
 
 from loaderbench.consumers.kind import Clock, Consumer, ConsumerKind, OptionProblem
 from loaderbench.consumers.step_options import CPU, MIXED, PRECISIONS, Optimizer, StepOptions
-from loaderbench.consumers.training_rates import DEFAULT_MODEL
+from loaderbench.consumers.torchvision_models import classifiers
+from loaderbench.consumers.training_rates import DEFAULT_MODEL, has_rate
 from loaderbench.options import Count, nearest
 
 _DEVICE = "Where the step runs: cuda (any kind of GPU that torch finds), cuda:N, xpu, xpu:N, mps, or cpu."
@@ -94,6 +95,12 @@ class Model(ConsumerKind):
         for option, what in self.step.problems():
             if chosen or self.asked_for or option != "precision":
                 yield OptionProblem(option, what)
+
+    def unknown_names(self, *, chosen: bool) -> Iterator[OptionProblem]:
+        """Yield a model that torchvision does not have; where nobody chose this kind, one with a rate may be meant."""
+        known = [] if self.model == DEFAULT_MODEL else classifiers()
+        if known and self.model.lower() not in known and (chosen or self.asked_for or not has_rate(self.model)):
+            yield OptionProblem("model", f"torchvision has no classifier {self.model!r}{nearest(self.model, known)}")
 
     def why_not_made(self) -> str:
         """Say if torchvision has no such classifier."""

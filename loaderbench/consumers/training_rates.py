@@ -127,6 +127,11 @@ def find_rate(gpu: str, model: str = DEFAULT_MODEL, precision: str | None = None
     return found
 
 
+def has_rate(model: str) -> bool:
+    """Whether some GPU has a rate for a model."""
+    return any(_key(rate.model) == _key(model) for rate in RATES)
+
+
 def gpus() -> list[str]:
     """GPUs that have a rate, as a suite can name them."""
     return sorted({rate.gpu.lower() for rate in RATES})

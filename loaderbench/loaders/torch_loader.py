@@ -36,6 +36,9 @@ NEEDS_WORKERS: Config = {
 SETTABLE = ("num_workers", "prefetch_factor", "pin_memory", "timeout", "in_order", "multiprocessing_context")
 """Arguments that can still be set on an existing `DataLoader`; torch rejects the others."""
 
+OBJECTS = ("sampler", "batch_sampler", "collate_fn", "worker_init_fn", "generator")
+"""Arguments that are objects or functions: a suite has no value for them."""
+
 _NO_ACCELERATOR = "no effect without a GPU; only false is measured"
 _NO_WORKERS = "no effect with num_workers=0: measured once"
 
@@ -338,4 +341,7 @@ def _accepted_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     if unknown := sorted(kept.keys() - known):
         what = f"unknown argument of the target and of DataLoader (torch {torch.__version__}): {', '.join(unknown)}"
         raise TypeError(what + nearest(unknown[0], known))
+    if objects := sorted(name for name in kept.keys() & set(OBJECTS) if isinstance(kept[name], str)):
+        do = "let the target take it as a parameter, or return a DataLoader with it"
+        raise TypeError(f"{objects[0]} is the name of an object; {do}")
     return kept

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import product
 from typing import Any
 
 from loaderbench.datasets import DatasetKind
-from loaderbench.loaders import AUTO, AXIS, LoaderBackend, backends_of, loader_axes
+from loaderbench.loaders import AUTO, AXIS, LOADER_BACKENDS, LoaderBackend, backends_of, loader_axes
+from loaderbench.loaders.torch_loader import OBJECTS
 from loaderbench.options import Check, integer, nearest, shown
 from loaderbench.ranks import MOST_RANKS, RANKS
 from loaderbench.records.words import OUT_OF_RANGE, out_of_range
@@ -34,7 +35,10 @@ def find_problems(suite: Suite) -> Iterator[Problem]:
         if name in suite.sweep:
             yield Problem(("loader", name), "also an axis under sweep; remove one of the two", at_key=True)
     for axis, values in suite.sweep.items():
-        if axis not in automatic or values != "auto":
+        if values == AUTO and axis not in automatic and (loaders := _automatic_in(axis)):
+            what = f"auto needs one of these under loader: {', '.join(loaders)}; set it, or list the values"
+            yield Problem(("sweep", axis), what)
+        elif axis not in automatic or values != AUTO:
             known = "" if suite.dataset.takes_any_axis else named
             yield from _axis_problems(axis, values, swept, known, type(suite.dataset).model_fields)
     yield from _size_problems(suite.sweep, automatic)
@@ -85,7 +89,26 @@ def _argument_problems(path: KeyPath, value: Any, checks: Mapping[str, Check], n
     if name in checks:
         yield from _value_problems(path, value, checks[name])
     elif path[0] != "baseline":  # otherwise an axis of a user-defined target
-        yield Problem(path, f"unknown {named} argument{nearest(name, checks)}", at_key=True)
+        what = _not_in_a_suite(name) or f"unknown {named} argument{_hint(name, checks)}"
+        yield Problem(path, what, at_key=True)
+
+
+def _automatic_in(axis: str) -> list[str]:
+    """The loaders for which this axis may be `auto`."""
+    return [name for name, backend in LOADER_BACKENDS.items() if axis in backend.auto]
+
+
+def _not_in_a_suite(name: str) -> str:
+    """Why an argument of a `DataLoader` has no value that a suite could hold; empty for all others."""
+    if name not in OBJECTS:
+        return ""
+    return "needs a Python object; return a DataLoader that has it from your own function (dataset.kind: target)"
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    """The loaders that take an argument, if those of the suite do not; else the nearest name."""
+    owners = [loader for loader, backend in LOADER_BACKENDS.items() if name in backend.axes]
+    return f"; an argument of loader: {', '.join(owners)}" if owners else nearest(name, known)
 
 
 def _axis_problems(
@@ -109,7 +132,8 @@ def _axis_problems(
         return
     check = checks.get(axis, None if named else _scalar)
     if check is None:
-        what = f"unknown axis; neither a {named} argument nor a dataset option{nearest(axis, checks)}"
+        what = f"unknown axis; neither a {named} argument nor a dataset option{_hint(axis, checks)}"
+        what = _not_in_a_suite(axis) or what
         if axis in options:
             what = "a dataset option that cannot vary; set one value under dataset"
         yield Problem(path, what, at_key=True)

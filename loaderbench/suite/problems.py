@@ -47,8 +47,7 @@ def problem_of(detail: ErrorDetails) -> Problem:
     """Convert a pydantic error to a problem in this program's words."""
     path, kind, given = _without_tag(detail["loc"]), detail["type"], detail["input"]
     if kind == "extra_forbidden":
-        words = [*getattr(_part(path[:-1], detail["loc"]), "model_fields", {})]
-        return Problem(path, f"unknown key{nearest(path[-1], words) or '; valid keys: ' + ', '.join(words)}", True)
+        return Problem(path, _of_another_kind(path) or _unknown_key(path, detail["loc"]), True)
     if kind == "missing":
         return Problem(path[:-1], f"missing key {path[-1]}")
     if kind == "union_tag_invalid":
@@ -57,6 +56,17 @@ def problem_of(detail: ErrorDetails) -> Problem:
     if kind == "literal_error":
         return Problem(path, not_one_of(given, _words(_part(path, detail["loc"]))))
     return Problem(path, _what_is_wrong(detail))
+
+
+def _of_another_kind(path: KeyPath) -> str:
+    """Which kind of dataset has an option that this one has not; empty where none has it."""
+    owners = [kind for kind, found in DATASET_KINDS.items() if path in {("dataset", key) for key in found.model_fields}]
+    return f"belongs to `kind: {' or '.join(owners)}`; set that kind, or remove the key" if owners else ""
+
+
+def _unknown_key(path: KeyPath, loc: KeyPath) -> str:
+    words = [*getattr(_part(path[:-1], loc), "model_fields", {})]
+    return f"unknown key{nearest(path[-1], words) or '; valid keys: ' + ', '.join(words)}"
 
 
 def _part(path: KeyPath, loc: KeyPath) -> Any:

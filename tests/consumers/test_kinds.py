@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from loaderbench.consumers import (
     who_takes,
 )
 from loaderbench.consumers.none import Nothing
+from loaderbench.consumers.torchvision_models import classifiers
 from loaderbench.errors import MissingError, SuiteError
 from loaderbench.store import read_run
 from loaderbench.suite import Suite, load_suite
@@ -147,3 +149,31 @@ def test_a_step_that_trains_on_the_cpu_is_no_gpu() -> None:
 
     assert [who(kind="model", device=device) for device in ("cpu", "cuda:1")] == ["training step", "GPU"]
     assert who(kind="emulated", device="cpu") == "emulated GPU"
+
+
+def test_the_names_of_classifiers_are_those_of_torchvision() -> None:
+    models = pytest.importorskip("torchvision").models
+    assert [*classifiers()] == sorted(models.list_models(module=models))
+
+
+@pytest.mark.parametrize(
+    ("options", "is_unknown"),
+    [
+        ({"model": "nope"}, True),
+        ({"kind": "model", "model": "nope"}, True),
+        ({"device": "cpu", "model": "ViT-S/16"}, True),
+        ({"model": "ViT-S/16"}, False),  # it has a published rate
+        ({"model": "ResNet18"}, False),
+        ({"kind": "none", "model": "nope"}, False),  # a warning says that it has no effect
+    ],
+)
+def test_a_model_that_torchvision_has_not_is_a_problem_where_it_may_train(
+    options: dict[str, str], is_unknown: bool
+) -> None:
+    consumer = Suite.model_validate({"consumer": options}).consumer
+    assert ("model" in {found.option for found in option_problems(consumer)}) is is_unknown
+
+
+def test_without_torchvision_no_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torchvision", None)
+    assert classifiers.__wrapped__() == ()

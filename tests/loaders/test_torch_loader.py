@@ -138,6 +138,12 @@ def test_code_without_workers_has_no_argument_that_torch_refuses_then() -> None:
     assert "prefetch_factor=2" in "\n".join(LOADER_BACKENDS["torch"].code({**arguments, "num_workers": 1}, ()))
 
 
+@pytest.mark.parametrize("name", ["collate_fn", "sampler", "worker_init_fn"])
+def test_the_name_of_a_function_is_not_its_object(name: str) -> None:
+    with pytest.raises(TypeError, match=f"{name} is the name of an object; let the target take it as a parameter"):
+        build_loader(DATA, {name: "mydata:function"}, seed=0)
+
+
 def test_an_unknown_argument_is_named_with_the_nearest_of_a_dataloader() -> None:
     with pytest.raises(TypeError, match=r"DataLoader .*: num_worker; did you mean num_workers"):
         build_loader(DATA, {"batch_size": 4, "num_worker": 2}, seed=0)

@@ -54,8 +54,19 @@ WRONG = {
     "sweep: {transform: [null]}": "1:21: sweep.transform[0]: expected a string, got null",
     "dataset: {decoder: pilow}": "1:20: dataset.decoder: expected pillow, pillow_draft, pillow_lazy, "
     "torchvision, simplejpeg, nvimagecodec, device or dali, got 'pilow'; did you mean pillow?",
-    "dataset: {kind: target, target: 'a:b', root: x}": "1:40: dataset.root: unknown key; valid keys: kind, "
-    "target, args",
+    "dataset: {kind: target, target: 'a:b', root: x}": "1:40: dataset.root: belongs to "
+    "`kind: image_folder`; set that kind, or remove the key",
+    "dataset: {target: 'a:b'}": "1:11: dataset.target: belongs to `kind: target`; set that kind, or remove the key",
+    "dataset: {kind: target, target: 'a:b', arg: {}}": "1:40: dataset.arg: unknown key; did you mean args?",
+    "consumer: {model: resnet5O}": "1:19: consumer.model: torchvision has no classifier 'resnet5O'; "
+    "did you mean resnet50?",
+    "consumer: {kind: model, model: vit_small}": "1:32: consumer.model: torchvision has no classifier 'vit_small'",
+    "sweep: {threads: auto}": "1:18: sweep.threads: auto needs one of these under loader: threads, spdl,",
+    "sweep: {threads: [1, 2]}": "1:9: sweep.threads: unknown axis; neither a DataLoader argument nor a dataset option; "
+    "an argument of loader: threads, spdl,",
+    "dataset: {kind: target, target: 'a:b'}\nsweep: {threads: auto}": "2:18: sweep.threads: auto needs one of these",
+    "sweep: {collate_fn: ['a:b']}": "1:9: sweep.collate_fn: needs a Python object; return a DataLoader that has it",
+    "dataset: {kind: target, target: 'a:b'}\nloader: {sampler: 'a:b'}": "2:10: loader.sampler: needs a Python object;",
     "dataset: {sampel: 3}": "1:11: dataset.sampel: unknown key; did you mean sample?",
     "dataset: {root: '${LB_NOT_SET}'}": "1:17: dataset.root: environment variable LB_NOT_SET is not set",
     "dataset: !!python/object/apply:os.system {}": "1:10: dataset: tag tag:yaml.org,2002:python/object",
