@@ -17,10 +17,11 @@ def check(
 ) -> None:
     """Validate a suite and print its plan, without measuring."""
     from loaderbench.commands.overrides import load_with_flags
-    from loaderbench.commands.progress import describe_plan
+    from loaderbench.commands.progress import about_how_long, describe_plan
     from loaderbench.commands.slow import said_if_slow
     from loaderbench.consumers import consumer_of, describe_demand, resolve_consumer
     from loaderbench.environment import cpus_allotted
+    from loaderbench.errors import printable
     from loaderbench.loaders import backends_of, check_installed
     from loaderbench.monitors import count_gpus
     from loaderbench.plan import make_plan
@@ -38,7 +39,7 @@ def check(
     accelerator = gpus > 0 or needs_gpu(loaded.suite)  # without one, the plan is that of a machine that has one
     consumer = resolve_consumer(loaded.suite.consumer, accelerator=accelerator)
     plan = make_plan(loaded.suite, cpus_allotted=cpus, accelerator=accelerator, consumer=consumer)
-    print(f"{loaded.suite.name}: {what}")
+    print(printable(f"{loaded.suite.name}: {what}"))
     print(f"Available CPUs: {cpus:g}; GPUs: {gpus or 'none'}; consumer: {consumer}")
     if accelerator and not gpus:
         print("This suite needs a GPU: `run` works only on a machine that has one")
@@ -52,7 +53,9 @@ def check(
             print(f"  source: {demand.address}")
     for axis, values in plan.axes.items():
         why = f" ({plan.collapsed[axis]})" if axis in plan.collapsed else ""
-        print(f"  {axis}: {', '.join(format_scalar(value) for value in values)}{why}")
+        print(printable(f"  {axis}: {', '.join(format_scalar(value) for value in values)}{why}"))
     print(describe_plan(plan))
+    if plan.budget_s is not None:
+        print(f"Time limit: {about_how_long(plan.budget_s)} (measure.budget)")
     for config in plan.configurations:
-        print(f"  {config_name(config)}{'  (baseline)' if config == plan.baseline else ''}")
+        print(printable(f"  {config_name(config)}{'  (baseline)' if config == plan.baseline else ''}"))

@@ -19,7 +19,7 @@ Strategy = Annotated[
     typer.Option(metavar="NAME", help="grid: all configs in all rounds. adaptive: drops slower ones."),
 ]
 Rounds = Annotated[int | None, typer.Option(metavar="N", help="Repeats per config; default the suite's.")]
-Budget = Annotated[str | None, typer.Option(metavar="TIME", help="Time limit, e.g. 90s, 10m or 1h30m.")]
+Budget = Annotated[str | None, typer.Option(metavar="TIME", help="Time limit: seconds, or e.g. 90s, 10m, 1h30m.")]
 
 
 def finite(value: float | None) -> float | None:

@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from loaderbench.commands.options import ProgressKind
 from loaderbench.diagnosis.wording import stage_name
+from loaderbench.errors import printable
 from loaderbench.plan import Plan
 from loaderbench.records import Config, PlannedTrial, Trial, Verdict, config_label
 from loaderbench.report.numbers import count
@@ -164,7 +165,7 @@ def time_left(progress: Done) -> str:
     """The time left of the whole run in words; a phase without a total may end sooner."""
     if progress.left_s < ALMOST_DONE_S:
         return "almost done"
-    return f"{'up to' if progress.total is None else 'about'} {_minutes(progress.left_s)} left"
+    return f"{'up to' if progress.total is None else 'about'} {about_how_long(progress.left_s)} left"
 
 
 def describe_plan(plan: Plan) -> str:
@@ -174,7 +175,7 @@ def describe_plan(plan: Plan) -> str:
         return _describe_adaptive(plan)
     sweep = f"{count(size * rounds, 'trial')} ({count(size, 'config')}, {count(rounds, 'round')})"
     others = [count(rounds, "A/A trial")] if plan.with_twins else []
-    return f"{sweep}{_plus(plan, others)}; about {_minutes(plan.estimated_s)}{_then_fixes(plan)}"
+    return f"{sweep}{_plus(plan, others)}; about {about_how_long(plan.estimated_s)}{_then_fixes(plan)}"
 
 
 def _describe_adaptive(plan: Plan) -> str:
@@ -183,7 +184,7 @@ def _describe_adaptive(plan: Plan) -> str:
     each = f"{count(size, 'config')}, adaptive: {count(plan.rounds, 'round')} at most"
     others = [count(twins, "A/A trial")] if twins else []
     takes_s = plan.estimated_s if plan.budget_s is None else min(plan.budget_s, plan.estimated_s)
-    said = f"up to {count(size * plan.rounds, 'trial')} ({each}){_plus(plan, others)}; up to {_minutes(takes_s)}"
+    said = f"up to {count(size * plan.rounds, 'trial')} ({each}){_plus(plan, others)}; up to {about_how_long(takes_s)}"
     if plan.first_look < size:
         return f"{said}; the budget allows a first look at about {plan.first_look} of them, spread evenly over the axes"
     return said if plan.budget_s is not None else f"{said}{_then_fixes(plan)}"
@@ -198,8 +199,8 @@ def _then_fixes(plan: Plan) -> str:
     if not plan.verify_s:
         return ""
     if not plan.freed_s:
-        return f", then up to {_minutes(plan.verify_s)} to try fixes"
-    return f", then up to {_minutes(plan.freed_s + plan.verify_s)} for free-stage trials and fixes"
+        return f", then up to {about_how_long(plan.verify_s)} to try fixes"
+    return f", then up to {about_how_long(plan.freed_s + plan.verify_s)} for free-stage trials and fixes"
 
 
 def _place(progress: Done, of: str) -> str:
@@ -218,11 +219,16 @@ def _what(trial: PlannedTrial, label: str) -> str:
         parts.append(ISOLATION_RUNS[trial.isolation])
     if trial.freed is not None:
         parts.append(f"{stage_name(trial.freed)} free")
-    return ", ".join(part for part in parts if part)
+    return printable(", ".join(part for part in parts if part))
 
 
-def _minutes(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+def about_how_long(seconds: float) -> str:
+    """About how long, in the unit a person would use: `90 s`, `12 min`, `5.2 hours`, `324 days`."""
+    for unit, length_s, most in (("s", 1.0, 100.0), ("min", 60.0, 100.0), ("hours", 3_600.0, 48.0)):
+        if seconds < most * length_s:
+            amount = seconds / length_s
+            return f"{amount:.1f} {unit}" if unit == "hours" and amount < 10 else f"{amount:.0f} {unit}"
+    return f"{seconds / 86_400:,.0f} days"
 
 
 def _print(line: str) -> None:

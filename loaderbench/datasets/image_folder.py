@@ -323,7 +323,8 @@ class ImageFolder(DatasetOfOptions):
 
     def _describe_files(self, files: int, classes: int, complete: bool) -> str:
         sampled = "" if complete else " (sampled from a larger folder)"
-        return f"{files:,} images of {classes:,} class{'es' if classes > 1 else ''} in {self.root or ''}{sampled}"
+        images = "1 image" if files == 1 else f"{files:,} images"
+        return f"{images} of {classes:,} class{'es' if classes > 1 else ''} in {self.root or ''}{sampled}"
 
 
 def _values(sweep: Mapping[str, Any], axis: str, fixed: Any) -> list[Any]:

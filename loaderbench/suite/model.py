@@ -18,12 +18,14 @@ _UNITS = rf"(?:({_NUMBER})h)?(?:({_NUMBER})m(?:in)?)?(?:({_NUMBER})s)?"
 
 
 def parse_duration_s(value: Any) -> Any:
-    """Seconds of `10m`, `90s`, `1h30m` or a plain number; other types are returned for pydantic to reject."""
+    """Seconds of `10m`, `90s`, `1h30m` or a plain number of them; other types are returned for pydantic to reject."""
+    if isinstance(value, str) and re.fullmatch(_NUMBER, value.strip()):  # a number from a flag
+        return float(value)
     if isinstance(value, str) and (match := re.fullmatch(_UNITS, value.strip())) and value.strip():
         hours, minutes, seconds = (float(found or 0) for found in match.groups())
         return hours * 3600 + minutes * 60 + seconds
     if isinstance(value, str):
-        raise ValueError(f"expected a duration such as 90s, 10m or 1h30m, got {value!r}")
+        raise ValueError(f"expected a duration such as 90s, 10m or 1h30m, or seconds, got {value!r}")
     return value
 
 
@@ -34,7 +36,7 @@ def _plain(value: Any) -> Any:
     raise ValueError(f"expected a single value, got {'a list' if isinstance(value, list) else 'a mapping'}")
 
 
-_Written = Annotated[str, Field(pattern=f"^(?=.*\\d)({_UNITS})$")]
+_Written = Annotated[str, Field(pattern=f"^(?=.*\\d)({_NUMBER}|{_UNITS})$")]
 Duration = Annotated[Amount, BeforeValidator(parse_duration_s, json_schema_input_type=Amount | _Written)]
 Plain = Annotated[Scalar, PlainValidator(_plain, json_schema_input_type=Scalar)]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from loaderbench.commands.options import ProgressKind
-from loaderbench.commands.progress import Bar, describe_plan, make_listener, time_left
+from loaderbench.commands.progress import Bar, about_how_long, describe_plan, make_listener, time_left
 from loaderbench.plan import make_plan
 from loaderbench.records import Failure, PlannedTrial, Trial
 from loaderbench.session.listener import Progress
@@ -91,3 +91,19 @@ def test_the_bar_names_a_failed_trial_of_a_comparison_which_has_no_plan() -> Non
     with bar._progress.console.capture() as said:
         bar.trial_ended(trial, SWEEP)
     assert "Failed: " in said.get()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (99.0, "99 s"),
+        (100.0, "2 min"),
+        (5_900.0, "98 min"),
+        (6_000.0, "1.7 hours"),
+        (100_000.0, "28 hours"),
+        (28_028_100.0, "324 days"),
+        (1e9, "11,574 days"),
+    ],
+)
+def test_a_long_time_has_the_unit_of_a_person(seconds: float, words: str) -> None:
+    assert about_how_long(seconds) == words

@@ -79,7 +79,7 @@ def test_a_cold_page_cache_is_left_cold(tmp_path: Path, hears: Hears, warmed: li
     folder(tmp_path, 1)
     found = prepare_inputs(suite(tmp_path, "dataset: {root: photos}\nmeasure: {cache: cold}\n"), hears)  # type: ignore[arg-type]
     assert (warmed, len(hears.said)) == ([], 1)
-    assert found.summary.description == "1 images of 1 class in photos"
+    assert found.summary.description == "1 image of 1 class in photos"
 
 
 def test_two_files_are_told_as_several(tmp_path: Path, hears: Hears, warmed: list[str]) -> None:

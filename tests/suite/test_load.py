@@ -44,7 +44,8 @@ WRONG = {
     "raise measure.timeout_s (300)",
     "dataset: {kind: target, target: 'a:b'}\nmeasure: {cache: cold}": "2:18: measure.cache: unknown which files "
     "a target reads, so the page cache cannot be set; remove `cache: cold`",
-    "measure: {budget: 10q}": "1:19: measure.budget: expected a duration such as 90s, 10m or 1h30m, got '10q'",
+    "measure: {budget: 10q}": "1:19: measure.budget: expected a duration such as 90s, 10m or "
+    "1h30m, or seconds, got '10q'",
     "measure: {strategy: gird}": "1:21: measure.strategy: expected grid or adaptive, got 'gird'; did you mean grid?",
     "dataset: {kind: imagefolder}": "1:17: dataset.kind: expected image_folder or target, got 'imagefolder'; "
     "did you mean image_folder?",
