@@ -265,7 +265,7 @@ def test_a_fix_that_no_sweep_can_show_is_applied_and_measured_again(snippet: str
     advice = replace(run.recommendations[0], basis="heuristic", gain=None, change={}, snippet=snippet)
     assert (
         next_step(replace(run, recommendations=(advice,))).said("code below")
-        == f"Apply the first fix{with_code}, then run the same command again"
+        == f"Apply the first fix{with_code}, then run the command again, with a new --out if it has one"
     )
 
 

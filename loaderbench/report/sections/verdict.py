@@ -135,7 +135,9 @@ def _next_step(run: RunRecord) -> NextStep | None:
     fix = words.sentence(f"{first.title}: {'; '.join(filter(None, (unknown, outcome(first, run, ' samples/s'))))}")
     if first.basis != "measured" and (command := command_for(first, run)):
         return NextStep(fix, "Measure the first fix", command)
-    again = "profile the loop again" if run.kind == "profile" else "run the same command again"
+    again = (
+        "profile the loop again" if run.kind == "profile" else "run the command again, with a new --out if it has one"
+    )
     then = None if first.basis == "measured" else again
     return NextStep(fix, "Apply the first fix", has_code=first.snippet is not None, then=then)
 
