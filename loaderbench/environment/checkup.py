@@ -163,7 +163,9 @@ _OTHER_DRIVER = (
 _CUDA_BUILD = "install a torch that was built for CUDA; until then a GPU is emulated"
 _NO_KERNEL = "loaderbench doctor --gpu names the cause; until it is fixed, a GPU is emulated"
 _SCRIPT = """
-import io, json, sys, warnings
+import sys
+sys.path[:] = [place for place in sys.path if place]  # a file in this folder may have the name of a module
+import io, json, warnings
 found = {"python": sys.version.split()[0]}
 def look(name, what):
     try:
@@ -256,6 +258,8 @@ class PackageHealth:
 
     def _accelerator(self) -> Check:
         torch = self.found.get("torch", {})
+        if "error" in torch:
+            return Check("GPU", "warn", "unknown: torch does not work", "fix torch first")
         if torch.get("devices") and torch.get("kernel"):
             said = f"{', '.join(torch['devices'])}: no kernel runs on the first: {torch['kernel']}"
             return Check("GPU", "warn", said, _NO_KERNEL)
@@ -283,8 +287,10 @@ class PackageHealth:
         return Check("Pillow", "ok", said + ("" if found["webp"] else ", no WebP"))
 
     def _optional(self) -> Check:
-        there = "error" not in self.found.get("simplejpeg", {"error": ""})
-        said = "works" if there else "not installed (optional: uv pip install simplejpeg)"
+        error = self.found.get("simplejpeg", {"error": ""}).get("error")
+        if error and "No module named 'simplejpeg'" not in error:
+            return Check("simplejpeg", "warn", error, "uv pip install --reinstall simplejpeg")
+        said = "works" if error is None else "not installed (optional: uv pip install simplejpeg)"
         return Check("simplejpeg", "ok", said)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from loaderbench.environment.checkup import (
     check_open_files,
     check_processes,
     check_shared_memory,
+    look_at_packages,
 )
 
 MIB = 2**20
@@ -52,9 +54,37 @@ TOO_OLD = "CUDA initialization: The NVIDIA driver on your system is too old (fou
         ({"platform": "CUDA 13.0", "available": False, "devices": [], "why": TOO_OLD}, 2, "warn", TOO_OLD),
         ({"platform": "", "available": False, "devices": [], "why": ""}, 1, "warn", "torch is a CPU build"),
         ({"platform": "", "available": False, "devices": [], "why": ""}, 0, "ok", "torch is a CPU build"),
+        ({"error": "ImportError: no"}, 0, "warn", "unknown: torch does not work"),
     ],
 )
 def test_a_gpu_that_torch_does_not_find_is_never_ok(torch: dict[str, Any], gpus: int, state: str, words: str) -> None:
     (check,) = [check for check in PackageHealth({"torch": torch}, gpus_of_driver=gpus).checks() if check.name == "GPU"]
     assert (check.state, words in check.said) == (state, True)
     assert bool(check.fix) == (state != "ok")
+
+
+@pytest.mark.parametrize(
+    ("simplejpeg", "state", "said"),
+    [
+        ({}, "ok", "works"),
+        ({"error": "ModuleNotFoundError: No module named 'simplejpeg'"}, "ok", "not installed (optional: "),
+        ({"error": "ImportError: numpy.core.multiarray failed"}, "warn", "ImportError: numpy.core.multiarray failed"),
+    ],
+)
+def test_a_broken_simplejpeg_is_not_called_missing(simplejpeg: dict[str, Any], state: str, said: str) -> None:
+    check = next(check for check in PackageHealth({"simplejpeg": simplejpeg}).checks() if check.name == "simplejpeg")
+    assert check.state == state
+    assert check.said.startswith(said)
+
+
+def test_files_of_the_current_folder_are_not_mistaken_for_modules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "io.py").touch()
+    (tmp_path / "json.py").write_text("raise RuntimeError('not a module')")
+    (tmp_path / "simplejpeg.py").write_text("raise RuntimeError('not a module')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    found = look_at_packages()
+    assert not found.crashed
+    assert "not a module" not in str(found.found)
