@@ -253,8 +253,9 @@ def _short_supply(trials: Sequence[Trial]) -> Iterator[str]:
 
 def _repeated_samples(trials: Sequence[Trial], loader: Mapping[str, Any]) -> Iterator[str]:
     for batch, samples in sorted({pair for trial in trials for pair in _larger_than_dataset(trial, loader)}):
+        has = f"{samples} sample{'s' if samples > 1 else ''}"
         yield (
-            f"batch_size={batch} exceeds the dataset ({samples} samples). Trials repeat samples; "
+            f"batch_size={batch} exceeds the dataset ({has}). Trials repeat samples; "
             "in training, drop_last=True would yield no batch"
         )
 

@@ -13,10 +13,14 @@ from PIL import Image
 
 from loaderbench import host_memory
 from loaderbench.datasets.folder_scan import ImageFiles, scan_image_folder
+from loaderbench.report.numbers import count
 
 SAMPLE = 20_000  # maximum number of files that a run reads of a larger folder
 _INSPECTED = 64  # files whose header is read
 _BATCHES, _SMALL_BATCHES = (32, 128), (8, 16)  # the small sizes are for folders too small for the usual ones
+JPEG_SUFFIXES = {".jpg", ".jpeg"}
+TORCHVISION_SUFFIXES = JPEG_SUFFIXES | {".png", ".webp"}
+"""What `decoder: torchvision` reads."""
 _MIN_BATCHES = 4  # minimum number of batches of the larger size that the folder must fill
 
 
@@ -135,16 +139,19 @@ def _megapixels(path: str) -> float | None:
 def _described(folder: Folder) -> str:
     if folder.root is None:
         return "synthetic JPEGs; use `loaderbench init DIR` for your own folder"
-    many = f"{folder.files:,} files" if folder.complete else f"more than {folder.files:,} files"
+    many = f"{'' if folder.complete else 'more than '}{count(folder.files, 'file')}"
     size = f", {folder.megapixels:.2g} megapixels" if folder.megapixels else ""
     kinds = " ".join(folder.suffixes)
-    return f"{many} of {folder.classes:,} classes ({kinds}), {folder.bytes_per_file / 1e3:,.0f} kB{size} each"
+    classes = count(folder.classes, "class", "classes")
+    return f"{many} of {classes} ({kinds}), {folder.bytes_per_file / 1e3:,.0f} kB{size} each"
 
 
 def _decoders(folder: Folder) -> str:
-    if not {".jpg", ".jpeg"} & set(folder.suffixes):
-        return "             # the other decoders read JPEG only"
-    return "             # pillow | pillow_draft | torchvision; compare under sweep: [pillow, torchvision]"
+    found = set(folder.suffixes)
+    if not found <= TORCHVISION_SUFFIXES:
+        return "             # the other decoders do not read all of these files"
+    draft = "pillow_draft | " if found & JPEG_SUFFIXES else ""
+    return f"             # pillow | {draft}torchvision; compare under sweep: [pillow, torchvision]"
 
 
 def _batches(files: int) -> str:
@@ -154,7 +161,9 @@ def _batches(files: int) -> str:
 
 
 def _why_batches(files: int) -> str:
-    return "" if files >= max(_BATCHES) * _MIN_BATCHES else f"   # small enough for several batches of {files} files"
+    if files >= max(_BATCHES) * _MIN_BATCHES:
+        return ""
+    return f"   # small enough for several batches of {count(files, 'file')}"
 
 
 def _pinning(gpus: int) -> str:

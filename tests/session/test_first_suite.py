@@ -45,7 +45,7 @@ def loaded(written: str, tmp_path: Path) -> LoadedSuite:
 def test_batches_fill_the_folder_four_times(files: int, sizes: list[int], tmp_path: Path) -> None:
     written = text(replace(PHOTOS, files=files))
     assert loaded(written, tmp_path).suite.sweep["batch_size"] == sizes
-    assert (f"several batches of {files} files" in written) == (files < 512)
+    assert (f"several batches of {files} file" in written) == (files < 512)
 
 
 @pytest.mark.parametrize(("available_bytes", "cache"), [(2 * 4000 * 110_000, "warm"), (2 * 4000 * 110_000 - 2, "cold")])
@@ -69,10 +69,21 @@ def test_the_folder_is_described_by_what_was_found() -> None:
     assert "synthetic JPEGs" in text(GENERATED)
     assert "4,000 files" in text(replace(PHOTOS, root=Path("photos")))
 
+    assert "for 1 file of 1 class (" in text(replace(PHOTOS, files=1, classes=1))
 
-def test_other_decoders_are_offered_where_there_are_jpegs() -> None:
-    for suffixes, offered in (((".jpg",), True), ((".png", ".jpeg"), True), ((".png",), False)):
-        assert ("[pillow, torchvision]" in text(replace(PHOTOS, suffixes=suffixes))) == offered
+
+@pytest.mark.parametrize(
+    ("suffixes", "offered"),
+    [
+        ((".jpg",), "pillow | pillow_draft | torchvision; compare"),
+        ((".png", ".jpeg"), "pillow | pillow_draft | torchvision; compare"),
+        ((".png", ".webp"), "pillow | torchvision; compare"),
+        ((".jpg", ".bmp"), "the other decoders do not read all of these files"),
+        ((".tiff",), "the other decoders do not read all of these files"),
+    ],
+)
+def test_those_decoders_are_offered_that_read_all_files(suffixes: tuple[str, ...], offered: str) -> None:
+    assert f"decoder: pillow             # {offered}" in text(replace(PHOTOS, suffixes=suffixes))
 
 
 def test_generated_photos_are_those_that_the_suite_makes_by_default(tmp_path: Path) -> None:
