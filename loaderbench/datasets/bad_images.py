@@ -32,7 +32,8 @@ def leave_out(inputs: Inputs, decoders: Sequence[str], ask: Ask, listener: Prepa
     good = tuple(sample for sample in inputs.samples if sample[0] not in bad)
     words = _in_words(bad, [path for path, _ in inputs.samples])
     if not good:
-        raise MissingError(f"dataset.skip_bad: none of {len(bad):,} files can be decoded; {words[0]}")
+        by_each = f" by each decoder ({', '.join(decoders)})" if len(decoders) > 1 else ""
+        raise MissingError(f"dataset.skip_bad: none of {len(bad):,} files can be decoded{by_each}; {words[0]}")
     reasons = {name: why for name, why in inputs.summary.not_measured.items() if name != "bad_files"}
     summary = replace(inputs.summary, files=len(good), bad_files=len(bad), bad_images=words, not_measured=reasons)
     return replace(inputs, samples=good, summary=summary)
@@ -42,7 +43,12 @@ def _in_words(bad: Mapping[str, str], paths: Iterable[str]) -> tuple[str, ...]:
     """Format each file as `class/name.jpg: Error: message`, with its path relative to the common folder."""
     root = os.path.commonpath({os.path.dirname(path) for path in paths})  # noqa: PTH120 - of a million files
     rows = sorted(bad.items())[:NAMED]
-    return tuple(f"{os.path.relpath(path, root)}: {why.replace(path, '...')}" for path, why in rows)
+    return tuple(f"{os.path.relpath(path, root)}: {_without(path, why)}" for path, why in rows)
+
+
+def _without(path: str, why: str) -> str:
+    """Shorten a message by the path, written as it is or as Pillow quotes it."""
+    return why.replace(path, "...").replace(repr(path)[1:-1], "...")
 
 
 def find_bad_images(ask: Ask, samples: Samples, decoders: Sequence[str]) -> dict[str, str]:
@@ -57,18 +63,30 @@ def find_bad_images(ask: Ask, samples: Samples, decoders: Sequence[str]) -> dict
 
 
 def _answer(pipe: Connection, paths: list[str], decoders: list[str]) -> None:
+    named = {f"{name}: " if len(decoders) > 1 else "": DECODERS[name] for name in decoders}
     with ThreadPoolExecutor(usable_cores()) as pool:
-        whys = pool.map(lambda path: _why_bad(path, [DECODERS[name] for name in decoders]), paths)
+        whys = pool.map(lambda path: _why_bad(path, named), paths)
         pipe.send({path: why for path, why in zip(paths, whys, strict=True) if why is not None})
 
 
-def count_in_words(samples: Samples, decoder: str) -> str:
-    """Describe how many files Pillow can decode after `decoder` failed on one; empty without files."""
-    if not samples:
-        return ""
+def hint_of_bad_image(samples: Samples, message: str, hint: str, *, decoder: str, copied: str) -> str:
+    """Write the hint for a trial that could not decode a file: what to do, and how many such files there are.
+
+    `message` names the file. `copied` says how to repair the copy or object that the trial read instead of the file;
+    it is empty if the trial read the file itself.
+    """
+    named = next((path for path, _ in samples if f"{path}: " in message), None)
+    if named is not None and _why_bad(named, {"": decode_pillow}) is None:
+        if not decoder.startswith("pillow"):
+            return f"Pillow decodes this file: use decoder: pillow, not {decoder}"
+        if copied:
+            return f"Pillow decodes the file itself; {copied}"
+    return f"{_count_in_words(samples)}. {hint[:1].upper()}{hint[1:]}" if samples else hint
+
+
+def _count_in_words(samples: Samples) -> str:
+    """Describe how many files Pillow cannot decode."""
     bad, seen = count_bad_images(samples)
-    if not bad and not decoder.startswith("pillow"):
-        return f"Pillow decodes all {seen:,} files checked: use decoder: pillow, not {decoder}"
     files = f"{seen:,} files" if seen == len(samples) else f"the first {seen:,} of {len(samples):,} files"
     return f"Pillow cannot decode {bad:,} of {files}"
 
@@ -79,7 +97,7 @@ def count_bad_images(samples: Samples, look_s: float = LOOK_S) -> tuple[int, int
     until_s, bad, seen = time.monotonic() + look_s, 0, 0
     with ThreadPoolExecutor(usable_cores()) as pool:
         for paths in _portions([path for path, _ in samples]):
-            bad += sum(why is not None for why in pool.map(lambda path: _why_bad(path, [decode_pillow]), paths))
+            bad += sum(why is not None for why in pool.map(lambda path: _why_bad(path, {"": decode_pillow}), paths))
             seen += len(paths)
             if time.monotonic() > until_s:
                 break
@@ -90,10 +108,11 @@ def _portions(paths: Sequence[str]) -> Iterator[Sequence[str]]:
     return (paths[begin : begin + _AT_ONCE] for begin in range(0, len(paths), _AT_ONCE))
 
 
-def _why_bad(path: str, decoders: Sequence[Callable[[str], Any]]) -> str | None:
-    for decode in decoders:
+def _why_bad(path: str, decoders: Mapping[str, Callable[[str], Any]]) -> str | None:
+    """Return the error of the first decoder that fails, after its prefix; `None` if all decode the file."""
+    for named, decode in decoders.items():
         try:
             decode(path)
         except Exception as error:  # each library has its own exceptions, not all of them an OSError
-            return f"{type(error).__name__}: {error}"
+            return f"{named}{type(error).__name__}: {error}"
     return None

@@ -17,7 +17,7 @@ from loaderbench.datasets.folder_scan import scan_image_folder
 from loaderbench.datasets.kind import Ask, DatasetOfOptions, DatasetOrder, Inputs, PrepareListener, Rest, Samples
 from loaderbench.datasets.own_transform import own_transform
 from loaderbench.errors import MissingError
-from loaderbench.formats import FILES, FORMATS, ReadEncoded, check_formats
+from loaderbench.formats import FILES, FORMATS, ReadEncoded, check_formats, copies_of
 from loaderbench.imagenet import CROP
 from loaderbench.options import Check, Count, Part, Seed, integer, not_one_of, one_of, text
 from loaderbench.records import DatasetSummary, PixelChange
@@ -212,7 +212,7 @@ class ImageFolder(DatasetOfOptions):
         if self.image_cache == "shared_memory" and order.copy is None:
             from loaderbench.datasets.shared_images import SharedImages, room_bytes
 
-            decoder = cast("Decoder", SharedImages(samples, decoder, room_bytes=room_bytes()))
+            decoder = cast("Decoder", SharedImages(samples, images.decoded_at_once(decoder), room_bytes=room_bytes()))
         named, normalize = images.TRANSFORMS.get(self.transform), self.normalize != "device"
         recipe = images.Recipe(self.transform, normalize) if named else None
         transform = named(normalize) if named else own_transform(find_target(self.transform, order.folder))
@@ -253,11 +253,19 @@ class ImageFolder(DatasetOfOptions):
         each = 1 if self.normalize == "device" else _FLOAT_BYTES
         return None if ":" in self.transform else 3 * CROP * CROP * each
 
-    def explain_unreadable(self, samples: Samples) -> str:
-        """Count the files that Pillow cannot decode, too."""
-        from loaderbench.datasets.bad_images import count_in_words
+    def hint_unreadable(self, samples: Samples, message: str, hint: str) -> str:
+        """Whether the file itself, its copy or the decoder is at fault, and how many such files there are."""
+        from loaderbench.datasets.bad_images import hint_of_bad_image
 
-        return count_in_words(samples, self.decoder)
+        return hint_of_bad_image(samples, message, hint, decoder=self.decoder, copied=self._where_copied())
+
+    def _where_copied(self) -> str:
+        """What a trial reads in place of the files, and how to get it again; empty where it reads them."""
+        if self.storage is not None:
+            return f"the object in {self.storage} is damaged: upload it again"
+        if self.stored_as != FILES:
+            return f"the copy is damaged: delete {copies_of(self.stored_as)} to write it again"
+        return ""
 
     def pixel_changes(self, pairs: Sequence[tuple[DatasetOrder, DatasetOrder]], ask: Ask) -> list[PixelChange]:
         """Compare the results of decoder, transform and size on the same images."""

@@ -112,7 +112,7 @@ def imagenet_train_v2(normalize: bool = True) -> Transform:
     import torch
     from torchvision.transforms import v2
 
-    steps = [v2.ToImage(), v2.RandomResizedCrop(CROP, antialias=True), v2.RandomHorizontalFlip()]
+    steps = [ToImage(), v2.RandomResizedCrop(CROP, antialias=True), v2.RandomHorizontalFlip()]
     last = [v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD)] if normalize else [v2.ToPureTensor()]
     return cast("Transform", v2.Compose([*steps, *last]))
 
@@ -127,6 +127,17 @@ def imagenet_eval(normalize: bool = True) -> Transform:
 def to_tensor(normalize: bool = True) -> Transform:
     """Only convert to a tensor, for folders of images of one size; uint8 unless normalized."""
     return ToTensor() if normalize else ToUint8()
+
+
+class ToImage:
+    """The `ToImage` of transforms v2, in RGB."""
+
+    def __call__(self, image: Any) -> Any:
+        """Return an image of transforms v2, channels first."""
+        from torch import Tensor
+        from torchvision.transforms.v2.functional import to_image
+
+        return to_image(image if isinstance(image, Tensor) else _rgb(image))
 
 
 class ToTensor:
@@ -156,6 +167,20 @@ def _compose(steps: list[Any], normalize: bool) -> Transform:
 
     last = [ToTensor(), t.Normalize(MEAN, STD)] if normalize else [ToUint8()]
     return cast("Transform", t.Compose([*steps, *last]))
+
+
+def decoded_at_once(decoder: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Wrap a decoder to decode the whole image at once, and to raise `BadImageError` with the path of the file."""
+
+    def decode(path: str) -> Any:
+        try:
+            image = decoder(path)
+            getattr(image, "load", bool)()  # an image of Pillow may only have been opened
+        except Exception as error:
+            raise _bad_image(path, error) from error
+        return image
+
+    return decode
 
 
 def _bad_image(path: str, error: Exception) -> BadImageError:

@@ -191,9 +191,9 @@ class DatasetKind(Part):
         """Size of a sample in memory; `None` if unknown."""
         return None
 
-    def explain_unreadable(self, samples: Samples) -> str:
-        """Explain in a sentence why a sample could not be read, after a trial has failed on it."""
-        return ""
+    def hint_unreadable(self, samples: Samples, message: str, hint: str) -> str:
+        """Extend the hint of a failed trial with the reason why its sample could not be read."""
+        return hint
 
     def pixel_changes(self, pairs: Sequence[tuple[DatasetOrder, DatasetOrder]], ask: Ask) -> list[PixelChange]:
         """How much the samples of each pair of configurations differ."""

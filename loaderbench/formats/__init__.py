@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from loaderbench.errors import MissingError
 from loaderbench.formats.arrow import Arrow
-from loaderbench.formats.copies import Progress, StoredCopy, written_copy
+from loaderbench.formats.copies import Progress, StoredCopy, copies_of, written_copy
 from loaderbench.formats.format import Format, Item, PartReader, ReadEncoded
 from loaderbench.formats.litdata import Litdata
 from loaderbench.formats.lmdb import Lmdb
@@ -25,6 +25,7 @@ __all__ = [
     "ReadEncoded",
     "StoredCopy",
     "check_formats",
+    "copies_of",
     "copy_as",
 ]
 

@@ -93,7 +93,7 @@ def written_copy(
     Waits while another run writes the same copy. Raises `MissingError` for an unreadable file, and for a full disk.
     """
     source = _source(samples)
-    folder = (cache_dir or user_cache()) / "formats" / name / source.key
+    folder = copies_of(name, cache_dir) / source.key
     if found := _find_complete(folder):
         return found
     try:
@@ -104,10 +104,15 @@ def written_copy(
         raise MissingError(f"format {name}: {_why_not_written(error, folder, source)}") from error
 
 
+def copies_of(name: str, cache_dir: Path | None = None) -> Path:
+    """Return the folder with all copies in a format."""
+    return (cache_dir or user_cache()) / "formats" / name
+
+
 def _why_not_written(error: OSError, folder: Path, source: _Source) -> str:
     """Why a copy could not be written."""
     if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-        return f"cannot write to {folder}: {error.strerror or error}"
+        return f"cannot write to {folder}: {error.strerror or error}; set LOADERBENCH_CACHE to another folder"
     return (
         f"no room in {folder} for a copy of {in_bytes(sum(source.sizes))}; "
         "free some, or set LOADERBENCH_CACHE to a folder on a larger disk"

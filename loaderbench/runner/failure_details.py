@@ -49,6 +49,9 @@ def explained(
     if failure.kind in _KILLED and kills_before is not None and (kills := oom_kills()) is not None:
         by_kernel = kills > kills_before
         failure = replace(failure, by_oom_killer=by_kernel, hint=_BY_KERNEL if by_kernel else _BY_ANOTHER)
+    if failure.kind == "bad_image":
+        dataset = order.suite.dataset.with_axes(order.planned.config)
+        failure = replace(failure, hint=dataset.hint_unreadable(order.samples, failure.message, failure.hint))
     return with_clue(_with_numbers(failure, order), clue)
 
 
@@ -133,10 +136,6 @@ def _processes(order: TrialOrder, _: int | None) -> str:
     return "; ".join(filter(None, (workers, of_group)))
 
 
-def _bad_images(order: TrialOrder, _: int | None) -> str:
-    return order.suite.dataset.with_axes(order.planned.config).explain_unreadable(order.samples)
-
-
 def _count(number: int | None, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
 
@@ -149,7 +148,6 @@ _FACTS: dict[str, Callable[[TrialOrder, int | None], str]] = {
     "host_memory": _memory,
     TOO_MANY_FILES: _open_files,
     TOO_MANY_PROCESSES: _processes,
-    "bad_image": _bad_images,
 }
 
 

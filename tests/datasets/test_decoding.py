@@ -54,3 +54,16 @@ def test_a_corrupt_image_is_named_by_its_path(tmp_path: Path) -> None:
     for decoder in map(DECODERS.__getitem__, always):
         with pytest.raises(BadImageError, match=str(bad)):
             ImageSamples([(str(bad), 0)], decoder, TRANSFORMS["to_tensor"]())[0]
+
+
+@pytest.mark.parametrize("mode", ["L", "LA", "P", "RGBA", "CMYK", "1", "I;16"])
+@pytest.mark.parametrize("recipe", sorted({*TRANSFORMS} - {"imagenet_train_region"}))
+@pytest.mark.parametrize("normalize", [True, False])
+def test_an_image_of_any_mode_that_was_opened_only_becomes_rgb(
+    tmp_path: Path, mode: str, recipe: str, normalize: bool
+) -> None:
+    file = tmp_path / "a.tiff"
+    gray = Image.new("L", (300, 260), 7)
+    (Image.fromarray(np.full((260, 300), 700, np.uint16)) if mode == "I;16" else gray.convert(mode)).save(file)
+    image = TRANSFORMS[recipe](normalize)(DECODERS["pillow_lazy"](str(file)))
+    assert (image.shape[0], image.dtype) == (3, torch.float32 if normalize else torch.uint8)

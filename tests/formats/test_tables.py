@@ -48,7 +48,10 @@ def test_a_row_that_is_not_there_is_one_line(name: str, items: list[Item], tmp_p
 @every_table
 def test_a_writer_without_room_is_one_line_and_is_continued(name: str, photos: Path, tmp_path: Path) -> None:
     samples, how = samples_of(photos), FORMATS[name]
-    with file_size_limited(1 << 12), pytest.raises(MissingError, match=f"^format {name}: cannot write to .*too large"):
+    with (
+        file_size_limited(1 << 12),
+        pytest.raises(MissingError, match=f"^format {name}: cannot write to .*too large; set LOADER"),
+    ):
         written_copy(samples, name, how, cache_dir=tmp_path)
     reader = written_copy(samples, name, how, cache_dir=tmp_path).reader(how)
     assert [reader(number) for number in range(len(samples))] == [Path(path).read_bytes() for path, _ in samples]

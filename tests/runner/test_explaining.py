@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from loaderbench.records import Config, Failure, PlannedTrial
 from loaderbench.runner import TrialOrder, failure_details
@@ -26,6 +27,14 @@ def order(config: Config, dataset: dict[str, Any] | None = None, loader: dict[st
 
 def hint(kind: str, config: Config, kills: int | None = 0) -> str:
     return explained(Failure(kind, "", "fewer workers"), order(config), kills).hint
+
+
+def of_bad_image(photos: Path, config: Config, name: str = "") -> str:
+    files = [str(path) for path in sorted(photos.rglob("*.jpg"))]
+    named = str(photos / name) if name else files[0]
+    asked = replace(order(config), samples=tuple((path, 0) for path in files))
+    failure = Failure("bad_image", f"BadImageError: {named}: RuntimeError: what", "repair it")
+    return explained(failure, asked, None).hint
 
 
 def needed(asked: TrialOrder) -> int | None:
@@ -90,9 +99,24 @@ def test_an_end_for_want_of_memory_says_whether_the_kernel_counted_it() -> None:
 
 
 def test_what_pillow_reads_and_another_decoder_does_not_is_not_called_broken(photos: Path) -> None:
-    asked = replace(order({"decoder": "torchvision"}), samples=tuple((str(path), 0) for path in photos.rglob("*.jpg")))
-    said = explained(Failure("bad_image", "", "repair it"), asked, None).hint
-    assert said.startswith("Pillow decodes all 24 files checked: use decoder: pillow, not torchvision")
+    assert of_bad_image(photos, {"decoder": "torchvision"}) == (
+        "Pillow decodes this file: use decoder: pillow, not torchvision"
+    )
+
+
+def test_a_damaged_copy_or_object_is_not_blamed_on_the_file(photos: Path) -> None:
+    copied = of_bad_image(photos, {"decoder": "pillow", "format": "tar"})
+    assert copied.startswith("Pillow decodes the file itself; the copy is damaged: delete ")
+    assert copied.endswith("/formats/tar to write it again")
+    stored = of_bad_image(photos, {"decoder": "pillow", "storage": "http://127.0.0.1:1/x"})
+    assert stored == ("Pillow decodes the file itself; the object in http://127.0.0.1:1/x is damaged: upload it again")
+
+
+def test_a_file_that_pillow_cannot_decode_either_is_counted_with_any_decoder(tmp_path: Path) -> None:
+    Image.new("RGB", (8, 8)).save(tmp_path / "good.jpg")
+    (tmp_path / "bad.jpg").write_text("no image")
+    for config in ({"decoder": "torchvision"}, {"decoder": "pillow", "format": "tar"}):
+        assert of_bad_image(tmp_path, config, "bad.jpg") == "Pillow cannot decode 1 of 2 files. Repair it"
 
 
 def test_what_this_machine_knows_nothing_of_keeps_its_hint() -> None:

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from loaderbench.datasets.bad_images import count_bad_images
 from loaderbench.datasets.photos import generate_photos
@@ -69,6 +70,34 @@ def test_a_folder_of_nothing_else_is_refused(tmp_path: Path) -> None:
     with pytest.raises(MissingError, match=r"none of 1 files can be decoded; a\.jpg: UnidentifiedImageError"):
         run(suite(tmp_path, "true"), out=tmp_path / "r")
     assert not (tmp_path / "r").exists()
+
+
+def test_what_one_decoder_of_several_cannot_decode_names_that_decoder(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    Image.new("RGB", (300, 300)).save(tmp_path / "photos" / "a.bmp")
+    file = suite(tmp_path, "true")
+    file.write_text(file.read_text().replace("[0]", "[0], decoder: [torchvision, pillow]"))
+    said = r"none of 1 files can be decoded by each decoder \(pillow, torchvision\); a\.bmp: torchvision: RuntimeError"
+    with pytest.raises(MissingError, match=said):
+        run(file, out=tmp_path / "r")
+
+
+def test_the_path_of_a_bad_file_is_left_out_where_pillow_quotes_it(folder: Path) -> None:
+    (folder / "photos" / "class_01" / "text.jpg").rename(folder / "photos" / "class_01" / "a\nb.jpg")
+    found = run(suite(folder, "true"), out=folder / "r").record.dataset
+    assert found.bad_images[1] == "class_01/a\nb.jpg: UnidentifiedImageError: cannot identify image file '...'"
+
+
+@pytest.mark.parametrize("decoder", ["pillow_lazy", "torchvision"])
+def test_a_cache_of_images_names_the_file_that_it_cannot_decode(folder: Path, decoder: str) -> None:
+    text = folder / "photos" / "class_01" / "text.jpg"
+    text.unlink()
+    file = suite(folder, "false")
+    file.write_text(file.read_text().replace("[0]", f"[0], decoder: {decoder}, image_cache: shared_memory"))
+    failure = run(file, out=folder / "r").trials[0].failure
+    assert failure is not None
+    assert failure.kind == "bad_image"
+    assert "class_00/photo_00000.jpg: " in failure.message
 
 
 def test_a_look_after_a_failure_takes_no_longer_than_it_may(folder: Path) -> None:
