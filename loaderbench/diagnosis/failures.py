@@ -16,6 +16,8 @@ _TRACEBACK = "Traceback (most recent call last):"
 
 TOO_MANY_FILES = "too_many_files"
 TOO_MANY_PROCESSES = "too_many_processes"
+MISSING_HINT = "the file does not exist; check the path"
+PERMISSION_HINT = "no permission to read this path; check its owner and mode"
 TOO_MANY_HINT = "use fewer workers, or raise the limit (docker run --pids-limit, ulimit -u)"
 
 STARTED_HINT = (
@@ -113,6 +115,8 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         r"[Cc]an't (?:get|pickle) local object|[Cc]annot pickle|PicklingError",
         "spawn and forkserver pickle the dataset for each worker: open files in the worker, avoid lambdas",
     ),
+    ("missing", r"BadImageError: .*(?:FileNotFoundError|\[Errno 2\])", MISSING_HINT),
+    ("permission", r"BadImageError: .*(?:PermissionError|\[Errno 13\])", PERMISSION_HINT),
     (
         "bad_image",
         r"BadImageError|UnidentifiedImageError|image file is truncated|DecompressionBombError",
@@ -151,8 +155,8 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         r"MissingError: target ",
         "targets are looked up next to the suite file, then on sys.path",
     ),
-    ("missing", r"FileNotFoundError|No such file or directory|MissingError", "the file does not exist; check the path"),
-    ("permission", r"PermissionError", "no permission to read this path; check its owner and mode"),
+    ("missing", r"FileNotFoundError|No such file or directory|MissingError", MISSING_HINT),
+    ("permission", r"PermissionError", PERMISSION_HINT),
 )
 
 

@@ -45,6 +45,19 @@ def test_a_message_has_its_kind_and_a_hint(kind: str, message: str) -> None:
     assert found.hint
 
 
+@pytest.mark.parametrize(
+    ("kind", "raised"),
+    [
+        ("missing", "FileNotFoundError: [Errno 2] No such file or directory: '/data/a/x.jpg'"),
+        ("missing", "RuntimeError: [Errno 2] No such file or directory: '/data/a/x.jpg'"),
+        ("permission", "PermissionError: [Errno 13] Permission denied: '/data/a/x.jpg'"),
+        ("permission", "RuntimeError: [Errno 13] Permission denied: '/data/a/x.jpg'"),
+    ],
+)
+def test_an_image_that_cannot_be_opened_is_not_said_to_be_broken(kind: str, raised: str) -> None:
+    assert classify(f"loaderbench.errors.BadImageError: /data/a/x.jpg: {raised}").kind == kind
+
+
 def test_a_sample_that_is_none_is_not_said_to_have_another_shape() -> None:
     none = classify("TypeError: default_collate: batch must contain tensors, numpy arrays; found <class 'NoneType'>")
     assert none.kind == "collate"
