@@ -40,7 +40,9 @@ def scan_image_folder(root: Path, at_most: int | None = None) -> ImageFiles:
         classes = ["."]
         taken, complete = _spread(root, classes, at_most)
     if not taken:
-        raise MissingError(f"{root}: no images found ({' '.join(IMAGE_SUFFIXES)}); expected root/class/name.jpg")
+        closed = [name for name in _class_folders(root) if not os.access(root / name, os.R_OK | os.X_OK)]
+        why = f"; no permission to read {closed[0]}" if closed else ""
+        raise MissingError(f"{root}: no images found ({' '.join(IMAGE_SUFFIXES)}); expected root/class/name.jpg{why}")
     labels = {name: label for label, name in enumerate(classes)}
     samples = sorted((path, labels[name]) for name, path in taken)
     samples.sort(key=lambda sample: sample[1])

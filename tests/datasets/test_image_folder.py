@@ -143,3 +143,12 @@ def test_what_is_no_regular_file_is_never_opened(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(os.path.relpath(tmp_path / "a" / "socket.jpg"))
         assert len(scan_image_folder(tmp_path).samples) == 1
+
+
+def test_class_folders_that_may_not_be_read_are_named_where_no_image_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(tmp_path, {"cat": 0, "dog": 0})
+    monkeypatch.setattr(os, "access", lambda path, _: path.name != "dog")  # root may read all
+    with pytest.raises(MissingError, match=r"no images found .*; no permission to read dog$"):
+        scan_image_folder(tmp_path)
