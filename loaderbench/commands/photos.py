@@ -9,12 +9,14 @@ import typer
 
 from loaderbench.commands.options import ProgressKind
 
+MOST = 1_000_000
+
 
 def photos(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to write; new or empty.")],
-    images: Annotated[int, typer.Option(metavar="N", min=1, help="Number of images.")] = 512,
+    images: Annotated[int, typer.Option(metavar="N", min=1, max=MOST, help="Number of images.")] = 512,
     like: Annotated[str, typer.Option(metavar="NAME", help="Image statistics; only imagenet.")] = "imagenet",
-    classes: Annotated[int, typer.Option(metavar="N", min=1, help="Number of class folders.")] = 8,
+    classes: Annotated[int, typer.Option(metavar="N", min=1, max=MOST, help="Number of class folders.")] = 8,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Random seed.")] = 0,
     progress: Annotated[ProgressKind, typer.Option(help="Progress display on stderr.")] = ProgressKind.auto,
 ) -> None:

@@ -62,7 +62,8 @@ def generate_photos(
     """
     folder = folder.absolute()  # `.` has no name
     if _holds_something(folder):
-        raise UsageError(f"{folder}: folder exists and is not empty; choose another one")
+        what = "folder exists and is not empty" if folder.is_dir() else "is a file"
+        raise UsageError(f"{folder}: {what}; choose another folder")
     if like not in LIKE:
         raise UsageError(f"like: {not_one_of(like, [*LIKE])}")
     if images < 1 or classes < 1:

@@ -251,6 +251,8 @@ def test_photos_writes_a_folder_and_refuses_one_that_is_full(cli: Cli, tmp_path:
     again = cli("photos", "made", "--images", "4", "--progress", "none")
     assert again.returncode == 2
     one_line(again.stderr)
+    many = cli("photos", "many", "--images", "99999999999", "--progress", "none")
+    assert (many.returncode, "--images" in one_line(many.stderr)) == (2, True)
 
 
 def test_a_model_without_a_gpu_is_planned_as_with_one_and_cannot_be_run(cli: Cli, place: Path) -> None:

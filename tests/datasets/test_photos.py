@@ -166,6 +166,8 @@ def test_a_folder_that_holds_something_is_refused_and_left_alone(tmp_path):
     with pytest.raises(UsageError, match="not empty"):
         generate_photos(tmp_path, images=1)
     assert everything_in(tmp_path) == [mine]
+    with pytest.raises(UsageError, match=r"mine\.txt: is a file; choose another folder"):
+        generate_photos(mine, images=1)
 
 
 @pytest.mark.parametrize("arguments", [{"images": 0}, {"images": 1, "classes": 0}, {"images": 1, "like": "cifar"}])
