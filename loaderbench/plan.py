@@ -36,6 +36,8 @@ FREED_TRIAL_S = 1.7  # complete free-stage trial, with its start and its kept sa
 FREED_ROUNDS = 3  # minimum rounds of free-stage trials
 ISOLATION_SHARE = 0.5  # share of a trial's steady state; isolation runs are compared with each other, not ranked
 LEAST_ISOLATION_S = 0.5
+LEFT_OUT = "dataset"
+"""The name in `collapsed` of the reasons why configurations are left out. It is no axis: each axis keeps its values."""
 
 
 @dataclass(frozen=True)
@@ -193,7 +195,8 @@ def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer
     if len(configurations) < len(grid):
         several = {axis for axis, values in axes.items() if len(values) > 1}
         collapsed |= {axis: why for axis, why in _collapsing(backends).items() if axis in several}
-    collapsed |= dict.fromkeys(sorted(why.split()[0] for why in apart), "; ".join(sorted(apart)))
+    if apart:
+        collapsed |= {LEFT_OUT: "; ".join(sorted(apart))}
     fixed = {axis: axes[axis][0] for axis in collapsed if len(axes.get(axis, ())) == 1}
     baseline, why = _baseline(suite, axes, fixed=fixed)
     if suite.dataset.with_axes(baseline).why_not_together():

@@ -24,7 +24,7 @@ def check(
     from loaderbench.errors import printable
     from loaderbench.loaders import backends_of, check_installed
     from loaderbench.monitors import count_gpus
-    from loaderbench.plan import make_plan
+    from loaderbench.plan import LEFT_OUT, make_plan
     from loaderbench.records import config_name, format_scalar
     from loaderbench.session.conditions import needs_gpu
 
@@ -54,6 +54,8 @@ def check(
     for axis, values in plan.axes.items():
         why = f" ({plan.collapsed[axis]})" if axis in plan.collapsed else ""
         print(printable(f"  {axis}: {', '.join(format_scalar(value) for value in values)}{why}"))
+    if LEFT_OUT in plan.collapsed:
+        print(printable(f"Left out: {plan.collapsed[LEFT_OUT]}"))
     print(describe_plan(plan))
     if plan.budget_s is not None:
         print(f"Time limit: {about_how_long(plan.budget_s)} (measure.budget)")

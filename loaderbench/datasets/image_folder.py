@@ -172,12 +172,17 @@ class ImageFolder(DatasetOfOptions):
         return FILES if self.image_cache is not None else self.format
 
     def why_not_together(self) -> str:
-        """`storage` excludes copies and caches, which are made from local files."""
+        """`storage` excludes copies and caches of local files; some transforms need certain decoders."""
         of_files = {"format": FILES, "presize": None, "image_cache": None}
         given = [option for option, usual in of_files.items() if getattr(self, option) != usual]
-        if self.storage is None or not given:
-            return ""
-        return f"storage cannot be combined with {' and '.join(given)}"
+        if self.storage is not None and given:
+            return f"storage cannot be combined with {' and '.join(given)}"
+        if self.decoder in ON_DEVICE and self.image_cache is not None:
+            return f"decoder {self.decoder} cannot be combined with image_cache"
+        on_device = self.decoder in ON_DEVICE and self.transform not in DEVICE_TRANSFORMS
+        if on_device or (self.transform == "imagenet_train_scaled" and not self.decoder.startswith("pillow")):
+            return f"decoder {self.decoder} cannot be combined with transform {self.transform}"
+        return ""
 
     @property
     def store(self) -> str | None:

@@ -85,7 +85,8 @@ class DatasetSummary:
 class PlanSummary:
     """What was meant to be measured. `collapsed` names each axis that lost values, and why.
 
-    `configs` are its configurations in the order of the grid, the `baseline` among them.
+    Under `dataset`, it says why configurations are left out whose options cannot be combined. `configs` are its
+    configurations in the order of the grid, the `baseline` among them.
     """
 
     axes: dict[str, list[Scalar]]

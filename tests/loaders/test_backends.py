@@ -198,6 +198,26 @@ def test_options_that_cannot_be_combined_are_left_out_of_the_plan_or_refused(tmp
     pairs = [(config["storage"], config["format"]) for config in plan.configurations]
     assert sorted(pairs, key=str) == [("s3://b/x", "files"), (None, "files"), (None, "tar")]
     assert plan.baseline in plan.configurations
-    assert plan.collapsed["storage"] == "storage cannot be combined with format"
+    assert plan.collapsed == {"dataset": "storage cannot be combined with format"}
     said = problem(tmp_path, "dataset: {storage: 's3://b/x', presize: 256}")
     assert said.endswith("dataset: storage cannot be combined with presize; drop one of them")
+
+
+def test_decoders_and_transforms_that_do_not_fit_are_left_out_of_the_plan_or_refused(tmp_path: Path) -> None:
+    decoders, transforms = "[pillow, torchvision, device]", "[imagenet_eval, imagenet_train_scaled]"
+    (tmp_path / "s.yaml").write_text(f"sweep: {{decoder: {decoders}, transform: {transforms}, num_workers: [0]}}")
+    plan = make_plan(load_suite(tmp_path / "s.yaml").suite, cpus_allotted=2, accelerator=True)
+    pairs = [(config["decoder"], config["transform"]) for config in plan.configurations]
+    assert sorted(pairs) == [
+        ("device", "imagenet_eval"),
+        ("pillow", "imagenet_eval"),
+        ("pillow", "imagenet_train_scaled"),
+        ("torchvision", "imagenet_eval"),
+    ]
+    assert plan.collapsed["dataset"].count("cannot be combined with transform imagenet_train_scaled") == 2
+    said = problem(tmp_path, "dataset: {decoder: torchvision, transform: imagenet_train_scaled}")
+    assert said.endswith(
+        "decoder torchvision cannot be combined with transform imagenet_train_scaled; drop one of them"
+    )
+    said = problem(tmp_path, "dataset: {decoder: dali, image_cache: shared_memory}")
+    assert said.endswith("decoder dali cannot be combined with image_cache; drop one of them")
