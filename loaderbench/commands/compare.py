@@ -33,7 +33,7 @@ def compare(
     from loaderbench.report.compare import comparison_markdown, print_comparison
     from loaderbench.result import load_concluded
 
-    check_outputs(json_file, md_file, junit)
+    check_outputs(json_file, md_file, junit, runs=[before, after])
     then, now = load_concluded(before).record, load_concluded(after).record
     comparison, gates = Gates(fail_if, warn_if, then, now.consumer).judge(now)
     assert comparison is not None

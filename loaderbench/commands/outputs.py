@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -48,10 +48,11 @@ def check_outputs(
     *,
     page: Path | None = None,
     folder: Path | None = None,
+    runs: Sequence[Path] = (),
 ) -> None:
     """Find out before measuring whether each can be written, and that they are two. Raises `UsageError`.
 
-    `page` is the HTML report, and `folder` the run folder that will be made.
+    `page` is the HTML report, `folder` the run folder that will be made, and `runs` those that are read.
     """
     places = {"--json": json_file, "--md": md_file, "--junit": str(junit) if junit else None}
     places |= {"--perfetto": str(perfetto) if perfetto else None}
@@ -60,12 +61,22 @@ def check_outputs(
     given = {flag: place for flag, place in places.items() if place is not None}
     files = {flag: place if place == STDOUT else os.path.realpath(place) for flag, place in given.items()}
     for flag, place in given.items():
+        keep_runs(f"{flag} {place}", files[flag], runs)
         if alike := [f"{other} {given[other]}" for other in given if files[other] == files[flag] and other != flag]:
             raise UsageError(f"{flag} {place} and {alike[0]}: two results cannot share one file; change one of them")
         is_made = folder is not None and not folder.exists() and Path(files[flag]).parent == folder.resolve()
         if place != STDOUT and not is_made:
             with writing(f"{flag} {place}"):
                 _try_to_write(Path(place))
+
+
+def keep_runs(what: str, place: str, runs: Sequence[Path]) -> None:
+    """Raise `UsageError`, in a line that begins with `what`, if a result would replace what was measured in a run."""
+    from loaderbench.store import measured_files
+
+    kept = {os.path.realpath(file) for run in runs for file in measured_files(run)}
+    if place != STDOUT and os.path.realpath(place) in kept:
+        raise UsageError(f"{what}: would replace what was measured; choose another file")
 
 
 def _try_to_write(file: Path) -> None:

@@ -24,7 +24,7 @@ def report(
 
     saved = load_to_show(run)
     page = out or folder_of(run) / PAGE_FILE
-    check_outputs(None, md_file, page=page)
+    check_outputs(None, md_file, page=page, runs=[run])
     with writing(str(page)):
         saved.to_html(page)
     update_index(folder_of(run))

@@ -30,7 +30,7 @@ def show(
     from loaderbench.store import PAGE_FILE, folder_of
 
     saved = load_to_show(run)
-    check_outputs(None, md_file, perfetto=perfetto)
+    check_outputs(None, md_file, perfetto=perfetto, runs=[run])
     if perfetto is not None:
         write_perfetto(perfetto, saved)
     if md_file is not None:

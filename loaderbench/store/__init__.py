@@ -3,7 +3,7 @@
 from loaderbench.store.batches import BATCHES_FILE, batches_frame
 from loaderbench.store.frames import timeline_frame, trials_frame
 from loaderbench.store.parquet import note_without_parquet
-from loaderbench.store.reading import folder_of, read_run, read_timeline, read_trials, readable_timeline
+from loaderbench.store.reading import folder_of, measured_files, read_run, read_timeline, read_trials, readable_timeline
 from loaderbench.store.writing import (
     PAGE_FILE,
     RUN_FILE,
@@ -23,6 +23,7 @@ __all__ = [
     "Store",
     "batches_frame",
     "folder_of",
+    "measured_files",
     "new_run_folder",
     "note_without_parquet",
     "read_run",

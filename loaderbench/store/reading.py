@@ -26,6 +26,13 @@ def folder_of(path: Path) -> Path:
     return path if path.is_dir() else path.parent
 
 
+def measured_files(path: Path) -> list[Path]:
+    """The files with what was measured in a run that is given as its folder or as its `run.json`."""
+    folder = folder_of(path)
+    kept = [folder / name for name in (RUN_FILE, TRIALS_FILE, TIMELINE_FILE, BATCHES_FILE)]
+    return kept if path.is_dir() else [*kept, path]
+
+
 def read_run(path: Path) -> RunRecord:
     """Read a run folder or its `run.json`. Raises `RunFileError`, with a one-line message."""
     file = path / RUN_FILE if path.is_dir() else path

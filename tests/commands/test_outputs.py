@@ -138,6 +138,25 @@ def test_a_report_and_its_markdown_are_two_files(cli: Cli, saved: Path) -> None:
     assert not page.exists()
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("show", "RUN", "--md", "RUN/run.json"),
+        ("show", "RUN/run.json", "--perfetto", "RUN/trials.jsonl"),
+        ("report", "RUN", "--out", "RUN/run.json"),
+        ("compare", "RUN", "RUN", "--json", "RUN/run.json"),
+        ("export", "RUN", "--to", "csv", "--out", "RUN/timeline.parquet"),
+    ],
+)
+def test_a_result_never_replaces_what_was_measured(cli: Cli, saved: Path, arguments: tuple[str, ...]) -> None:
+    before = (saved / "run.json").read_bytes()
+    result = cli(*(argument.replace("RUN", str(saved)) for argument in arguments))
+    assert result.returncode == 2
+    assert result.stderr.endswith(": would replace what was measured; choose another file\n")
+    assert [file.name for file in saved.iterdir()] == ["run.json"]
+    assert (saved / "run.json").read_bytes() == before
+
+
 def test_a_link_to_a_file_that_is_not_there_yet_is_left(tmp_path: Path) -> None:
     (tmp_path / "latest.md").symlink_to("run.md")
     check_outputs(None, str(tmp_path / "latest.md"))
