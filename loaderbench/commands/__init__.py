@@ -1,1 +1,1 @@
-"""One verb per file. The only place where an error becomes an exit code."""
+"""The command line: one module per command. Errors become exit codes only in `app`."""

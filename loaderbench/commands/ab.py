@@ -1,4 +1,4 @@
-"""`loaderbench ab`: two versions of a user's code, measured in interleaved pairs until a gate is decided."""
+"""`loaderbench ab`: compare two versions of a user's code in interleaved pairs, until every gate is decided."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def ab(
         make_listener(ProgressKind.none if quiet else progress, verbose=False) as listener,
         opened_versions(suite, before, after) as versions,
     ):
-        if said := same_code(versions):
-            listener.warned(said)
+        if warning := same_code(versions):
+            listener.warned(warning)
         result = run_side_by_side(
             versions,
             lambda file: load_with_flags(file, data=data, axes=axes or [], measure={"seconds": seconds}),
@@ -80,7 +80,7 @@ def ab(
 
 
 def _write(result: SessionResult, json_file: str | None, md_file: str | None, junit: Path | None) -> None:
-    """To the files that flags name, to the terminal, and to the summary of a job."""
+    """Write the files that flags name, the terminal output, and the job summary."""
     from loaderbench.report.compare import comparison_markdown, print_comparison
     from loaderbench.report.sections.comparison import version_facts
     from loaderbench.store import run_json
@@ -101,7 +101,7 @@ def _write(result: SessionResult, json_file: str | None, md_file: str | None, ju
 
 
 def _raise_for_end(result: SessionResult) -> None:
-    """Raise `Interrupted` for a run that a signal ended, and `NoMeasurementError` where a version gave no rate."""
+    """Raise `Interrupted` if a signal ended the run, and `NoMeasurementError` if a version has no rate."""
     run = result.run.record
     if result.stopped_by is not None:
         raise Interrupted(f"loaderbench: interrupted; results so far: {result.folder}", result.stopped_by)
@@ -110,7 +110,7 @@ def _raise_for_end(result: SessionResult) -> None:
 
 
 def _nothing_measured(run: RunRecord, page: Path) -> str:
-    """Which version failed, how, and what to do."""
+    """Which version failed, how, and the hint."""
     from loaderbench.diagnosis.failures import last_words
 
     failed = [trial for trial in run.ab_trials if trial.failure]
@@ -119,5 +119,5 @@ def _nothing_measured(run: RunRecord, page: Path) -> str:
     first = failed[0]
     assert first.failure is not None
     version = next(str(one) for one in run.side_by_side.versions if one.side == first.side)
-    said = f"{first.failure.kind}: {last_words(first.failure.message)}; {first.failure.hint}"
-    return f"{first.side} ({version}): {said}; details: {page}"
+    reason = f"{first.failure.kind}: {last_words(first.failure.message)}; {first.failure.hint}"
+    return f"{first.side} ({version}): {reason}; details: {page}"

@@ -1,4 +1,4 @@
-"""The command line: the list of verbs, and what becomes of an error."""
+"""The command line application: the list of commands, and the exit code of each error."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ FAULT = 70
 _INTERRUPTED = 128 + signal.SIGINT
 _SIGPIPE = 13  # Windows has no name for it
 
-_OF_THE_FILE = frozenset({
+_PATH_ERRNOS = frozenset({
     errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO,
     errno.ESTALE,
 })  # fmt: skip
-"""Errors of the user's disk or path, wherever they are met."""
+"""Errors of the user's disk or path, wherever they occur."""
 
 app = typer.Typer(
     name="loaderbench",
@@ -85,50 +85,50 @@ def options(
 
 
 def main() -> None:
-    """Run the command line and exit with the code that docs/reference/exit-codes.md gives to what happened."""
+    """Run the command line, and exit with a code of docs/reference/exit-codes.md."""
     signal.signal(signal.SIGTERM, _terminate)
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # nohup ignores it
         signal.signal(signal.SIGHUP, _terminate)
     if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a name may hold what it cannot encode
+        sys.stdout.reconfigure(errors="backslashreplace")  # a name can contain characters that stdout cannot encode
     try:
         exit_code = _call()
-        if sys.stdout is not None:  # closed by the caller, as by `>&-`
+        if sys.stdout is not None:  # None if the caller closed it, as with `>&-`
             sys.stdout.flush()
         _exit(exit_code)
     except Interrupted as stop:
-        _end(str(stop), stop.exit_code)
+        _exit_with(str(stop), stop.exit_code)
     except LoaderbenchError as error:
-        _end(f"loaderbench: {error}", error.exit_code)
+        _exit_with(f"loaderbench: {error}", error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        _end("loaderbench: interrupted", _INTERRUPTED)
+        _exit_with("loaderbench: interrupted", _INTERRUPTED)
     except Terminated:
-        _end("loaderbench: terminated", 128 + signal.SIGTERM)
+        _exit_with("loaderbench: terminated", 128 + signal.SIGTERM)
     except Exception as error:
         if isinstance(error, BrokenPipeError) and _has_no_reader():
             _drop_output()
             sys.exit(128 + _SIGPIPE)
-        _end_by(error)
+        _exit_for_error(error)
 
 
-def _end_by(error: Exception) -> NoReturn:
-    """Print one line for what a user can fix, and a traceback for a bug of ours."""
-    if hasattr(error, "format_message"):  # a wrong call, as the library for command lines raises it
-        said = " ".join(error.format_message().split())  # of its own, the library breaks some over lines
-        _end(f"loaderbench: {said} (see loaderbench --help)", getattr(error, "exit_code", 2))
+def _exit_for_error(error: Exception) -> NoReturn:
+    """Print one line for an error that a user can fix, and a traceback for an internal error."""
+    if hasattr(error, "format_message"):  # a usage error from click
+        message = " ".join(error.format_message().split())  # click wraps some messages
+        _exit_with(f"loaderbench: {message} (see loaderbench --help)", getattr(error, "exit_code", 2))
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
-        _end(f"loaderbench: {error.strerror}; raise the limit with `ulimit -n`", MissingError.exit_code)
-    if isinstance(error, OSError) and error.errno in _OF_THE_FILE and error.filename:
-        _end(f"loaderbench: {str(error.filename)[:200]}: {error.strerror}", UsageError.exit_code)
-    if isinstance(error, OSError) and error.errno in _OF_THE_FILE and not _can_write_output():
+        _exit_with(f"loaderbench: {error.strerror}; raise the limit with `ulimit -n`", MissingError.exit_code)
+    if isinstance(error, OSError) and error.errno in _PATH_ERRNOS and error.filename:
+        _exit_with(f"loaderbench: {str(error.filename)[:200]}: {error.strerror}", UsageError.exit_code)
+    if isinstance(error, OSError) and error.errno in _PATH_ERRNOS and not _can_write_output():
         _drop_output()
-        _end(f"loaderbench: cannot write the output: {error.strerror}", UsageError.exit_code)
+        _exit_with(f"loaderbench: cannot write the output: {error.strerror}", UsageError.exit_code)
     traceback.print_exc()
-    _end(f"loaderbench: internal error ({type(error).__name__}); please report it with the lines above", FAULT)
+    _exit_with(f"loaderbench: internal error ({type(error).__name__}); please report it with the lines above", FAULT)
 
 
 def _call() -> int:
-    """Call the verb and return its exit code; unlike the library's own `main`, raise every exception."""
+    """Run the command and return its exit code. Unlike click's own `main`, raise every exception."""
     command = typer.main.get_command(app)
     try:
         with command.make_context("loaderbench", sys.argv[1:]) as context:
@@ -139,12 +139,12 @@ def _call() -> int:
 
 
 def _drop_output() -> None:
-    """Send what is still buffered to the null device, or Python would complain about it at exit."""
+    """Redirect buffered output to the null device. Python would otherwise report a write error at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _can_write_output() -> bool:
-    """Whether stdout takes an empty line; after a failed write, flushing again may report success."""
+    """Whether stdout accepts an empty line. After a failed write, another flush can report success."""
     try:
         os.write(1, b"\n")
     except OSError:
@@ -153,7 +153,7 @@ def _can_write_output() -> bool:
 
 
 def _has_no_reader() -> bool:
-    """Whether stdout or stderr is a pipe whose other end is closed, as far as the system tells."""
+    """Whether stdout or stderr is a pipe with its other end closed; true if the system cannot tell."""
     if not hasattr(select, "poll"):
         return True
     output = select.poll()
@@ -166,14 +166,14 @@ def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
     raise Terminated
 
 
-def _end(line: str, exit_code: int) -> NoReturn:
-    """Print one line, with what is not printable escaped, and exit."""
+def _exit_with(line: str, exit_code: int) -> NoReturn:
+    """Print one line, with unprintable characters escaped, and exit."""
     print(printable(line), file=sys.stderr)
     _exit(exit_code)
 
 
 def _exit(exit_code: int) -> NoReturn:
-    """Exit; all is said and written, and a signal that comes while the interpreter ends changes nothing of it."""
+    """Exit and ignore signals from now on: all output is written, and a signal must not change the exit code."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     sys.exit(exit_code)

@@ -1,4 +1,4 @@
-"""`loaderbench attach`: look at a running training from outside, and say what it waits for."""
+"""`loaderbench attach`: watch a running training from outside, and print what it waits for."""
 
 from __future__ import annotations
 
@@ -57,21 +57,21 @@ def attach(
         if one.stopped and one.stopped_by is None:
             print(f"loaderbench: {one.training}: {one.stopped}", file=sys.stderr)
     with signals_put_off():
-        found = write_run_folders([_recording(one, len(trainings)) for one in seen], folder)
-        if found:
-            write_copies(found[0].run, json_file, md_file, junit, speedscope)
+        loaders = write_run_folders([_recording(one, len(trainings)) for one in seen], folder)
+        if loaders:
+            write_copies(loaders[0].run, json_file, md_file, junit, speedscope)
         if STDOUT not in (json_file, md_file, str(junit)):
-            print_loaders(found, make_console())
-    if found and open_page:
-        webbrowser.open(found[0].page.absolute().as_uri())
+            print_loaders(loaders, make_console())
+    if loaders and open_page:
+        webbrowser.open(loaders[0].page.absolute().as_uri())
     if seen[0].stopped_by is not None:
         raise Interrupted(f"loaderbench: interrupted; results so far: {folder}", seen[0].stopped_by)
-    if all(trial.status == "failed" for one in found for trial in one.run.trials):
+    if all(trial.status == "failed" for one in loaders for trial in one.run.trials):
         raise NoMeasurementError(f"process {pid} ended before it could be read twice; attach while the training runs")
 
 
 def _named(trainings: Sequence[Training]) -> str:
-    """`process 12`, `process 12, 4 ranks`, or `processes 12, 34` without ranks."""
+    """Processes by pid: `process 12`, `process 12, 4 ranks`, or `processes 12, 34` without ranks."""
     if len(trainings) > 1 and trainings[0].rank is None:
         return f"processes {', '.join(str(one.pid) for one in trainings)}"
     ranks = f", {len(trainings)} ranks" if len(trainings) > 1 else ""
@@ -79,7 +79,7 @@ def _named(trainings: Sequence[Training]) -> str:
 
 
 def _recording(seen: Seen, ranks: int) -> Recording:
-    """Make the recording of a training, or of one of its `ranks` ranks."""
+    """Create the recording of a training, or of one of its `ranks` ranks."""
     from loaderbench.attach.measured import measured_of
     from loaderbench.script.recording import Recording
 

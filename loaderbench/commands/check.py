@@ -1,4 +1,4 @@
-"""`loaderbench check`: say what `run` would do; measure nothing and import nothing that the suite names."""
+"""`loaderbench check`: print the plan of `run`, without measuring or importing anything that the suite names."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def check(
     check_installed(backends_of(loaded.suite.loader, loaded.suite.sweep))
     with said_if_slow("Listing the dataset's files"):
         what = loaded.suite.dataset.describe(loaded.suite.sweep, loaded.folder)
-    accelerator = gpus > 0 or needs_gpu(loaded.suite)  # without one, the plan is that of a machine that has one
+    accelerator = gpus > 0 or needs_gpu(loaded.suite)  # if the suite needs a GPU, plan for a machine with one
     consumer = resolve_consumer(loaded.suite.consumer, accelerator=accelerator)
     plan = make_plan(loaded.suite, cpus_allotted=cpus, accelerator=accelerator, consumer=consumer)
     print(printable(f"{loaded.suite.name}: {what}"))
     print(f"Available CPUs: {cpus:g}; GPUs: {gpus or 'none'}; consumer: {consumer}")
     if accelerator and not gpus:
         print("This suite needs a GPU: `run` works only on a machine that has one")
-    found = consumer_of(loaded.suite.consumer, consumer)
-    if said := found.describe():
+    chosen = consumer_of(loaded.suite.consumer, consumer)
+    if said := chosen.describe():
         print(said)
-    demand = found.assumed_demand(loaded.folder)
+    demand = chosen.assumed_demand(loaded.folder)
     if demand is not None:
         print(describe_demand(demand))
         if demand.address:

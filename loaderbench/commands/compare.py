@@ -1,4 +1,4 @@
-"""`loaderbench compare`: what changed from one saved run to another, with intervals; a gate can hold them to it."""
+"""`loaderbench compare`: differences between two saved runs, with intervals and optional gates."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def compare(
     assert comparison is not None
     text = comparison_markdown(comparison, gates)
     if json_file is not None:
-        found = {"comparison": to_dict(comparison), "gates": [to_dict(gate) for gate in gates]}
-        write_output("--json", json_file, json.dumps(found, indent=1, allow_nan=False) + "\n")
+        result = {"comparison": to_dict(comparison), "gates": [to_dict(gate) for gate in gates]}
+        write_output("--json", json_file, json.dumps(result, indent=1, allow_nan=False) + "\n")
     if md_file is not None:
         write_output("--md", md_file, text)
     if STDOUT not in (json_file, md_file, str(junit)):

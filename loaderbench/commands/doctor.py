@@ -1,4 +1,4 @@
-"""`loaderbench doctor`: the machine as a loader sees it, each line ok, warn or bad with what to do."""
+"""`loaderbench doctor`: check the machine as a loader sees it. Each line is ok, warn or bad, with the fix."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def doctor(
 
 
 def _check_machine() -> list[str]:
-    """Print a line for each check; return the names of those that are bad."""
+    """Print a line for each check, and return the names of those that are bad."""
     from loaderbench.environment.checkup import check_machine, look_at_packages
     from loaderbench.monitors import count_gpus
 
@@ -59,7 +59,7 @@ def _raise_for(bad: Sequence[str]) -> None:
 
 
 def _check_gpu(index: int, out: Path | None) -> None:
-    """Find the GPU, look at the machine, check the GPU, write the file; a failed check is exit code 1."""
+    """Check the machine and the GPU, and write the results to a file. A failed check raises `GateFailedError`."""
     from loaderbench.commands.outputs import write_output, writing
     from loaderbench.environment import describe_machine
     from loaderbench.gpu_checkup.document import document, document_json, passed
@@ -69,17 +69,17 @@ def _check_gpu(index: int, out: Path | None) -> None:
     from loaderbench.runner.gpu_checks import check_gpu, find_gpu
 
     server = TrialServer()
-    found = find_gpu(server, index)
+    gpu = find_gpu(server, index)
     place = out or Path(f"loaderbench-gpu-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}.json")
     with writing(f"--out {place}"):
         place.open("a").close()
     bad = _check_machine()
-    _print("ok", f"cuda:{index}", f"{found.name}, {in_bytes(found.memory_total_bytes)}")
+    _print("ok", f"cuda:{index}", f"{gpu.name}, {in_bytes(gpu.memory_total_bytes)}")
     checks = []
-    for check in check_gpu(server, found):
+    for check in check_gpu(server, gpu):
         _print(_MARKS[check.state], check.title, check.said)
         checks.append(check)
-    environment = describe_machine(server.method, (found,), {}, gpus_of_driver=max(count_gpus(), 1))
+    environment = describe_machine(server.method, (gpu,), {}, gpus_of_driver=max(count_gpus(), 1))
     write_output("--out", str(place), document_json(document(environment, checks)))
     print(f"Wrote {place}; it names no path, user or host of this machine")
     if not passed(checks):

@@ -1,4 +1,4 @@
-"""`loaderbench export`: hand a run to another tool."""
+"""`loaderbench export`: export a run to another tool."""
 
 from __future__ import annotations
 

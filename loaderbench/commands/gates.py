@@ -1,4 +1,4 @@
-"""Gates: the flags of `run` and `compare`, and the exit codes that follow."""
+"""Gates: the flags `--fail-if` and `--warn-if`, and their exit codes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ JunitFile = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help=
 
 
 def parse_gates(fail_if: Sequence[str] | None, warn_if: Sequence[str] | None) -> list[Gate]:
-    """The expressions of both flags. Raises `UsageError` for one that is wrong."""
+    """Parse the expressions of both flags. Raises `UsageError` for an invalid one."""
     from loaderbench.statistics.gates import parse_gate
 
     gates = [parse_gate(text, "--fail-if") for text in fail_if or ()]
@@ -36,9 +36,9 @@ def parse_gates(fail_if: Sequence[str] | None, warn_if: Sequence[str] | None) ->
 
 
 class Gates:
-    """The gates of one call, and the earlier run that they look back to.
+    """The gates of one command, and the reference run that they compare with.
 
-    Raises `UsageError` for a wrong expression, and for a change without an earlier run. A gate on data wait needs a
+    Raises `UsageError` for an invalid expression, or a change without a reference run. A gate on data wait needs a
     `consumer` that takes time, in both runs.
     """
 
@@ -57,7 +57,10 @@ class Gates:
                 raise UsageError(f"{flag} {gate.text}: a change needs a reference run; add --baseline RUN")
 
     def judge(self, run: RunRecord, *, more_rounds: bool = False) -> tuple[Comparison | None, list[GateResult]]:
-        """Compare and hold the run to every gate; with `more_rounds` at the level of several looks."""
+        """Compare the run with the reference, and evaluate every gate.
+
+        With `more_rounds`, the confidence level allows for several looks at the data.
+        """
         from loaderbench.statistics.comparison import compare_runs
         from loaderbench.statistics.gates import LEVEL_OF_LOOKS, judge_gate
 
@@ -68,7 +71,7 @@ class Gates:
         return comparison, [judge_gate(gate, run, held_to) for gate in self._gates]
 
     def doubt(self, planned: Measured) -> str:
-        """Why the run that is about to be measured cannot be compared with the earlier one; empty where it can."""
+        """Why the run about to be measured cannot be compared with the reference; empty if it can."""
         from loaderbench.conclusion import conclude
         from loaderbench.statistics.comparison import cannot_compare
         from loaderbench.statistics.run_differences import differences
@@ -77,27 +80,27 @@ class Gates:
         return f"--baseline: {cannot_compare(different)}" if different else ""
 
     def undecided(self, measured: Measured) -> Config | None:
-        """The configuration of which more rounds may decide a gate, so far."""
+        """The configuration for which more rounds can decide a gate, or `None`."""
         from loaderbench.conclusion import conclude
         from loaderbench.statistics.gates import may_be_decided
 
         comparison, results = self.judge(conclude(measured), more_rounds=True)
-        open_ones = [result.gate for result in results if result.outcome == "inconclusive"]
-        changes = [gate for gate in open_ones if gate.kind == "change"]
+        undecided = [result.gate for result in results if result.outcome == "inconclusive"]
+        changes = [gate for gate in undecided if gate.kind == "change"]
         if comparison is None or not any(may_be_decided(gate, comparison) for gate in changes):
             return None
         return comparison.config
 
 
 def raise_for(results: Sequence[GateResult]) -> None:
-    """End the command as its gates ask: a failure counts before what is inconclusive."""
-    asked = [result for result in results if not result.gate.warns_only]
-    failed = [result for result in asked if result.outcome == "failed"]
-    open_ones = [result for result in asked if result.outcome == "inconclusive"]
+    """Raise the error that the gates ask for. A failure takes precedence over an inconclusive result."""
+    enforced = [result for result in results if not result.gate.warns_only]
+    failed = [result for result in enforced if result.outcome == "failed"]
+    undecided = [result for result in enforced if result.outcome == "inconclusive"]
     if failed:
         raise GateFailedError(_said("failed", failed))
-    if open_ones:
-        raise InconclusiveError(_said("inconclusive", open_ones))
+    if undecided:
+        raise InconclusiveError(_said("inconclusive", undecided))
 
 
 def _said(how: str, results: Sequence[GateResult]) -> str:
@@ -105,9 +108,9 @@ def _said(how: str, results: Sequence[GateResult]) -> str:
 
 
 def write_junit_and_summary(junit: Path | None, run: RunRecord, results: Sequence[GateResult], summary: str) -> None:
-    """Write the JUnit file that was asked for, and the summary of the job where GitHub Actions runs it.
+    """Write the JUnit file, if requested, and the job summary, if the command runs in GitHub Actions.
 
-    A summary that cannot be written is a line on stderr.
+    If the summary cannot be written, a line on stderr says so.
     """
     from loaderbench.report.junit import render_junit
 
@@ -117,5 +120,5 @@ def write_junit_and_summary(junit: Path | None, run: RunRecord, results: Sequenc
         try:
             with writing(f"GITHUB_STEP_SUMMARY {place}"), Path(place).open("a", encoding="utf-8") as file:
                 file.write(summary + "\n")
-        except UsageError as error:  # the exit code is that of the gates
+        except UsageError as error:  # the gates alone decide the exit code
             print(f"loaderbench: {error}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`loaderbench init`: look at a folder of images and write a suite that fits it and this machine."""
+"""`loaderbench init`: write a suite that fits a folder of images and this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`profile --live TOOL=PLACE`: trackers that follow a script."""
+"""`profile --live TOOL=PLACE`: trackers that receive metrics while a script runs."""
 
 from __future__ import annotations
 
@@ -31,8 +31,11 @@ Live = Annotated[
 
 
 def check_live(asked: Sequence[str]) -> dict[str, str]:
-    """The places by tool. Raises `UsageError` for what cannot be followed, `MissingError` without its library."""
-    found: dict[str, str] = {}
+    """Destinations by tool.
+
+    Raises `UsageError` for an invalid one, `MissingError` if a tool's library is not installed.
+    """
+    places: dict[str, str] = {}
     for text in asked:
         tool, _, place = text.partition("=")
         if tool in EXPORTERS and tool not in TOOLS:
@@ -43,16 +46,16 @@ def check_live(asked: Sequence[str]) -> dict[str, str]:
             raise UsageError(
                 f"--live {text}: expected TOOL=PLACE such as tensorboard=logs; TOOL is one of {', '.join(TOOLS)}"
             )
-        if tool in found:
+        if tool in places:
             raise UsageError(f"--live {text}: {tool} is named twice; name each tool once")
         EXPORTERS[tool].check_place(place, f"--live {text}")
         EXPORTERS[tool].require()
-        found[tool] = place
-    return found
+        places[tool] = place
+    return places
 
 
 def live_trackers(places: dict[str, str], script: str, run: str, *, quiet: bool) -> list[LiveTo]:
-    """What opens each of them, for this run of a script."""
+    """Openers of the trackers, for one execution of a script."""
     from loaderbench.script.live import LiveTo
 
     return [
@@ -62,7 +65,7 @@ def live_trackers(places: dict[str, str], script: str, run: str, *, quiet: bool)
 
 
 def _open(tool: str, place: str, script: str, run: str, *, quiet: bool) -> LiveTracker:
-    """Open one; a line says where to look."""
+    """Open a tracker, and print a line on how to view it."""
     with writing(f"--live {tool}={place}"):
         tracker = _OPENERS[tool](place, script, run)
     if (next_step := EXPORTERS[tool].next_step_at(place)) and not quiet:

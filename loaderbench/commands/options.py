@@ -1,4 +1,4 @@
-"""Arguments and options that several verbs share."""
+"""Arguments and options shared by several commands."""
 
 from enum import Enum
 from math import isfinite
@@ -23,14 +23,14 @@ Budget = Annotated[str | None, typer.Option(metavar="TIME", help="Time limit: se
 
 
 def finite(value: float | None) -> float | None:
-    """For an option. Raises `typer.BadParameter` for what no range excludes: `nan`, and infinity without an end."""
+    """Callback of an option. Raises `typer.BadParameter` for `nan` and infinity, which a range need not exclude."""
     if value is not None and not isfinite(value):
         raise typer.BadParameter(f"{value} is not a finite number")
     return value
 
 
 class ProgressKind(str, Enum):
-    """How progress is shown: `auto` is a bar on a terminal and plain lines elsewhere."""
+    """Kinds of progress display. `auto` is a bar on a terminal and plain lines elsewhere."""
 
     auto = "auto"
     bar = "bar"

@@ -1,4 +1,4 @@
-"""Where a result goes in addition to the run folder: files that flags name, or stdout."""
+"""Outputs in addition to the run folder: files that flags name, or stdout."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def check_outputs(
     folder: Path | None = None,
     runs: Sequence[Path] = (),
 ) -> None:
-    """Find out before measuring whether each can be written, and that they are two. Raises `UsageError`.
+    """Check before measuring that each output can be written, and that no two share a file. Raises `UsageError`.
 
-    `page` is the HTML report, `folder` the run folder that will be made, and `runs` those that are read.
+    `page` is the HTML report, `folder` the run folder to be created, and `runs` are the runs that the command reads.
     """
     places = {"--json": json_file, "--md": md_file, "--junit": str(junit) if junit else None}
     places |= {"--perfetto": str(perfetto) if perfetto else None}
@@ -62,8 +62,8 @@ def check_outputs(
     files = {flag: place if place == STDOUT else os.path.realpath(place) for flag, place in given.items()}
     for flag, place in given.items():
         keep_runs(f"{flag} {place}", files[flag], runs)
-        if alike := [f"{other} {given[other]}" for other in given if files[other] == files[flag] and other != flag]:
-            raise UsageError(f"{flag} {place} and {alike[0]}: two results cannot share one file; change one of them")
+        if same := [f"{other} {given[other]}" for other in given if files[other] == files[flag] and other != flag]:
+            raise UsageError(f"{flag} {place} and {same[0]}: two results cannot share one file; change one of them")
         is_made = folder is not None and not folder.exists() and Path(files[flag]).parent == folder.resolve()
         if place != STDOUT and not is_made:
             with writing(f"{flag} {place}"):
@@ -71,7 +71,7 @@ def check_outputs(
 
 
 def keep_runs(what: str, place: str, runs: Sequence[Path]) -> None:
-    """Raise `UsageError`, in a line that begins with `what`, if a result would replace what was measured in a run."""
+    """Raise `UsageError`, with a message that begins with `what`, if a result would replace a run's measurements."""
     from loaderbench.store import measured_files
 
     kept = {os.path.realpath(file) for run in runs for file in measured_files(run)}
@@ -80,15 +80,16 @@ def keep_runs(what: str, place: str, runs: Sequence[Path]) -> None:
 
 
 def _try_to_write(file: Path) -> None:
-    """Raise `OSError` where it cannot be written; a command that fails later leaves no empty file.
+    """Raise `OSError` if the file cannot be written. No empty file is left behind.
 
-    A pipe or device is only opened for the result: its reader may not be there yet, and would take this for the end.
+    A pipe or device is opened only for the result: its reader may not be ready yet, and would take closing it for the
+    end.
     """
-    if file.is_fifo() or file.is_char_device():  # `/dev/stdout`, or what a shell puts in place of `>(...)`
+    if file.is_fifo() or file.is_char_device():  # `/dev/stdout`, or a shell's process substitution `>(...)`
         if not os.access(file, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         return
-    target = file.resolve()  # a link stays, wherever it leads
+    target = file.resolve()  # keep a symbolic link, even a dangling one
     was_there = target.exists()
     target.open("a").close()
     if not was_there:
@@ -96,7 +97,7 @@ def _try_to_write(file: Path) -> None:
 
 
 def write_output(flag: str, place: str, text: str) -> None:
-    """Write to a file, or to stdout, always in UTF-8. Raises `UsageError`."""
+    """Write text to a file or to stdout, always in UTF-8. Raises `UsageError`."""
     if place == STDOUT:
         sys.stdout.flush()
         sys.stdout.buffer.write(text.encode("utf-8"))
@@ -107,13 +108,13 @@ def write_output(flag: str, place: str, text: str) -> None:
 
 
 def write_perfetto(place: Path, run: Run) -> None:
-    """Write the trace of a run. Raises `UsageError`, also where no batch was kept."""
+    """Write the trace of a run. Raises `UsageError`, also if no batches were recorded."""
     with writing(f"--perfetto {place}"):
         run.to_perfetto(place)
 
 
 def write_speedscope(place: Path, run: Run) -> None:
-    """Write the stacks of a run; where there are none, a line says why, and no file is left. Raises `UsageError`."""
+    """Write the stack samples of a run. Without any, print the reason and leave no file. Raises `UsageError`."""
     with writing(f"--speedscope {place}"):
         try:
             run.to_speedscope(place)
@@ -124,29 +125,29 @@ def write_speedscope(place: Path, run: Run) -> None:
 
 
 def load_to_show(place: Path) -> Run:
-    """A saved run, with the rules of this version; a line on stderr for each file whose charts are missing."""
+    """Load a saved run with this version's conclusions. Print a line on stderr for each unreadable file."""
     from loaderbench.result import load_concluded
 
     saved = load_concluded(place)
-    for said in saved.unreadable:
-        print(f"loaderbench: {said}; its charts are missing", file=sys.stderr)
+    for warning in saved.unreadable:
+        print(f"loaderbench: {warning}; its charts are missing", file=sys.stderr)
     return saved
 
 
 def make_console() -> Console:
-    """Stdout as the summary is printed to it. Raises `BrokenPipeError` where its reader is gone."""
+    """The console that prints the summary to stdout. Raises `BrokenPipeError` if the reader is gone."""
     from rich.console import Console
 
     class Pipe(Console):
         def on_broken_pipe(self) -> None:
-            raise BrokenPipeError  # where rich itself would exit with the code of a gate that failed
+            raise BrokenPipeError  # rich would exit with 1, the code of a failed gate
 
     return Pipe()
 
 
 @contextmanager
 def writing(what: str) -> Iterator[None]:
-    """Turn what keeps a file from being written into one line that begins with `what`. Raises `UsageError`."""
+    """Convert an `OSError` while writing to a one-line `UsageError` that begins with `what`."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""From flags to what they change in a suite."""
+"""Changes to a suite from command-line flags."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from loaderbench.suite.yaml_text import TextError, parse_text
 def load_with_flags(
     file: Path, *, data: Path | None, axes: Sequence[str], measure: dict[str, Any], earlier: Sequence[Override] = ()
 ) -> LoadedSuite:
-    """Read a suite with `--data`, `-P` and the flags of `measure` applied, on top of what `earlier` flags set.
+    """Load a suite with `--data`, `-P` and the flags of `measure` applied on top of `earlier` overrides.
 
     Raises `SuiteError` and `UsageError`.
     """
@@ -32,7 +32,7 @@ def load_with_flags(
 
 
 def _axis(text: str) -> Override:
-    """`num_workers=0,2,4`: values as YAML writes them; `auto` stands alone."""
+    """Parse an axis such as `num_workers=0,2,4`. Values are in YAML notation; `auto` must be the only value."""
     flag = f"-P {text}"
     axis, equals, values = text.partition("=")
     axis = axis.strip()

@@ -1,4 +1,4 @@
-"""`loaderbench photos`: a folder of synthetic JPEGs."""
+"""`loaderbench photos`: write a folder of synthetic JPEGs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`loaderbench profile`: run a training script unchanged, record its loaders, say what it waits for."""
+"""`loaderbench profile`: run a training script unchanged, record its loaders, and print what it waits for."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ def profile(
             folder.rmdir()
         raise
     with signals_put_off():
-        found = write_run_folders(ended.recordings, folder)
-        if found:
-            write_copies(found[0].run, json_file, md_file, junit, speedscope)
+        loaders = write_run_folders(ended.recordings, folder)
+        if loaders:
+            write_copies(loaders[0].run, json_file, md_file, junit, speedscope)
         if not quiet:
             print_loaders(
-                found, stderr_console(), ended.sent_to, begun=ended.begun, lost=ended.lost, failure=ended.failure
+                loaders, stderr_console(), ended.sent_to, begun=ended.begun, lost=ended.lost, failure=ended.failure
             )
-    if found and open_page:
-        webbrowser.open(found[0].page.absolute().as_uri())
+    if loaders and open_page:
+        webbrowser.open(loaders[0].page.absolute().as_uri())
     raise_for_script(ended.code)

@@ -1,4 +1,4 @@
-"""`loaderbench report`: rebuild the report of a saved run with the rules of this version."""
+"""`loaderbench report`: rebuild the report of a saved run with this version's rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`loaderbench run`: measure, conclude, write the run folder and the report."""
+"""`loaderbench run`: measure, conclude, and write the run folder and the report."""
 
 from __future__ import annotations
 
@@ -107,29 +107,29 @@ def _write_run(
         write_output("--json", json_file, run_json(run.record) + "\n")
     if md_file is not None:
         write_output("--md", md_file, markdown)
-    if perfetto is not None and run.readings.batches:  # if nothing was measured, the command fails with that reason
+    if perfetto is not None and run.readings.batches:  # without any, the command fails with the reason
         write_perfetto(perfetto, run)
     if speedscope is not None:
         write_speedscope(speedscope, run)
 
 
 def _words(flags: Mapping[str, object]) -> list[str]:
-    """Command-line words for the flags that were set and that the run folder does not store."""
+    """Command-line arguments for flags that were set and are not stored in the run folder."""
     each = {flag: value if isinstance(value, list) else [value] for flag, value in flags.items() if value is not None}
     return [word for flag, values in each.items() for value in values for word in (flag, str(value))]
 
 
 def _raise_for_end(result: SessionResult, suite: Path, flags: Sequence[str]) -> None:
-    """Raise `Interrupted` for a run that a signal ended, and `NoMeasurementError` where no trial was completed.
+    """Raise `Interrupted` if a signal ended the run, and `NoMeasurementError` if no trial was completed.
 
-    `flags` are needed again to resume it.
+    `flags` are the flags to repeat when the run is resumed.
     """
     record = result.run.record
     if result.stopped_by is not None:
-        said = f"loaderbench: interrupted; results so far: {result.folder}"
+        message = f"loaderbench: interrupted; results so far: {result.folder}"
         command = shlex.join(["loaderbench", "run", str(suite), "--resume", str(result.folder), *flags])
         raise Interrupted(
-            f"{said} (complete)" if record.complete else f"{said}; resume with: {command}", result.stopped_by
+            f"{message} (complete)" if record.complete else f"{message}; resume with: {command}", result.stopped_by
         )
     if not any(trial.status == "completed" for trial in record.sweep):
         raise NoMeasurementError(_nothing_measured(record, result.page))
@@ -151,7 +151,7 @@ def _print_summary(
 
 
 def _markdown(report: str, comparison: Comparison | None, gates: Sequence[GateResult]) -> str:
-    """The run, and below it what changed and whether it may pass."""
+    """The report of the run, followed by the comparison and the gates."""
     from loaderbench.report.compare import comparison_markdown, gates_markdown
 
     below = comparison_markdown(comparison, gates) if comparison is not None else gates_markdown(gates)

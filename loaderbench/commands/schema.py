@@ -1,4 +1,4 @@
-"""`loaderbench schema`: JSON Schema of a suite or of `run.json`, for editors and programs."""
+"""`loaderbench schema`: print the JSON Schema of a suite or of `run.json`, for editors and programs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 
 class Kind(str, Enum):
-    """Which schema."""
+    """The schema to print."""
 
     suite = "suite"
     run = "run"
@@ -23,5 +23,5 @@ def schema(kind: Annotated[Kind, typer.Argument(metavar="suite|run", help="Schem
     from loaderbench.records import RunRecord
     from loaderbench.suite.model import suite_schema
 
-    found = suite_schema() if kind is Kind.suite else TypeAdapter(RunRecord).json_schema()
-    print(json.dumps(found, indent=2))
+    document = suite_schema() if kind is Kind.suite else TypeAdapter(RunRecord).json_schema()
+    print(json.dumps(document, indent=2))

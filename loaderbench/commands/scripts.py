@@ -1,4 +1,4 @@
-"""What `profile` and `tune` share: the script to run, and what is written and printed of its loaders."""
+"""Shared parts of `profile` and `tune`: the script to run, and the output about its loaders."""
 
 from __future__ import annotations
 
@@ -26,10 +26,13 @@ Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but th
 
 
 class ScriptCommand(TyperCommand):
-    """Flags end where the script begins: at its name, after `-m MODULE` or `-mMODULE`, or after `--`."""
+    """A command whose flags end where the script begins.
+
+    The script begins at its name, after `-m MODULE` or `-mMODULE`, or after `--`.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Mark where the flags end."""
+        """Insert `--` where the flags end."""
         place, with_value = 0, self._flags_with_value()
         while place < len(args) and args[place].startswith("-"):
             if args[place] == "--":
@@ -45,9 +48,10 @@ class ScriptCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
     def _words_with_module(self, word: str) -> int:
-        """How many words name a module from this one on: 2 for `-m`, also after other short flags, as in `-qm`.
+        """The number of words that name a module, beginning with this one.
 
-        1 for `-mMODULE`, as Python accepts it, and 0 for any other flag.
+        2 for `-m`, also combined with other short flags, as in `-qm`. 1 for `-mMODULE`, which Python also accepts. 0
+        for any other flag.
         """
         short = {name[1:] for option in self.params for name in option.opts if len(name) == 2}
         before, found, module = word[1:].partition("m")
@@ -60,7 +64,7 @@ class ScriptCommand(TyperCommand):
 
 
 def script_command(script: list[str], module: str | None, *, launcher: bool = False) -> list[str]:
-    """The command to start. Raises `UsageError` where nothing is named, and where there is no such script."""
+    """The command to start. Raises `UsageError` for a missing script, and `MissingError` for a missing launcher."""
     from loaderbench.script.launch import python_command
 
     if module is not None:
@@ -77,12 +81,12 @@ def script_command(script: list[str], module: str | None, *, launcher: bool = Fa
 
 
 def script_name(script: list[str], module: str | None) -> str:
-    """What its run folder is named after."""
+    """The name of the script, for its run folder."""
     return module or Path(script[0]).stem
 
 
 def trained_script(script: list[str], module: str | None) -> str:
-    """What is trained: after a launcher such as torchrun, the script that it starts, if one is named."""
+    """The name of the training script. After a launcher such as torchrun, this is the script it starts, if named."""
     return script_name(next(([word] for word in script if word.endswith(".py")), script), module)
 
 
@@ -93,7 +97,7 @@ def write_copies(
     junit: Path | None,
     speedscope: Path | None = None,
 ) -> None:
-    """Write the files that were asked for."""
+    """Write the files that flags name."""
     from loaderbench.report.junit import render_junit
     from loaderbench.store import run_json
 
@@ -108,13 +112,13 @@ def write_copies(
 
 
 def stderr_console() -> Console:
-    """For what a command says of a script: stdout is the script's."""
+    """A console for messages about a script, whose own output is on stdout."""
     from rich.console import Console
 
     return Console(stderr=True)
 
 
 def raise_for_script(code: int) -> None:
-    """End as the script did. A negative `code` is the number of the signal that ended it."""
+    """Exit with the script's exit code. A negative `code` is the number of the signal that ended the script."""
     if code:
         raise typer.Exit(code if code > 0 else 128 - code)

@@ -1,4 +1,4 @@
-"""`loaderbench show`: verdict and table of a saved run, in the terminal."""
+"""`loaderbench show`: print the verdict and table of a saved run."""
 
 from __future__ import annotations
 

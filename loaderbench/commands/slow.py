@@ -1,4 +1,4 @@
-"""A line on stderr for what takes longer than a user expects."""
+"""Progress lines on stderr for a step that takes longer than a user expects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FIRST_S, AGAIN_S = 2.0, 10.0
 
 @contextmanager
 def said_if_slow(what: str, *, first_s: float = FIRST_S, again_s: float = AGAIN_S) -> Iterator[None]:
-    """Say after two seconds that the body is still at it, and again every ten."""
+    """Print a line if the body takes longer than `first_s`, and another one every `again_s`."""
     ended = Event()
     thread = Thread(target=_say_until, args=(ended, what, first_s, again_s), daemon=True)
     thread.start()

@@ -1,4 +1,4 @@
-"""`loaderbench tune`: run a training script, measure other arguments for its loader, and print those to use."""
+"""`loaderbench tune`: run a training script, measure other arguments for its loader, and print the best ones."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from loaderbench.script.tuner import TunedLoader
 
 OF_SCRIPT = "script"
-"""The folder, within that of the trials, for what was recorded of the script itself."""
+"""The subfolder of the run folder for the recording of the script itself."""
 
 _NO_LOOP = "no loop with an optimizer step reached 30 batches"
 
@@ -71,7 +71,7 @@ def tune(
     ended = run_script(command, launcher=launcher, tuning=Tuning(budget_s, folder, keep_training, quiet))
     tuned, measured = ended.tuned, ended.tuned and ended.tuned.tuned.folder
     with signals_put_off():
-        has_trials = folder.exists() and any(folder.iterdir())  # the script may have removed it
+        has_trials = folder.exists() and any(folder.iterdir())  # the script can remove the folder
         loaders = write_run_folders(ended.recordings, folder / OF_SCRIPT if has_trials else folder)
         run = load_concluded(measured) if measured else loaders[0].run if loaders else None
         if run is not None:
@@ -86,19 +86,19 @@ def tune(
     raise_for_script(ended.code)
 
 
-def _print(found: TunedLoader | None, why_none: str, page: Path, console: Console) -> None:
-    """The arguments, what they gained, and what to edit; or why nothing was tuned."""
+def _print(tuned: TunedLoader | None, why_none: str, page: Path, console: Console) -> None:
+    """Print the arguments, their gain and the line to edit, or why nothing was tuned."""
     from loaderbench.tuning.words import details, headline
 
     def say(line: str, style: str | None = None) -> None:
         console.print(line, style=style, highlight=False, markup=False, soft_wrap=True)
 
-    if found is None:
+    if tuned is None:
         say(f"loaderbench: nothing was tuned: {why_none}")
         return
     say("")
-    say(f"Tuned {headline(found.name, found.tuned)}", "bold")
-    for part in details(found.tuned, found.made_at, found.own):
+    say(f"Tuned {headline(tuned.name, tuned.tuned)}", "bold")
+    for part in details(tuned.tuned, tuned.made_at, tuned.own):
         say(part)
-    if found.tuned.folder is not None:
+    if tuned.tuned.folder is not None:
         say(f"Report: {page}")

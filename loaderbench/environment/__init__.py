@@ -1,4 +1,4 @@
-"""The machine as a loader sees it: what is available to this process, not what the host has."""
+"""The machine as a loader sees it: resources available to this process, not those of the host."""
 
 from loaderbench.environment.cgroups import (
     Limits,

@@ -1,7 +1,7 @@
-"""Limits and counters of the control groups of this process, version 1 or 2.
+"""Limits and counters of this process's cgroups, version 1 or 2.
 
-A limit of a group anywhere above binds as much as one's own: the smallest counts. Source: the kernel's
-`admin-guide/cgroup-v2.rst` (`cpu.max`, `memory.max`, `pids.max`) and `scheduler/sched-bwc.rst` (v1 quota).
+The limits of all ancestor groups apply too: the lowest limit counts. Source: the kernel's `admin-guide/cgroup-v2.rst`
+(`cpu.max`, `memory.max`, `pids.max`) and `scheduler/sched-bwc.rst` (v1 quota).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _UNLIMITED_BYTES = 1 << 60  # v1 writes "no limit" as the largest multiple of a 
 
 @dataclass(frozen=True)
 class Limits:
-    """The tightest limits; `None` where there is none."""
+    """The lowest CPU and memory limits; `None` for no limit."""
 
     cpus: float | None = None
     memory_bytes: int | None = None
 
 
 def read_limits(membership: Path = MEMBERSHIP, mount: Path = MOUNT) -> Limits:
-    """Read the limits that bind this process. A machine without control groups has none."""
+    """Read the limits that apply to this process. Without cgroups, there are none."""
     cpus: list[float] = []
     memory: list[int] = []
     for folder in _groups(membership, mount):
@@ -33,34 +33,34 @@ def read_limits(membership: Path = MEMBERSHIP, mount: Path = MOUNT) -> Limits:
 
 
 def quota_periods(membership: Path = MEMBERSHIP, mount: Path = MOUNT) -> tuple[int, int] | None:
-    """Periods of the CPU quota since its group was made, and in how many it was used up; `None` without a quota.
+    """Periods of the CPU quota since its cgroup was created, and the number of throttled ones; `None` without a quota.
 
-    Of several groups, the one that was held back most often.
+    With several groups, the counts are those of the group throttled most often.
     """
-    found = [counts for folder in _groups(membership, mount) if (counts := _periods(folder / "cpu.stat"))[0]]
-    return max(found, key=lambda counts: counts[1], default=None)
+    counts_of_groups = [counts for folder in _groups(membership, mount) if (counts := _periods(folder / "cpu.stat"))[0]]
+    return max(counts_of_groups, key=lambda counts: counts[1], default=None)
 
 
 def process_limit(membership: Path = MEMBERSHIP, mount: Path = MOUNT) -> int | None:
-    """Processes and threads that this control group, or one above it, may hold; `None` without a limit."""
-    found = [word for folder in _groups(membership, mount) for word in _words(folder / "pids.max") if word.isdigit()]
-    return min(map(int, found), default=None)
+    """The highest number of processes and threads in this cgroup or an ancestor; `None` without a limit."""
+    limits = [word for folder in _groups(membership, mount) for word in _words(folder / "pids.max") if word.isdigit()]
+    return min(map(int, limits), default=None)
 
 
 def refused_processes(membership: Path = MEMBERSHIP, mount: Path = MOUNT) -> int | None:
-    """How often this control group, or one above it, refused a process or thread; `None` where nobody counts."""
-    found = [_words(folder / "pids.events") for folder in _groups(membership, mount)]
-    return max((int(words[1]) for words in found if len(words) > 1 and words[1].isdigit()), default=None)
+    """How often this cgroup or an ancestor refused a new process or thread; `None` without a counter."""
+    events = [_words(folder / "pids.events") for folder in _groups(membership, mount)]
+    return max((int(words[1]) for words in events if len(words) > 1 and words[1].isdigit()), default=None)
 
 
 def oom_kills(membership: Path = MEMBERSHIP, mount: Path = MOUNT) -> int | None:
-    """Processes that the out-of-memory killer ended in this group and those above; `None` where nobody counts."""
+    """Processes that the OOM killer ended in this cgroup and its ancestors; `None` without a counter."""
     counts = [int(events["oom_kill"]) for folder in _groups(membership, mount) for events in _events(folder) if events]
     return max(counts, default=None)
 
 
 def _events(folder: Path) -> Iterator[dict[str, str]]:
-    """Version 2 counts in `memory.events`, version 1 in `memory.oom_control`."""
+    """Event counts of a cgroup: version 2 has them in `memory.events`, version 1 in `memory.oom_control`."""
     for name in ("memory.events", "memory.oom_control"):
         words = _words(folder / name)
         events = dict(zip(words[::2], words[1::2], strict=False))
@@ -75,7 +75,7 @@ def _periods(file: Path) -> tuple[int, int]:
 
 
 def _groups(membership: Path, mount: Path) -> Iterator[Path]:
-    """The folder of each group this process is in and of each above it; none where the system has no such groups."""
+    """The folder of each cgroup of this process, and of its ancestors; none on a system without cgroups."""
     try:
         lines = membership.read_text().splitlines()
     except OSError:
@@ -84,7 +84,7 @@ def _groups(membership: Path, mount: Path) -> Iterator[Path]:
         _, controllers, path = (*line.split(":", 2), "", "")[:3]
         for root in [mount / controllers, *(mount / name for name in controllers.split(","))]:
             inside = root / path.lstrip("/")
-            # in a container the path is the host's and the mount shows this group as the root
+            # in a container, the path is the host's, and the mount shows this group as the root
             start = inside if inside.is_dir() else root
             while start.is_dir():
                 yield start
@@ -104,8 +104,8 @@ def _cpus(folder: Path) -> list[float]:
 
 
 def _memory(folder: Path) -> list[int]:
-    found = _words(folder / "memory.max") + _words(folder / "memory.limit_in_bytes")
-    return [int(word) for word in found if word.isdigit() and int(word) < _UNLIMITED_BYTES]
+    limits = _words(folder / "memory.max") + _words(folder / "memory.limit_in_bytes")
+    return [int(word) for word in limits if word.isdigit() and int(word) < _UNLIMITED_BYTES]
 
 
 def _words(file: Path) -> list[str]:

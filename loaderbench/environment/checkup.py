@@ -1,4 +1,4 @@
-"""The machine as a loader sees it, line by line: what is fine, what slows loading down, and the fix."""
+"""Checks of the machine for `loaderbench doctor`: what is fine, what slows loading down, and the fix."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from loaderbench.environment.machine import open_files_limit
 from loaderbench.records import in_bytes
 
 GIB = 2**30
-SMALL_SHM_BYTES = GIB  # Docker gives 64 MB, which a few batches of images fill
-FEW_FILES = 4096  # each batch on its way from a worker holds descriptors
-FEW_PROCESSES = 512  # sixteen workers, each with a library that starts a thread for each of sixteen CPUs, need 272
+SMALL_SHM_BYTES = GIB  # Docker's default is 64 MB, which a few batches of images fill
+FEW_FILES = 4096  # each batch in flight from a worker holds file descriptors
+FEW_PROCESSES = 512  # 16 workers on 16 CPUs need 272, if a library starts one thread per CPU in each worker
 LITTLE_MEMORY_BYTES = 2 * GIB
 BUSY_PERCENT = 20.0
-_LOOK_S = 0.5
+_CPU_PERCENT_INTERVAL_S = 0.5
 
 
 def check_machine(packages: PackageHealth) -> Iterator[Check]:
-    """All checks in the order in which they are shown; `packages` were looked at in a process of their own."""
+    """All checks, in display order. `packages` were checked in a separate process."""
     limits = read_limits()
     yield check_cpus(os.cpu_count() or 1, _affinity(), limits)
     yield check_quota(quota_periods())
@@ -42,7 +42,7 @@ def check_machine(packages: PackageHealth) -> Iterator[Check]:
 
 
 def check_cpus(online: int, affinity: int, limits: Limits) -> Check:
-    """Available CPUs: min(affinity, quota); a loader can use one worker each."""
+    """Available CPUs: min(affinity, quota). A loader can use one worker per CPU."""
     allotted = min(float(affinity), limits.cpus or float(affinity))
     parts = [f"{allotted:g} available of {online} online"]
     if affinity < online:
@@ -68,13 +68,13 @@ def check_quota(periods: tuple[int, int] | None) -> Check:
 
 def _cpu_percent() -> float | None:
     try:
-        return psutil.cpu_percent(_LOOK_S)
+        return psutil.cpu_percent(_CPU_PERCENT_INTERVAL_S)
     except OSError:  # without /proc
         return None
 
 
 def check_load(percent: float | None) -> Check:
-    """Other programs make every measurement wide."""
+    """CPU use of other programs, which widens the interval of every measurement."""
     if percent is None:
         return Check("Load", "warn", "unknown: /proc is hidden", "mount /proc; without it, CPU use is not measured")
     said = f"{percent:.0f}% of CPU time in use now"
@@ -84,7 +84,7 @@ def check_load(percent: float | None) -> Check:
 
 
 def check_memory(total: int | None, available: int | None, limits: Limits) -> Check:
-    """What workers and page cache can have."""
+    """Memory available to workers and the page cache."""
     if total is None or available is None:
         return Check("Memory", "warn", "unknown: not reported by the operating system", "mount /proc")
     said = f"{available / GIB:.1f} GiB free of {total / GIB:.1f} GiB"
@@ -97,7 +97,7 @@ def check_memory(total: int | None, available: int | None, limits: Limits) -> Ch
 
 
 def check_shared_memory(usage: tuple[int, int] | None) -> Check:
-    """Batches travel from workers through it; (total, free) in bytes."""
+    """Space in /dev/shm, through which workers send batches. `usage` is (total, free) in bytes."""
     if usage is None:
         return Check("Shared memory", "ok", "no /dev/shm on this system; batches are shared another way")
     total, free = usage
@@ -111,7 +111,7 @@ def check_shared_memory(usage: tuple[int, int] | None) -> Check:
 
 
 def check_open_files(limit: int | None) -> Check:
-    """Each batch in flight holds descriptors."""
+    """The limit on file descriptors. Each batch in flight holds several."""
     if limit is None:
         return Check("Open files", "ok", "no limit on this system")
     said = f"limit: {limit:,} per process"
@@ -123,7 +123,10 @@ def check_open_files(limit: int | None) -> Check:
 
 
 def check_processes(limit: int | None) -> Check:
-    """Each worker is a process with a few threads, and libraries start one for each CPU."""
+    """The limit on processes and threads.
+
+    Each worker has a few threads, and libraries start one per CPU in each worker.
+    """
     if limit is None:
         return Check("Processes", "ok", "no cgroup limit")
     said = f"cgroup limit: {limit:,} processes and threads"
@@ -138,15 +141,15 @@ def _affinity() -> int:
 
 def _usage(folder: Path) -> tuple[int, int] | None:
     try:
-        found = shutil.disk_usage(folder)
+        usage = shutil.disk_usage(folder)
     except OSError:
         return None
-    return found.total, found.free
+    return usage.total, usage.free
 
 
 @dataclass(frozen=True)
 class Check:
-    """What was checked, its state, and the fix where it is not `ok`."""
+    """One check: its name, state and finding, and the fix unless the state is `ok`."""
 
     name: str
     state: Literal["ok", "warn", "bad"]
@@ -164,7 +167,7 @@ _CUDA_BUILD = "install a torch that was built for CUDA; until then a GPU is emul
 _NO_KERNEL = "loaderbench doctor --gpu names the cause; until it is fixed, a GPU is emulated"
 _SCRIPT = """
 import sys
-sys.path[:] = [place for place in sys.path if place]  # a file in this folder may have the name of a module
+sys.path[:] = [place for place in sys.path if place]  # a file in this folder can have a module's name
 import io, json, warnings
 found = {"python": sys.version.split()[0]}
 def look(name, what):
@@ -229,9 +232,9 @@ print(json.dumps(found))
 
 @dataclass(frozen=True)
 class PackageHealth:
-    """What each package reported; a dictionary with `error` is one that does not work.
+    """What each package reported, as a dict. A package that does not work has the key `error`.
 
-    `gpus_of_driver` is how many GPUs the driver has, whether torch can use them or not.
+    `gpus_of_driver` is the number of GPUs that the driver has, usable by torch or not.
     """
 
     found: dict[str, Any] = field(default_factory=dict)
@@ -239,7 +242,7 @@ class PackageHealth:
     gpus_of_driver: int = 0
 
     def checks(self) -> Iterator[Check]:
-        """A line for each package, and one for the GPU."""
+        """A check for each package, and one for the GPU."""
         if self.crashed:
             yield Check("torch", "bad", f"import crashed: {self.crashed}", _REINSTALL)
             return
@@ -295,14 +298,15 @@ class PackageHealth:
 
 
 def look_at_packages(executable: str = sys.executable) -> PackageHealth:
-    """Ask a new process; a crash or a timeout is an answer too."""
+    """Import and test the packages in a new process. A crash or a timeout is recorded as a result."""
     try:
-        asked = subprocess.run(
+        completed = subprocess.run(
             [executable, "-c", _SCRIPT], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
         )
     except subprocess.TimeoutExpired:
         return PackageHealth(crashed=f"no answer in {_TIMEOUT_S:.0f} s")
     try:
-        return PackageHealth(json.loads(asked.stdout.splitlines()[-1]))
+        return PackageHealth(json.loads(completed.stdout.splitlines()[-1]))
     except (IndexError, ValueError):
-        return PackageHealth(crashed=(asked.stderr.strip().splitlines() or [f"exit code {asked.returncode}"])[-1][:300])
+        last_line = (completed.stderr.strip().splitlines() or [f"exit code {completed.returncode}"])[-1]
+        return PackageHealth(crashed=last_line[:300])

@@ -1,4 +1,4 @@
-"""What a run was made on, read without importing torch."""
+"""Description of the machine of a run, read without importing torch."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _PACKAGES = (
 
 
 def cpus_allotted(limits: Limits | None = None) -> float:
-    """CPUs this process may use: min(affinity, cgroup quota). A quota may be a fraction."""
+    """CPUs available to this process: min(affinity, cgroup quota). A quota can be fractional."""
     limits = limits or read_limits()
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(float(affinity), limits.cpus or float(affinity))
 
 
 def cpus_allotted_to(pid: int) -> float:
-    """The same of another process, by what this one can read of it."""
+    """CPUs available to another process, as far as this one can read its limits."""
     limits = read_limits(Path(f"/proc/{pid}/cgroup"))
     try:
         affinity = float(len(os.sched_getaffinity(pid)))
-    except (OSError, AttributeError):  # it ended, or a system without affinity
+    except (OSError, AttributeError):  # the process ended, or the system has no affinity
         return cpus_allotted(limits)
     return min(affinity, limits.cpus or affinity)
 
@@ -41,7 +41,7 @@ def cpus_allotted_to(pid: int) -> float:
 def describe_machine(
     start_method: str, gpus: tuple[Gpu, ...], not_measured: Reasons, *, gpus_of_driver: int = 0
 ) -> Environment:
-    """Join what the operating system says with the devices that a trial's process saw, and those of the driver."""
+    """Combine what the operating system reports with the GPUs that a trial's process and the driver found."""
     limits = read_limits()
     reasons = dict(not_measured)
     memory, shm = host_memory.total_bytes(), _shm_total_bytes()
@@ -74,14 +74,14 @@ def describe_machine(
 
 @cache
 def _versions() -> Mapping[str, str]:
-    """Read once: what is recorded of a script is saved time and again, next to its own work."""
-    found = {}
+    """Package versions, read once: the record of a running script is saved repeatedly, alongside its own work."""
+    versions = {}
     for name in _PACKAGES:
         try:
-            found[name] = metadata.version(name)
+            versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def _cpu_model() -> str | None:
@@ -101,7 +101,7 @@ def _shm_total_bytes() -> int | None:
 
 
 def open_files_limit() -> int | None:
-    """How many files this process may have open; `None` where the system does not say."""
+    """The limit on open file descriptors of this process; `None` if the system reports none."""
     try:
         import resource
     except ImportError:  # Windows

@@ -1,6 +1,7 @@
-"""Where a run can be handed to: one file a tool, and a line in the registry.
+"""Exporters: one module per tool, and a registry of them.
 
-Nothing here imports a tool's library, nor anything heavy of our own, before an export: `--help` lists the names.
+To keep `--help` fast, which lists the names, no module imports a tool's library or a heavy module of this package
+before an export.
 """
 
 from __future__ import annotations
@@ -22,4 +23,4 @@ EXPORTERS: Mapping[str, Exporter] = {
     "visdom": visdom.EXPORTER,
     "wandb": wandb.EXPORTER,
 }
-"""By the name that `--to` takes."""
+"""Exporters by their name in `--to`."""

@@ -1,4 +1,4 @@
-"""What an exporter is: how a run is written, and which library that takes; and what a tracker of a live run gets."""
+"""Interfaces of an exporter of finished runs and of a live tracker."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from loaderbench.errors import MissingError, UsageError
 
 @dataclass(frozen=True, kw_only=True)
 class LivePoint:
-    """What one loader of a running script did since its last point.
+    """The activity of one loader of a running script since its last point.
 
-    `loader` is its name, unique in this run among those of the same `rank` and fit for a folder. `batches` is how many
-    are recorded so far: the x-axis. `numbers` are by the id of their metric.
+    `loader` is the loader's name, unique among the loaders of the same `rank` and usable as a folder name. `batches` is
+    the number of batches recorded so far: the x-axis. `numbers` are values by metric id.
     """
 
     loader: str
@@ -26,31 +26,34 @@ class LivePoint:
 
     @property
     def series(self) -> str:
-        """`train_loader`, or `train_loader-rank1`: the name of its curve."""
+        """The name of the loader's curve: `train_loader`, or `train_loader-rank1`."""
         return self.loader if self.rank is None else f"{self.loader}-rank{self.rank}"
 
 
 class LiveTracker(Protocol):
-    """Takes numbers while a script runs. Any exception ends it, and harms nothing else."""
+    """Receives metrics while a script runs.
+
+    An exception ends the tracker and does not affect the script or other trackers.
+    """
 
     def write(self, points: Sequence[LivePoint]) -> None:
-        """Take the latest points, at most one of each series."""
+        """Record the latest points, at most one per series."""
 
     def close(self) -> None:
-        """Finish: the script has ended. Also called after an exception of `write`."""
+        """Finish after the script has ended. Also called after `write` has raised."""
 
 
 @dataclass(frozen=True)
 class Exporter:
-    """One value of `--to`. `takes_address`: whether its place may be an address, and not only a path.
+    """One value of `--to`. `takes_address` is true if the destination can be an address instead of a path.
 
-    `write(run, out, **options)` hands the run over and returns where it is now. It may raise `OSError` and the errors
-    of `loaderbench.errors`. `options` are the flags that it takes in addition. Any one of `libraries` will do, and none
-    is needed where it is empty; `package` installs one. `next_step` is what to do with the result, with `{out}` for its
-    place.
+    `write(run, out, **options)` exports the run and returns its destination. It can raise `OSError` and the errors of
+    `loaderbench.errors`. `options` are the additional flags that it accepts. Any one of `libraries` is sufficient; if
+    the tuple is empty, none is needed. `package` is the package to install for one of them. `next_step` says what to do
+    with the result, with `{out}` as a placeholder for the destination.
 
-    `live(out, script, run)` opens a tracker for a script that is about to run, and may raise the same. `script` is the
-    script's name, and `run` that of this run of it. `live` is `None` where only a finished run makes sense.
+    `live(out, script, run)` opens a tracker for a script that is about to run, and can raise the same errors. `script`
+    is the script's name, and `run` the name of this execution. `live` is `None` for formats that need a finished run.
     """
 
     write: Callable[..., str]
@@ -62,15 +65,15 @@ class Exporter:
     takes_address: bool = False
 
     def check_place(self, out: str, flag: str) -> None:
-        """Raise `UsageError` for the address of a remote store where a path is needed: it would name a local folder."""
+        """Raise `UsageError` for a remote address if a path is required. The address would name a local folder."""
         if "://" in out and not self.takes_address:
             raise UsageError(f"{flag}: expected a local path; write it there, then copy it")
 
     def next_step_at(self, place: str) -> str:
-        """What to do with the result at this place, as a command to paste; empty where there is nothing to do."""
+        """The next step for a result at this destination, as a command to paste; empty if there is none."""
         return self.next_step.format(out=quote(place))
 
     def require(self) -> None:
-        """Raise `MissingError` where its library is not installed."""
+        """Raise `MissingError` if none of the libraries is installed."""
         if self.libraries and not any(find_spec(name) for name in self.libraries):
             raise MissingError(f"{self.libraries[0]} is not installed; pip install {self.package}")

@@ -1,6 +1,6 @@
 """MLflow: a run with the report as an artifact, and a nested run for each configuration with its rounds.
 
-Live, it is a run of the script, and a nested run for each loader with its numbers over the batches.
+Live: a run for the script, and a nested run for each loader with its metrics by number of batches.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from loaderbench.records import RunRecord
     from loaderbench.result import Run
 
-_MOST_TEXT = 4_000  # characters of a tag, in every store
+_MOST_TEXT = 4_000  # characters in a tag that every store accepts
 _DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
-_MOST_PARAM = 500  # the same for a parameter
+_MOST_PARAM = 500  # characters in a parameter that every store accepts
 
 
 def _write(run: Run, out: str) -> str:
@@ -34,10 +34,13 @@ def _write(run: Run, out: str) -> str:
 
 @contextmanager
 def _client(out: str, flag: str) -> Iterator[Any]:
-    """A client of a store. Raises `MissingError` where it cannot be used, with one line that begins with the flag."""
-    os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"  # the library would report its use to its makers
-    os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # newer ones write to no folder unless asked to
-    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")  # instead of minutes without an answer
+    """Open a client of a store.
+
+    Raises `MissingError` if that fails, with a one-line message that begins with the flag.
+    """
+    os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"  # turn off usage reports to the vendor
+    os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # newer versions refuse a folder otherwise
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")  # the default retries for minutes
     os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
     from mlflow import MlflowClient
     from mlflow.exceptions import MlflowException
@@ -50,7 +53,7 @@ def _client(out: str, flag: str) -> Iterator[Any]:
         if urlsplit(out).scheme.partition("+")[0] in _DATABASES and "unsupported uri" in str(error).lower():
             raise MissingError(f"{flag}: a database needs all of MLflow; pip install mlflow") from None
         raise MissingError(f"{flag}: MLflow: {' '.join(str(error).split())[:300]}") from None
-    except ModuleNotFoundError as error:  # a part of MLflow that only some addresses need
+    except ModuleNotFoundError as error:  # a dependency that only some addresses need
         raise MissingError(f"{flag}: {error.name} is not installed; pip install mlflow") from None
 
 
@@ -101,7 +104,7 @@ def _batch(
 
 
 def _milliseconds(run: RunRecord) -> tuple[int, int]:
-    """Begin and end of the run, as the store counts time."""
+    """Start and end of the run in milliseconds since the epoch."""
     from loaderbench.records.words import moment
 
     began, ended = moment(run.started_at), moment(run.finished_at)
@@ -110,7 +113,7 @@ def _milliseconds(run: RunRecord) -> tuple[int, int]:
 
 
 class _LiveRuns:
-    """A run of the script, and within it one for each loader, which begins with its first point."""
+    """A run for the script, with a nested run for each loader, created at the loader's first point."""
 
     def __init__(self, out: str, script: str, run: str) -> None:
         with _client(out, f"--live mlflow={out}") as client:
@@ -120,8 +123,8 @@ class _LiveRuns:
         self._status = "FINISHED"
 
     def write(self, points: Sequence[LivePoint]) -> None:
-        """Add a step to the run of each."""
-        self._status = "FAILED"  # unless all is written
+        """Log a step in the run of each loader."""
+        self._status = "FAILED"  # until every point is written
         for point in points:
             if point.series not in self._runs:
                 self._runs[point.series] = self._new_run(point.series, **{"mlflow.parentRunId": self._parent})
@@ -129,7 +132,7 @@ class _LiveRuns:
         self._status = "FINISHED"
 
     def close(self) -> None:
-        """End all runs."""
+        """Terminate all runs."""
         for run_id in (*self._runs.values(), self._parent):
             self._client.set_terminated(run_id, self._status, _now())
 

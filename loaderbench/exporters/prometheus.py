@@ -1,6 +1,6 @@
-"""Prometheus: a text file of gauges, for the textfile collector of node_exporter. Live, it is replaced at each save.
+"""Prometheus: a text file of gauges for node_exporter's textfile collector. Live: the file is replaced at each save.
 
-It is valid both as Prometheus' text format and as OpenMetrics: https://prometheus.io/docs/specs/om/open_metrics_spec/.
+The file is valid as Prometheus text format and as OpenMetrics: https://prometheus.io/docs/specs/om/open_metrics_spec/.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from loaderbench.records.metrics import Metric
     from loaderbench.result import Run
 
-_TAKEN = ("suite", "job", "instance", "le", "quantile")
-"""Labels that mean something else, here or to Prometheus."""
+_RESERVED_LABELS = ("suite", "job", "instance", "le", "quantile")
+"""Label names that already have another meaning, here or in Prometheus."""
 
 
 def _write(run: Run, out: str) -> str:
@@ -31,20 +31,20 @@ def _write(run: Run, out: str) -> str:
 
 
 def _file(out: str, flag: str) -> Path:
-    """The place as a file. Raises `UsageError`, which begins with the flag, for one that can only be a folder."""
+    """The destination as a path. Raises `UsageError`, beginning with the flag, if it cannot be a file."""
     if not Path(out).name:
         raise UsageError(f"{flag}: expected a file that ends in .prom")
     return Path(out)
 
 
 def _replace(place: Path, gauges: _Gauges | _LiveGauges) -> None:
-    """Write the file at once or not at all."""
+    """Replace the file atomically."""
     from prometheus_client import CollectorRegistry
     from prometheus_client.openmetrics.exposition import generate_latest
 
     registry = CollectorRegistry()
     registry.register(gauges)
-    part = place.with_name(f".{place.name}.part")  # of a name that the collector does not read
+    part = place.with_name(f".{place.name}.part")  # a name that the collector ignores
     try:
         part.write_bytes(generate_latest(registry))
         part.replace(place)
@@ -54,7 +54,7 @@ def _replace(place: Path, gauges: _Gauges | _LiveGauges) -> None:
 
 
 class _Gauges:
-    """The numbers of a run as the library collects them: a gauge for each, with the axes as labels."""
+    """The collector for a finished run: one gauge for each metric, with the axes as labels."""
 
     def __init__(self, run: RunRecord) -> None:
         from loaderbench.exporters.table import gain_over_baseline, rows
@@ -65,16 +65,16 @@ class _Gauges:
         self._labels = {axis: _label(axis) for axis in axes}
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield one gauge after the other."""
+        """Yield the gauges."""
         from loaderbench.records.metrics import METRICS
         from loaderbench.records.words import moment
 
         for metric in METRICS:
-            said = _said(metric)
+            documentation = _documentation(metric)
             for end, bound in (("", ""), ("_lo", ", lower bound (95%)"), ("_hi", ", upper bound (95%)")):
                 name = f"{metric.id}{end}"
                 if own := [(row, row.numbers[name]) for row in self._rows if name in row.numbers]:
-                    yield self._gauge(name, f"{said}{bound}", own)
+                    yield self._gauge(name, f"{documentation}{bound}", own)
         best = [(row, float(row.is_best)) for row in self._rows]
         yield self._gauge("is_best", "1 for the recommended config, 0 for all others", best)
         for name, value in self._gain.items():
@@ -100,7 +100,7 @@ class _Gauges:
 
 
 class _LiveGauges:
-    """The latest numbers of each loader, in a file that is replaced whenever there are new ones."""
+    """Collector and tracker for a running script: the latest metrics of each loader, rewritten at each save."""
 
     def __init__(self, out: str, script: str) -> None:
         self._place, self._script, self._is_running = _file(out, f"--live prometheus={out}"), script, True
@@ -108,17 +108,17 @@ class _LiveGauges:
         _replace(self._place, self)
 
     def write(self, points: Sequence[LivePoint]) -> None:
-        """Replace the numbers of these loaders, and keep those of all others."""
+        """Replace the metrics of these loaders, and keep those of all others."""
         self._points |= {point.series: point for point in points}
         _replace(self._place, self)
 
     def close(self) -> None:
-        """Say that the script has ended; the last numbers stay."""
+        """Mark the script as ended, and keep the last metrics."""
         self._is_running = False
         _replace(self._place, self)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield one gauge after the other."""
+        """Yield the gauges."""
         from prometheus_client.core import GaugeMetricFamily
 
         from loaderbench.records.metrics import METRICS
@@ -126,7 +126,7 @@ class _LiveGauges:
         for metric in METRICS:
             if own := [point for point in self._points.values() if metric.id in point.numbers]:
                 labels = ["script", "loader", "rank"]
-                gauge = GaugeMetricFamily(f"loaderbench_live_{metric.id}", _said(metric), labels=labels)
+                gauge = GaugeMetricFamily(f"loaderbench_live_{metric.id}", _documentation(metric), labels=labels)
                 for point in own:
                     rank = "" if point.rank is None else f"{point.rank}"
                     gauge.add_metric([self._script, point.loader, rank], point.numbers[metric.id])
@@ -136,14 +136,14 @@ class _LiveGauges:
         yield running
 
 
-def _said(metric: Metric) -> str:
+def _documentation(metric: Metric) -> str:
     return f"{metric.label}{f' ({metric.hint})' if metric.hint else ''}, {metric.unit}"
 
 
 def _label(axis: str) -> str:
-    """The name of an axis as a label: letters, digits and underscores."""
+    """Convert an axis name to a valid label: letters, digits and underscores."""
     name = re.sub(r"\W", "_", axis, flags=re.ASCII)
-    return f"axis_{name}" if name in _TAKEN or name[:1].isdigit() or name.startswith("__") else name
+    return f"axis_{name}" if name in _RESERVED_LABELS or name[:1].isdigit() or name.startswith("__") else name
 
 
 EXPORTER = Exporter(

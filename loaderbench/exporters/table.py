@@ -1,7 +1,7 @@
-"""What every tracker gets of a run: each configuration with its numbers by name, and the run in words.
+"""Data of a run that every tracker exports: metrics of each configuration, and facts about the run as text.
 
-The numbers are those of the one table of metrics. An interval adds its bounds under `_lo` and `_hi`. What was not
-measured is left out, never 0.
+The metrics are those of `records/metrics.py`. An interval adds its bounds under `_lo` and `_hi`. Values that were not
+measured are omitted, never 0.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Row:
-    """One configuration over all its rounds. `name` is unique in the run and fit for a folder."""
+    """One configuration over all its rounds. `name` is unique in the run and usable as a folder name."""
 
     name: str
     config: Config
@@ -48,17 +48,17 @@ class Row:
 
 
 def rows(run: RunRecord) -> list[Row]:
-    """The configurations of a run, in its order."""
+    """The configurations of a run, in order."""
     from loaderbench.report.metrics import meant_in
 
     by_id, names = {trial.id: trial for trial in run.sweep}, dict[str, int]()
     metrics = meant_in(run, METRICS)
-    found = []
+    result = []
     for configuration in run.configurations:
         name = in_a_path(config_name(varying(configuration.config, run.plan.axes) or configuration.config))
         names[name] = names.get(name, 0) + 1
         trials = [by_id[one] for one in configuration.trials if one in by_id and by_id[one].status == "completed"]
-        found.append(
+        result.append(
             Row(
                 name=name if names[name] == 1 else f"{name}-{names[name]}",
                 config=configuration.config,
@@ -67,39 +67,39 @@ def rows(run: RunRecord) -> list[Row]:
                 is_best=run.best is not None and run.best.config == configuration.config,
             )
         )
-    return found
+    return result
 
 
 def numbers_of(configuration: Configuration, metrics: Sequence[Metric] = METRICS) -> Numbers:
-    """These metrics of a configuration."""
-    found = ((metric.id, metric.of_configuration(configuration)) for metric in metrics if metric.over_rounds)
-    return dict(pair for name, value in found for pair in _named(name, value))
+    """The given metrics of a configuration."""
+    values = ((metric.id, metric.of_configuration(configuration)) for metric in metrics if metric.over_rounds)
+    return dict(pair for name, value in values for pair in _with_bounds(name, value))
 
 
 def numbers_of_trial(trial: Trial, metrics: Sequence[Metric] = METRICS) -> Numbers:
-    """These metrics of a trial."""
-    return dict(pair for metric in metrics for pair in _named(metric.id, metric.of_trial(trial)))
+    """The given metrics of a trial."""
+    return dict(pair for metric in metrics for pair in _with_bounds(metric.id, metric.of_trial(trial)))
 
 
 def summary(run: RunRecord) -> Numbers:
-    """The numbers of the best configuration, or of the only one, and the gain over the baseline."""
+    """The metrics of the best configuration, or of the only one, and the gain over the baseline."""
     own = [row for row in rows(run) if row.is_best] or (rows(run) if len(run.configurations) == 1 else [])
     return {**(own[0].numbers if own else {}), **gain_over_baseline(run)}
 
 
 def gain_over_baseline(run: RunRecord) -> Numbers:
-    """The gain of the best configuration with its bounds; empty without one."""
-    return dict(_named("gain_over_baseline", run.best.gain if run.best is not None else None))
+    """The gain of the best configuration with its bounds; empty if there is no best one."""
+    return dict(_with_bounds("gain_over_baseline", run.best.gain if run.best is not None else None))
 
 
 def of_one_type(values: Sequence[Scalar]) -> list[Scalar]:
-    """The values of an axis, as text where they are of several types; whole and other numbers are one type."""
+    """The values of an axis, converted to text if they have several types. Integers and floats count as one type."""
     kinds = {float if type(value) is int else type(value) for value in values if value is not None}
     return [*values] if len(kinds) < 2 else [None if value is None else format_scalar(value) for value in values]
 
 
 def facts(run: RunRecord) -> dict[str, str]:
-    """The run in words, by name: what was found, and under which conditions."""
+    """Facts about the run as text, by name: its conclusions and conditions."""
     verdict, environment = run.verdict, run.environment
     named = {
         "verdict": str(verdict),
@@ -122,22 +122,22 @@ def facts(run: RunRecord) -> dict[str, str]:
 
 
 def run_name(run: RunRecord) -> str:
-    """`images-20261124T213000Z`: the suite and when the run started, fit for a folder."""
+    """A folder name with the suite and the start of the run: `images-20261124T213000Z`."""
     started = moment(run.started_at)
     return in_a_path(run.name) + (f"-{started:%Y%m%dT%H%M%SZ}" if started else "")
 
 
 def in_a_path(text: str) -> str:
-    """The text as one part of a path that a shell needs no quotes for."""
+    """The text as one path component that needs no shell quoting."""
     return re.sub(r"[^\w.=+-]+", ",", text).strip(",.")[:150] or "unnamed"
 
 
-def _named(name: str, value: Interval | float | None) -> Iterator[tuple[str, float]]:
+def _with_bounds(name: str, value: Interval | float | None) -> Iterator[tuple[str, float]]:
     if isinstance(value, Interval):
-        yield from (pair for end, one in _ends(name, value) for pair in _named(end, one))
+        yield from (pair for end, one in _ends(name, value) for pair in _with_bounds(end, one))
     elif value is not None and isfinite(value):
         yield name, float(value)
 
 
-def _ends(name: str, found: Interval) -> tuple[tuple[str, float | None], ...]:
-    return (name, found.est), (f"{name}_lo", found.lo), (f"{name}_hi", found.hi)
+def _ends(name: str, interval: Interval) -> tuple[tuple[str, float | None], ...]:
+    return (name, interval.est), (f"{name}_lo", interval.lo), (f"{name}_hi", interval.hi)

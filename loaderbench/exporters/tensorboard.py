@@ -1,6 +1,6 @@
 """TensorBoard: a run for each configuration with its rounds and axes, heat maps as images, and the report as text.
 
-Live, it is a run for each loader, with a point for each save of what is recorded.
+Live: a run for each loader, with a point each time the recording is saved.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _write(run: Run, out: str) -> str:
     from loaderbench.report.heat_map_picture import heat_map_pictures
 
     writer_of, session_of = _library()
-    place, found = Path(out), rows(run.record)
+    place, all_rows = Path(out), rows(run.record)
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
         raise UsageError(f"--out {out}: exists and is not an empty folder; choose a new one")
     with writer_of(str(place / "report")) as writer:
@@ -37,8 +37,8 @@ def _write(run: Run, out: str) -> str:
             writer.add_scalar(name, value)
         for metric, picture in heat_map_pictures(run.document):
             writer.add_image(f"heat map/{metric.label}", np.asarray(picture), dataformats="HWC")
-        writer.file_writer.add_summary(_experiment(found, session_of))
-    for row in found:
+        writer.file_writer.add_summary(_experiment(all_rows, session_of))
+    for row in all_rows:
         with writer_of(str(place / row.name)) as writer:
             _, start, end = session_of(row.config, row.numbers)
             writer.file_writer.add_summary(start)
@@ -52,24 +52,24 @@ def _write(run: Run, out: str) -> str:
 
 
 def _experiment(found: Sequence[Row], session_of: Any) -> Any:
-    """The columns of the table of hyperparameters: every axis, and every metric that a configuration has."""
+    """The hparams experiment: every axis, and every metric that a configuration has."""
     axes = {axis: value for row in found for axis, value in row.config.items() if value is not None}
     return session_of(axes, {name: 0.0 for row in found for name in row.numbers})[0]
 
 
 def _library() -> tuple[Any, Any]:
-    """The writer of event files, and what makes summaries of hyperparameters: torch's, or tensorboardX's."""
+    """The event writer and the `hparams` function, from torch or tensorboardX."""
     try:
         from torch.utils.tensorboard import SummaryWriter
         from torch.utils.tensorboard.summary import hparams
-    except ImportError:  # torch has the writer, but it needs `tensorboard`
+    except ImportError:  # torch's writer needs the package `tensorboard`
         from tensorboardX import SummaryWriter
         from tensorboardX.summary import hparams
     return SummaryWriter, hparams
 
 
 class _LiveRuns:
-    """A folder with a run for each loader, which begins with its first point."""
+    """A folder with a run for each loader, created at the loader's first point."""
 
     def __init__(self, out: str, run: str) -> None:
         _event_library()
@@ -77,14 +77,14 @@ class _LiveRuns:
         self._files: dict[str, _EventFile] = {}
 
     def write(self, points: Sequence[LivePoint]) -> None:
-        """Add a step to the run of each."""
+        """Add a step to the run of each loader."""
         for point in points:
             if point.series not in self._files:
                 self._files[point.series] = _EventFile(self._folder / point.series)
             self._files[point.series].add(point.numbers, point.batches)
 
     def close(self) -> None:
-        """Close all files; a folder without any is removed."""
+        """Close all files, and remove the folder if it is empty."""
         for file in self._files.values():
             file.close()
         with suppress(OSError):
@@ -92,10 +92,10 @@ class _LiveRuns:
 
 
 class _EventFile:
-    """Events that are in the file when `add` returns, which raises `OSError` where they are not.
+    """An event file that is flushed when `add` returns. `add` raises `OSError` if writing fails.
 
-    The writers of both libraries have a thread, which prints a traceback where the disk is full, and torch's needs
-    torch, next to the script.
+    The writers of both libraries use a thread, which prints a traceback if the disk is full. Torch's writer also needs
+    torch, a second import alongside the script.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -105,7 +105,7 @@ class _EventFile:
         self._write(file_version="brain.Event:2")
 
     def add(self, numbers: Mapping[str, float], step: int) -> None:
-        """Add all numbers of a step."""
+        """Write all metrics of a step."""
         values = [self._summary.Value(tag=name, simple_value=value) for name, value in numbers.items()]
         self._write(step=step, summary=self._summary(value=values))
 
@@ -119,7 +119,7 @@ class _EventFile:
 
 
 def _event_library() -> tuple[Any, Any, Any]:
-    """An event, its summary, and what opens a file for them: tensorboard's, or tensorboardX's."""
+    """The event class, the summary class and a function that opens an event file, from tensorboard or tensorboardX."""
     try:
         from tensorboard.compat.proto.event_pb2 import Event
         from tensorboard.compat.proto.summary_pb2 import Summary
@@ -134,7 +134,10 @@ def _event_library() -> tuple[Any, Any, Any]:
 
 
 def _new_folder(wanted: Path) -> Path:
-    """Make a folder of this name, or with a number where there is one: two runs in one folder would be one curve."""
+    """Create a folder with this name, or with a number appended if it exists.
+
+    Two runs in one folder would share a curve.
+    """
     wanted.parent.mkdir(parents=True, exist_ok=True)
     for place in (wanted, *(wanted.with_name(f"{wanted.name}-{number}") for number in range(2, 1000))):
         with suppress(FileExistsError):

@@ -1,6 +1,6 @@
-"""Visdom: an environment on a running server, with verdict, rates, rounds and heat maps in windows.
+"""Visdom: an environment on a running server, with windows for the verdict, rates, rounds and heat maps.
 
-Live, there is a window for each metric, with a curve for each loader.
+Live: a window for each metric, with a curve for each loader.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ def _write(run: Run, out: str) -> str:
     from loaderbench.report.heat_map_picture import heat_map_pictures
 
     client, place = _connected(out, run_name(run.record), f"--out {out}")
-    found = rows(run.record)
+    all_rows = rows(run.record)
     opts = {"title": "Verdict", "width": 1000, "height": 700}
     client.text(_FRAME.format(run._repr_html_()), win="verdict", opts=opts)
-    _draw(client, "rates", "Samples/s (95%)", _bars(found), "")
-    _draw(client, "rounds", "Samples/s by round", _lines(found), "round")
+    _draw(client, "rates", "Samples/s (95%)", _bars(all_rows), "")
+    _draw(client, "rounds", "Samples/s by round", _lines(all_rows), "round")
     for metric, picture in heat_map_pictures(run.document):
         channels_first = np.asarray(picture).transpose(2, 0, 1)
         size = {"width": picture.width // 2, "height": picture.height // 2 + 40}
@@ -44,9 +44,9 @@ def _write(run: Run, out: str) -> str:
 
 
 def _connected(out: str, run_name: str, flag: str) -> tuple[Any, str]:
-    """The server and environment that `out` names, and its address: `http://host:8097/env/NAME`, or a part of it.
+    """Connect to the server and environment that `out` names, and return the client and the environment's address.
 
-    Errors begin with the flag.
+    `out` is `http://host:8097/env/NAME`, or a part of it. Error messages begin with the flag.
     """
     from visdom import Visdom
 
@@ -88,7 +88,7 @@ def _draw(client: Any, win: str, title: str, traces: Sequence[dict[str, Any]], x
 
 
 def _bars(found: Sequence[Row]) -> list[dict[str, Any]]:
-    """The rate of each configuration with its interval."""
+    """A bar for each configuration's rate, with its interval."""
     own = [row for row in found if _RATE in row.numbers]
     up, down = ([_arm(row, end) for row in own] for end in ("_hi", "_lo"))
     interval = {"type": "data", "symmetric": False, "array": up, "arrayminus": down}
@@ -97,13 +97,13 @@ def _bars(found: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def _arm(row: Row, end: str) -> float | None:
-    """How far an end of the interval is from the estimate; `None` where there is no interval."""
+    """The distance from the estimate to one end of the interval; `None` without an interval."""
     bound = row.numbers.get(f"{_RATE}{end}")
     return None if bound is None else abs(bound - row.numbers[_RATE])
 
 
 def _lines(found: Sequence[Row]) -> list[dict[str, Any]]:
-    """The rate of each configuration in each round."""
+    """A line for each configuration: its rate in each round."""
     return [
         {
             "type": "scatter",
@@ -128,7 +128,7 @@ class _LiveWindows:
 
         from loaderbench.records.metrics import BY_ID
 
-        self._client.get_env_list()  # raises where the server is gone; what follows would print that to stdout first
+        self._client.get_env_list()  # raises if the server is gone; `line` would also print the error to stdout
         for point in points:
             for name, value in point.numbers.items():
                 titles = {"title": BY_ID[name].label, "xlabel": "batches", "ylabel": BY_ID[name].unit}
@@ -139,7 +139,7 @@ class _LiveWindows:
                 )  # fmt: skip
 
     def close(self) -> None:
-        """Have the server keep the environment."""
+        """Save the environment on the server."""
         self._client.save([self._client.env])
 
 

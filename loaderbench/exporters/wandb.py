@@ -1,6 +1,6 @@
-"""Weights & Biases: offline runs in a folder, one with report and tables, and one for each configuration.
+"""Weights & Biases: offline runs in a folder, one with the report and tables, and one for each configuration.
 
-Live, it is an offline run for each loader.
+Live: an offline run for each loader.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from loaderbench.exporters.table import Row
     from loaderbench.result import Run
 
-_LONGEST_NAME = 128  # characters of a run, a group or a project
+_LONGEST_NAME = 128  # characters in the name of a run, group or project
 
 
 def _write(run: Run, out: str) -> str:
@@ -28,27 +28,27 @@ def _write(run: Run, out: str) -> str:
     from loaderbench.report.heat_map_picture import heat_map_pictures
 
     wandb = _library(out)
-    record, found = run.record, rows(run.record)
+    record, all_rows = run.record, rows(run.record)
     of = _Group(out, project=in_a_path(record.name), name=run_name(record))
     with _offline(of, job="run", name=of.name, config=facts(record), notes=str(record.verdict)) as own:
         images = {
             f"heat map/{metric.label}": wandb.Image(picture) for metric, picture in heat_map_pictures(run.document)
         }
         trials = wandb.Table(dataframe=text_where_mixed(trials_of(run)))
-        own.log({"report": wandb.Html(run.to_html()), "configurations": _table(found), "trials": trials, **images})
+        own.log({"report": wandb.Html(run.to_html()), "configurations": _table(all_rows), "trials": trials, **images})
         own.summary.update(summary(record))
-    for row in found:
+    for row in all_rows:
         with _offline(of, job="configuration", name=row.name, config=row.config) as own:
             for one in row.rounds:
                 own.log({f"rounds/{name}": value for name, value in one.numbers.items()}, step=one.number)
             own.summary.update(row.numbers)
-    wandb.teardown()  # waits until its service has written everything
+    wandb.teardown()  # waits until the wandb service has written everything
     return out
 
 
 def _library(out: str) -> Any:
-    """Make the folder, and import the library."""
-    os.environ["WANDB_ERROR_REPORTING"] = "false"  # it would report its own errors to its makers
+    """Create the folder, and import wandb."""
+    os.environ["WANDB_ERROR_REPORTING"] = "false"  # turn off error reports to the vendor
     import wandb
 
     Path(out).mkdir(parents=True, exist_ok=True)
@@ -57,7 +57,7 @@ def _library(out: str) -> Any:
 
 @dataclass(frozen=True)
 class _Group:
-    """Runs that belong together, and their folder."""
+    """A group of related runs and its folder."""
 
     folder: str
     project: str
@@ -67,7 +67,10 @@ class _Group:
 def _offline(
     of: _Group, *, job: str, name: str, config: Mapping[str, Any], notes: str = ""
 ) -> AbstractContextManager[Any]:
-    """A run that stays in the folder until its owner syncs it. It records nothing of this process."""
+    """Start an offline run, which stays in the folder until the user syncs it.
+
+    It records nothing about this process.
+    """
     import wandb
 
     project, group, name = (text[:_LONGEST_NAME] for text in (of.project, of.name, name))
@@ -83,7 +86,7 @@ def _offline(
 
 
 def _table(found: list[Row]) -> Any:
-    """The configurations with their axes and numbers."""
+    """A table of the configurations with their axes and metrics."""
     import wandb
 
     from loaderbench.exporters.table import of_one_type
@@ -99,7 +102,7 @@ def _table(found: list[Row]) -> Any:
 
 
 class _LiveRuns:
-    """A run for each loader, which begins with its first point."""
+    """A run for each loader, created at the loader's first point."""
 
     def __init__(self, out: str, script: str, run: str) -> None:
         from loaderbench.exporters.table import in_a_path
@@ -109,17 +112,17 @@ class _LiveRuns:
         self._runs: dict[str, Any] = {}
 
     def write(self, points: Sequence[LivePoint]) -> None:
-        """Add a step to the run of each."""
+        """Add a step to the run of each loader."""
         for point in points:
             if point.series not in self._runs:
                 self._runs[point.series] = _offline(self._of, job="loader", name=point.series, config={})
             self._runs[point.series].log(dict(point.numbers), step=point.batches)
 
     def close(self) -> None:
-        """End all runs."""
+        """Finish all runs."""
         for run in self._runs.values():
             run.finish()
-        self._library.teardown()  # waits until its service has written everything
+        self._library.teardown()  # waits until the wandb service has written everything
 
 
 EXPORTER = Exporter(

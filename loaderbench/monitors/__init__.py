@@ -1,4 +1,4 @@
-"""Readers of CPU, memory, disk and GPU. They watch a process tree from outside and leave its Python alone."""
+"""Monitors of CPU, memory, disk and GPU. They observe a process tree from outside, without code in its processes."""
 
 from loaderbench.monitors.blocked import Blocked, BlockedThread, kind_of, with_looks
 from loaderbench.monitors.gauges import over_time

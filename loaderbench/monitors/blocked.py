@@ -1,6 +1,6 @@
-"""What blocked threads wait for: the kernel function they sleep in, sampled now and then.
+"""Samples what blocked threads wait for, from the kernel function they sleep in.
 
-Linux only. Source: proc(5), `/proc/<pid>/wchan`; 0 stands for a thread that runs or is ready to.
+Linux only. Source: proc(5), `/proc/<pid>/wchan`. The value 0 means that the thread is running or ready to run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from loaderbench.records import WorkerStates
 INTERVAL_S = 0.05
 FEWEST_LOOKS = 10
 MOST_APART = 4_096
-"""Processes with counts of their own; a loop may start many more."""
+"""The most processes with separate counts. A loop can start many more."""
 
 RUNNING, LOCK, STORAGE, DEVICE, QUEUE, OTHER = "running", "lock", "storage", "device", "queue", "other"
 _WORDS = (
@@ -34,35 +34,41 @@ _WORDS = (
 
 
 def kind_of(wchan: str) -> str | None:
-    """What a kernel function stands for; `None` for one that tells nothing (a kernel that hides it writes 0)."""
+    """Classify a kernel function; `None` if it reveals nothing. A kernel that hides it writes 0."""
     if wchan in ("", "0"):
         return RUNNING
-    if "accept" in wchan:  # a server's thread, which waits for nobody in particular
+    if "accept" in wchan:  # a server thread, waiting for a connection
         return None
     return next((kind for kind, words in _WORDS if any(word in wchan for word in words)), None)
 
 
 class Blocked:
-    """Counts what the main threads of some processes stood at. A thread at its queue has nothing to do."""
+    """Counts what the main threads of processes are blocked on. A thread blocked on its queue has no work."""
 
     def __init__(self, root: str = "/proc") -> None:
         self._root = root
         self._seen: dict[int, Counter[str]] = {}
 
     def look(self, pids: Iterable[int]) -> None:
-        """Look once: a small file to read for each, and for each of its threads where it waits for these."""
+        """Sample each process once, at the cost of one small file.
+
+        Threads are read only for a main thread blocked on a lock.
+        """
         for pid in pids:
             kind = self._kind(f"{pid}")
             if kind == LOCK:
-                kind = self._behind_a_lock(pid)
+                kind = self._cause_of_lock_wait(pid)
             self._count(pid, kind)
 
     def look_at_main(self, pid: int) -> None:
-        """Look once at a process that may load by itself: at its main thread alone, for others may belong to anyone."""
+        """Sample the main thread of a process that may load batches itself.
+
+        Its other threads can belong to anything.
+        """
         self._count(pid, self._kind(f"{pid}"))
 
     def look_at_threads(self, pid: int) -> None:
-        """Look once at each thread of a process, by the kernel's number of it."""
+        """Sample each thread of a process once, counted by thread ID."""
         for thread in self._threads(pid):
             self._count(thread, self._kind(f"{pid}/task/{thread}"))
 
@@ -74,13 +80,13 @@ class Blocked:
     def _kind(self, process: str) -> str | None:
         return kind_of(proc.read_text(f"{self._root}/{process}/wchan").strip())
 
-    def _behind_a_lock(self, pid: int) -> str:
-        """A thread may wait at a lock for what other threads of its process fetch: then these are what it waits for."""
+    def _cause_of_lock_wait(self, pid: int) -> str:
+        """The cause of a main thread's wait for a lock: I/O, if another thread of its process is blocked on I/O."""
         kinds = {self._kind(f"{pid}/task/{thread}") for thread in self._threads(pid) if thread != pid}
         return next((kind for kind in (STORAGE, DEVICE) if kind in kinds), LOCK)
 
     def _threads(self, pid: int) -> list[int]:
-        """Of a process; none where they cannot be listed."""
+        """The thread IDs of a process; empty if they cannot be listed."""
         try:
             names = os.listdir(f"{self._root}/{pid}/task")  # noqa: PTH208 - half the cost of a Path per thread
         except OSError:
@@ -88,7 +94,10 @@ class Blocked:
         return [int(name) for name in names]
 
     def shares(self, pids: Iterable[int] | None = None) -> dict[str, float] | None:
-        """The shares of all looks at these; `None` where they are too few, or where the kernel hides what it is."""
+        """The share of each kind among all samples of these processes.
+
+        `None` if there are too few samples, or if the kernel hides what threads are blocked on.
+        """
         seen: Counter[str] = sum((self._seen.get(pid, Counter()) for pid in pids or self._seen), Counter())
         looks = seen.total()
         if looks < FEWEST_LOOKS or seen[RUNNING] == looks:
@@ -97,7 +106,7 @@ class Blocked:
 
 
 def with_looks(states: WorkerStates | None, shares: dict[str, float] | None) -> WorkerStates | None:
-    """The workers' states with what they were seen to stand at; as they are where nothing was."""
+    """The workers' states with shares of what they were blocked on, or unchanged if there are none."""
     if states is None or shares is None:
         return states
     reasons = {name: why for name, why in states.not_measured.items() if name != "blocked_on"}
@@ -105,7 +114,10 @@ def with_looks(states: WorkerStates | None, shares: dict[str, float] | None) -> 
 
 
 class BlockedThread:
-    """Looks from a thread of its own: between two batches a loop sees its workers at the same moment every time."""
+    """Samples from a separate thread.
+
+    Between two batches, a loop would see its workers in the same state every time.
+    """
 
     def __init__(self) -> None:
         self.blocked = Blocked()
@@ -114,24 +126,24 @@ class BlockedThread:
         self._thread: threading.Thread | None = None
 
     def begin(self, pids: Sequence[int]) -> None:
-        """Look at these workers from now on; without any, at the main thread of this process."""
+        """Start to sample these workers, or the main thread of this process if there are none."""
         self._pids = pids
-        if os.path.exists("/proc/self/wchan"):  # noqa: PTH110 - elsewhere there is nothing to see
+        if os.path.exists("/proc/self/wchan"):  # noqa: PTH110 - other systems have no wchan
             self._done.clear()
             looking = threading.Thread(target=self._run, name="loaderbench-blocked", daemon=True)
-            with suppress(RuntimeError):  # no further thread can be started
+            with suppress(RuntimeError):  # can't start new thread
                 looking.start()
                 self._thread = looking
 
     def end(self) -> None:
-        """Stop; returns when the thread has ended and the process may fork."""
+        """Stop sampling. On return, the thread has ended and the process can fork."""
         self._done.set()
         ended, self._thread = self._thread, None
-        if ended is not None and ended is not threading.current_thread():  # which may free a loop, and so end it
-            ended.join(10 * INTERVAL_S)  # at shutdown of the interpreter, no thread ends
+        if ended is not None and ended is not threading.current_thread():  # `end` runs in it if it frees the loop
+            ended.join(10 * INTERVAL_S)  # at interpreter shutdown, a daemon thread never ends
 
     def forget(self) -> None:
-        """What was seen until now is of the warm-up."""
+        """Drop the samples of the warm-up."""
         self.blocked = Blocked()
 
     def _run(self) -> None:

@@ -1,7 +1,7 @@
-"""Metrics that need nothing but a function: each is read with the process tree, and lands in `metrics` of a trial.
+"""Metrics that need only a function. They are read with the process tree and stored in `metrics` of a trial.
 
-A gauge has the id of its metric in `records/metrics.py`, which says how it is called and written; what is registered
-here is read by every trial and every profile, about ten times a second: a gauge has to answer in microseconds.
+A gauge has the id of its metric in `records/metrics.py`, which defines its label and unit. Every trial and profile
+reads each registered gauge about ten times a second, so a gauge must return within microseconds.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from statistics import fmean
 from typing import Literal
 
 Moment = tuple[float, Mapping[str, float]]
-"""Seconds of a clock, and what the gauges read then, by id."""
+"""A time in seconds, and the gauges' values at that time, by id."""
 
 
 @dataclass(frozen=True)
 class Gauge:
-    """`read` is given the pids of a process tree, its root first, and returns `None` where it finds nothing to read.
+    """A function that reads one value of a process tree.
 
-    What it read over the steady state becomes one value: the `mean`, the `largest`, or for a counter the `rate` per
-    second. An `OSError` is nothing to read too: a process may end at any time.
+    `read` receives the pids of the tree, its root first, and returns `None` if there is nothing to read. The values
+    over the steady state are reduced to their `mean`, the `largest`, or the `rate` per second of a counter. An
+    `OSError` means that there is nothing to read, because a process can end at any time.
     """
 
     id: str
@@ -30,32 +31,32 @@ class Gauge:
 
 
 GAUGES: tuple[Gauge, ...] = (
-    # a line for each metric that needs nothing but a function
+    # one entry for each metric that needs only a function
 )
 
 
 def read_gauges(pids: Sequence[int]) -> dict[str, float]:
-    """What each gauge reads now, as far as it reads anything."""
-    found = {}
+    """The current value of each gauge that returns one."""
+    values = {}
     for gauge in GAUGES:
         with suppress(OSError):
             if (value := gauge.read(pids)) is not None:
-                found[gauge.id] = value
-    return found
+                values[gauge.id] = value
+    return values
 
 
 def over_time(moments: Sequence[Moment]) -> dict[str, float]:
-    """One value of each gauge that was read, of a rate where it was read twice."""
-    found = {}
+    """One value per gauge over these moments. A rate needs two readings."""
+    values = {}
     for gauge in GAUGES:
         known = [(at_s, read[gauge.id]) for at_s, read in moments if gauge.id in read]
         if (value := _over_time(gauge, known)) is not None:
-            found[gauge.id] = value
-    return found
+            values[gauge.id] = value
+    return values
 
 
 def between(before: Moment, after: Moment) -> Iterator[tuple[str, float]]:
-    """What a timeline shows of each gauge at the later moment."""
+    """The values of the gauges that a timeline shows at the later moment."""
     for gauge in GAUGES:
         known = [(at_s, read[gauge.id]) for at_s, read in (before, after) if gauge.id in read]
         value = _over_time(gauge, known if gauge.over_time == "rate" else known[-1:])

@@ -1,6 +1,6 @@
-"""NVML's performance metrics of a GPU (GPM): how busy its parts were between one reading and the next.
+"""NVML's GPU performance metrics (GPM): how busy the parts of a GPU were between two readings.
 
-GPUs have them since Hopper, and instances of MIG have their own. Source: NVML API Reference, "GPM Functions".
+GPUs have them since Hopper, for each MIG instance too. Source: NVML API Reference, "GPM Functions".
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from loaderbench.records import GpuPerformance
 
 LONGEST_S, SHORTEST_S = 5.0, 0.1
-"""Between two readings. A longer time is that of another trial too. NVML refreshes its samples every 0.1 s."""
+"""Limits on the time between two readings. A longer time can include another trial. NVML refreshes every 0.1 s."""
 
 _MIB = 1 << 20
 _NVJPG_ENGINES = 8
@@ -23,11 +23,11 @@ _METRICS = {
     "pcie_rx_bytes_per_s": ("NVML_GPM_METRIC_PCIE_RX_PER_SEC", _MIB),
     "pcie_tx_bytes_per_s": ("NVML_GPM_METRIC_PCIE_TX_PER_SEC", _MIB),
 }
-"""The constant of each, and what a unit of its value is."""
+"""The NVML constant of each metric, and the factor that converts its value to the field's unit."""
 
 
 class GpmDevice:
-    """One GPU, or one instance of MIG. Raises NVML's error where it has no such metrics."""
+    """One GPU or MIG instance. Raises `NVMLError` if it has no performance metrics."""
 
     def __init__(self, nvml: Any, device: Any) -> None:
         self._nvml, self._device, self._instance = nvml, device, _instance_of(nvml, device)
@@ -39,7 +39,7 @@ class GpmDevice:
         self._taken_s: float | None = None
 
     def read(self, now_s: float) -> GpuPerformance | None:
-        """The metrics since the reading before; `None` for the first, and where that was too long ago."""
+        """The metrics since the previous reading; `None` for the first reading, or if the interval is out of range."""
         since_s = None if self._taken_s is None else now_s - self._taken_s
         if since_s is not None and since_s < SHORTEST_S:
             return None
@@ -53,31 +53,31 @@ class GpmDevice:
         return self._between(before, now) if since_s is not None and since_s <= LONGEST_S else None
 
     def _between(self, before: Any, now: Any) -> GpuPerformance:
-        asked = self._nvml.c_nvmlGpmMetricsGet_t()
-        asked.version = self._nvml.NVML_GPM_METRICS_GET_VERSION
-        asked.sample1, asked.sample2 = before, now
+        query = self._nvml.c_nvmlGpmMetricsGet_t()
+        query.version = self._nvml.NVML_GPM_METRICS_GET_VERSION
+        query.sample1, query.sample2 = before, now
         numbers = [getattr(self._nvml, name) for name, _ in _METRICS.values()]
         numbers += [getattr(self._nvml, f"NVML_GPM_METRIC_NVJPG_{engine}_UTIL") for engine in range(_NVJPG_ENGINES)]
-        asked.numMetrics = len(numbers)
+        query.numMetrics = len(numbers)
         for place, number in enumerate(numbers):
-            asked.metrics[place].metricId = number
-        self._nvml.nvmlGpmMetricsGet(asked)
-        return self._values(asked.metrics[: len(numbers)])
+            query.metrics[place].metricId = number
+        self._nvml.nvmlGpmMetricsGet(query)
+        return self._values(query.metrics[: len(numbers)])
 
     def _values(self, metrics: Any) -> GpuPerformance:
-        known = [found.value if self._has_value(found) else None for found in metrics]
+        known = [metric.value if self._has_value(metric) else None for metric in metrics]
         pairs = zip(_METRICS.items(), known, strict=False)
         values = {name: value * unit for (name, (_, unit)), value in pairs if value is not None}
         engines = [value for value in known[len(_METRICS) :] if value is not None]
         return GpuPerformance(**values, nvjpg_percent=fmean(engines) if engines else None)
 
     def _has_value(self, metric: Any) -> bool:
-        """NVML gives NaN without an error where its samples are too near each other."""
+        """Whether a metric has a value. NVML returns NaN without an error for samples too close together."""
         return metric.nvmlReturn == self._nvml.NVML_SUCCESS and isfinite(metric.value)
 
 
 def _instance_of(nvml: Any, device: Any) -> int | None:
-    """Its number within the GPU, of an instance of MIG; `None` of a whole GPU."""
+    """The number of a MIG instance within its GPU; `None` for a complete GPU."""
     try:
         return int(nvml.nvmlDeviceGetGpuInstanceId(device))
     except (nvml.NVMLError, AttributeError):

@@ -1,4 +1,4 @@
-"""What NVML reports of each GPU at one moment. A call may take a second: `GpuThread` makes them."""
+"""NVML readings of each GPU. A call can take a second, so `GpuThread` makes them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from loaderbench.monitors.gpm import GpmDevice
 from loaderbench.monitors.nvml import Nvml, described
 from loaderbench.records import SW_POWER_CAP, Gpu, GpuPerformance, Reasons
 
-_NOT_AVAILABLE = 2**64 - 1  # NVML_VALUE_NOT_AVAILABLE, as memory in bytes
+_NOT_AVAILABLE = 2**64 - 1  # NVML_VALUE_NOT_AVAILABLE, for memory in bytes
 LARGEST_SHARE, LONGEST_PAUSE_S = 0.01, 0.25
-"""A reading that takes much CPU time is left out until it has taken this share of the time, or for so many seconds."""
+"""An expensive reading is skipped until its CPU time is at most this share of the elapsed time, or for this long."""
 _LONGEST_PERIOD_S = 1.0  # of NVML's utilization: "between 1 second and 1/6 second"
 _THROTTLE_WORDS = (
     (0x04, SW_POWER_CAP),
@@ -23,13 +23,13 @@ _THROTTLE_WORDS = (
     (0x20, "temperature (SW thermal slowdown)"),
     (0x40, "temperature (HW thermal slowdown)"),
 )
-_HARDWARE_SLOWDOWN = 0x08  # also set with each of the two that hardware makes
+_HARDWARE_SLOWDOWN = 0x08  # also set together with each hardware cause
 _HARDWARE_CAUSES = 0x40 | 0x80
 
 
 @dataclass(frozen=True)
 class BusyPeriod:
-    """A kernel was resident in so much of the time between two moments of the clock of the readings."""
+    """The percentage of a period with a kernel resident. Times are on the clock of the readings."""
 
     from_s: float
     to_s: float
@@ -38,11 +38,11 @@ class BusyPeriod:
 
 @dataclass(frozen=True, kw_only=True)
 class GpuReading:
-    """One device at one moment; a missing reading is `None` (a MIG slice, WSL, a device that was lost).
+    """One device at one moment. Missing values are `None` (a MIG slice, WSL, a lost device).
 
-    `utilization_percent` is of NVML's last sample period, which may have ended a second ago; `busy` has the periods
-    since the reading before with their times, where the driver keeps them. `energy_j` is a counter. `gpm` has
-    performance metrics since the reading before.
+    `utilization_percent` covers NVML's last sample period, which can have ended a second ago. `busy` has the periods
+    since the previous reading with their times, if the driver keeps them. `energy_j` is a counter. `gpm` has
+    performance metrics since the previous reading.
     """
 
     index: int
@@ -62,13 +62,13 @@ class GpuReading:
 
 Clock = Callable[[], float]
 Seen = dict[int, int]
-"""By index, the timestamp of the last utilization sample that was read, in microseconds of NVML."""
+"""By GPU index, the NVML timestamp of the last utilization sample read, in microseconds."""
 
 
 class GpuMonitor:
-    """Reads NVML for as long as it answers; it is opened by the first reading. Threads take turns.
+    """Reads NVML, which the first reading opens. Thread-safe: a lock serializes readings.
 
-    What takes much CPU time to read, such as the energy counter of an H100, is missing from some readings.
+    Values that take much CPU time to read, such as the energy counter of an H100, are missing from some readings.
     """
 
     def __init__(self, gpus: Sequence[Gpu]) -> None:
@@ -82,11 +82,11 @@ class GpuMonitor:
 
     @property
     def has_gpus(self) -> bool:
-        """Whether there is anything to read."""
+        """Whether there are GPUs to read."""
         return bool(self._gpus)
 
     def why_not(self, index: int) -> Reasons:
-        """By the name of a reading, why it failed last; under an empty name, why nothing of the device can be read."""
+        """Why each value could not be read last time, by name. An empty name has the reason for the complete device."""
         return dict(self._reasons.get(index, {}))
 
     def read(
@@ -97,7 +97,7 @@ class GpuMonitor:
         only: Collection[int] | None = None,
         is_over: Callable[[], bool] = lambda: False,
     ) -> list[GpuReading]:
-        """Read each device once, or each of some. Once it `is_over`, no further call is made."""
+        """Read all devices, or `only` some, once. After `is_over` returns true, no further call is made."""
         with self._lock:
             nvml = None if is_over() else self._opened()
             handles = nvml.handles if nvml else {}
@@ -105,7 +105,7 @@ class GpuMonitor:
             return [self._read(index, clock, {} if seen is None else seen, is_over) for index in wanted]
 
     def described(self, is_over: Callable[[], bool] = lambda: False) -> tuple[Gpu, ...]:
-        """The devices with the constant facts that NVML reports of each."""
+        """The devices with the constant properties that NVML reports."""
         with self._lock:
             nvml = None if is_over() else self._opened()
             return described(self._gpus, nvml, is_over) if nvml else self._gpus
@@ -118,17 +118,17 @@ class GpuMonitor:
         return self._nvml
 
     def _read(self, index: int, clock: Clock, seen: Seen, is_over: Callable[[], bool]) -> GpuReading:
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         at_s = clock()
         for name, read in _READERS.items():
             if not is_over():
-                found[name] = self._value(index, name, read, clock)
+                values[name] = self._value(index, name, read, clock)
         if not is_over():
             read_busy = partial(_busy, clock=clock, seen=seen, index=index)
-            found["busy"] = self._value(index, "busy", read_busy, clock, not_due=())
+            values["busy"] = self._value(index, "busy", read_busy, clock, not_due=())
         if not is_over():
-            found["gpm"] = self._value(index, "gpm", partial(self._read_gpm, index=index, at_s=at_s), clock)
-        return GpuReading(index=index, at_s=at_s, **found)
+            values["gpm"] = self._value(index, "gpm", partial(self._read_gpm, index=index, at_s=at_s), clock)
+        return GpuReading(index=index, at_s=at_s, **values)
 
     def _read_gpm(self, nvml: Any, device: Any, *, index: int, at_s: float) -> GpuPerformance | None:
         if index not in self._gpm:
@@ -136,7 +136,7 @@ class GpuMonitor:
         return self._gpm[index].read(at_s)
 
     def _value(self, index: int, name: str, read: Callable[[Any, Any], Any], clock: Clock, not_due: Any = None) -> Any:
-        """One reading, where it is due. What the driver or pynvml does not know is not asked for again."""
+        """One value, if a reading is due. Calls that the driver or pynvml does not support are not repeated."""
         began_s, key = clock(), (index, name)
         if self._nvml is None or key in self._refused:
             return None
@@ -153,14 +153,14 @@ class GpuMonitor:
             return None
         finally:
             pause_s = 0.0 if is_first else min((time.thread_time() - cpu_s) / LARGEST_SHARE, LONGEST_PAUSE_S)
-            self._due_s[key] = began_s + pause_s  # the first call also prepares, so it sets no pause
+            self._due_s[key] = began_s + pause_s  # the first call includes initialization, so it sets no pause
 
 
 def _memory_used_bytes(nvml: Any, device: Any) -> int | None:
-    """Memory without what the driver reserves, by version 2 of the call; older drivers have version 1 alone."""
+    """Memory used, without the driver's reserve if version 2 of the call is available."""
     try:
         used = nvml.nvmlDeviceGetMemoryInfo(device, nvml.nvmlMemory_v2).used
-    except (nvml.NVMLError, AttributeError):  # also of older packages
+    except (nvml.NVMLError, AttributeError):  # an older driver, or an older pynvml
         used = nvml.nvmlDeviceGetMemoryInfo(device).used
     return None if used == _NOT_AVAILABLE else int(used)
 
@@ -173,7 +173,7 @@ def _utilization_percent(nvml: Any, device: Any) -> float | None:
 def _throttled_by(nvml: Any, device: Any) -> tuple[str, ...]:
     try:
         bits = nvml.nvmlDeviceGetCurrentClocksEventReasons(device)
-    except (nvml.NVMLError_FunctionNotFound, AttributeError):  # its name in older drivers, or of older packages
+    except (nvml.NVMLError_FunctionNotFound, AttributeError):  # an older driver or pynvml has the older name
         bits = nvml.nvmlDeviceGetCurrentClocksThrottleReasons(device)
     words = [text for bit, text in _THROTTLE_WORDS if bits & bit]
     if bits & _HARDWARE_SLOWDOWN and not bits & _HARDWARE_CAUSES:
@@ -192,26 +192,27 @@ _READERS: dict[str, Callable[[Any, Any], Any]] = {
     "pcie_generation": lambda nvml, device: int(nvml.nvmlDeviceGetCurrPcieLinkGeneration(device)),
     "pcie_width": lambda nvml, device: int(nvml.nvmlDeviceGetCurrPcieLinkWidth(device)),
 }
-"""In this order, for a driver may be slow: the counter close to the time of the reading, then what is most telling."""
+"""Ordered for slow drivers: the counter first, close to the time of the reading, then the most informative values."""
 
 
 def _busy(nvml: Any, device: Any, clock: Clock, seen: Seen, index: int) -> tuple[BusyPeriod, ...]:
-    """The periods since the last one seen. The driver dates the end of each by the system's clock, in microseconds.
+    """The utilization periods since the last one read.
 
-    Source: NVML API Reference, `nvmlDeviceGetSamples` and `nvmlFieldValue_t` ("CPU Timestamp ... since 1970").
+    The driver dates the end of each period by the system clock, in microseconds. Source: NVML API Reference,
+    `nvmlDeviceGetSamples` and `nvmlFieldValue_t` ("CPU Timestamp ... since 1970").
     """
     before_us = seen.get(index, 0)
     try:
         _, samples = nvml.nvmlDeviceGetSamples(device, nvml.NVML_GPU_UTILIZATION_SAMPLES, before_us)
-    except nvml.NVMLError_NotFound:  # none is newer
+    except nvml.NVMLError_NotFound:  # no newer sample
         return ()
     system_to_clock_s = clock() - time.time()
-    found = []
+    periods = []
     for sample in samples:
         to_us, percent = int(sample.timeStamp), float(sample.sampleValue.uiVal)
         if before_us and to_us > before_us and percent <= 100:
             from_us = max(before_us, to_us - 1e6 * _LONGEST_PERIOD_S)
-            found.append(BusyPeriod(from_us / 1e6 + system_to_clock_s, to_us / 1e6 + system_to_clock_s, percent))
+            periods.append(BusyPeriod(from_us / 1e6 + system_to_clock_s, to_us / 1e6 + system_to_clock_s, percent))
         before_us = max(before_us, to_us)
     seen[index] = before_us
-    return tuple(found)
+    return tuple(periods)

@@ -1,4 +1,4 @@
-"""Reads GPUs from a separate thread: a slow driver delays neither other monitors nor a user's loop."""
+"""A thread that reads GPUs: a slow driver delays neither other monitors nor a user's loop."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from loaderbench.monitors.gpu import Clock, GpuMonitor, GpuReading, Seen
 from loaderbench.records import Gpu
 
 INTERVAL_S = 0.1
-IDLE_SHARE = 4  # a reading that takes long is followed by a pause of so many times as long, at most MAX_PAUSE_S
+IDLE_SHARE = 4  # a slow reading is followed by a pause this many times as long, at most MAX_PAUSE_S
 MAX_PAUSE_S = 1.0
-PATIENCE_S = 0.02  # for a reading under way, when it has to end
+PATIENCE_S = 0.02  # how long `end` waits for a reading in progress
 MAX_READINGS = 4_000
 
 
 class GpuThread:
-    """Reads from `begin` to `end`, any number of times; `readings` has what was read, with moments of the clock.
+    """Reads GPUs between `begin` and `end`, which can be called repeatedly. Results are in `readings`.
 
     `which` returns the devices to read, or `None` for all; the thread calls it each time it begins. When there are too
-    many readings, every second one is kept from then on. `gpus` are the devices, `described` after the first reading
-    where that is asked for.
+    many readings, half of them are dropped and the interval is doubled. `gpus` are the devices, set after the first
+    reading if `describe` is true.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class GpuThread:
         self._thread: threading.Thread | None = None
 
     def begin(self) -> None:
-        """Read from now on; where no further thread may be started, nothing is read."""
+        """Start reading. If no thread can be started, nothing is read."""
         if self._monitor.has_gpus:
             self._done = threading.Event()
             self._thread = threading.Thread(target=self._run, args=(self._done,), name="loaderbench-gpus", daemon=True)
@@ -53,7 +53,7 @@ class GpuThread:
                 self._thread.start()
 
     def end(self) -> None:
-        """Stop reading; a call that takes long is not waited for, and none follows it."""
+        """Stop reading. A slow call is not waited for, and no call follows it."""
         self._done.set()
         ended, self._thread = self._thread, None
         if ended is not None and ended.ident is not None and ended is not threading.current_thread():
@@ -63,8 +63,8 @@ class GpuThread:
         only, cpu_s = self._which(), self.cpu_s
         while not done.wait(max(0.0, self._due_s - self._clock())):
             began_s = self._clock()
-            found = self._monitor.read(self._clock, seen=self._seen, only=only, is_over=done.is_set)
-            self.readings.extend(found)
+            readings = self._monitor.read(self._clock, seen=self._seen, only=only, is_over=done.is_set)
+            self.readings.extend(readings)
             if self._describe and self.gpus is None:
                 gpus = self._monitor.described(done.is_set)
                 self.gpus = None if done.is_set() else gpus

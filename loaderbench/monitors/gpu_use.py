@@ -1,4 +1,4 @@
-"""What the readings of a GPU say of a window of time."""
+"""GPU use over a window of time, from readings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from loaderbench.records import CopySpeed, Gpu, GpuPerformance, GpuUse
 
 @dataclass(frozen=True)
 class Window:
-    """A steady state, by the clock of the readings; `s_per_sample` is what a sample took in it."""
+    """A steady state on the clock of the readings. `s_per_sample` is the mean time per sample."""
 
     began_s: float
     ended_s: float
@@ -28,13 +28,16 @@ def gpu_use(
     why_not: Mapping[str, str],
     peaks: Sequence[PeakMemory] = (),
 ) -> GpuUse:
-    """One device over a window; `why_not` is its monitor's, by the name of a reading, `peaks` the process's own."""
-    peak = next((found for found in peaks if found.index == gpu.index), None)
+    """The use of one device in a window.
+
+    `why_not` has the monitor's reasons by reading, `peaks` the process's memory peaks.
+    """
+    peak = next((peak for peak in peaks if peak.index == gpu.index), None)
     own = [reading for reading in readings if reading.index == gpu.index]
     inside = [reading for reading in own if window.began_s <= reading.at_s <= window.ended_s]
     busy, power_w = _busy_percent(own, window), _power_w(inside)
     s_per_sample = window.s_per_sample
-    found = GpuUse(
+    use = GpuUse(
         gpu.index,
         gpu.uuid,
         utilization_percent=busy if busy is not None else _mean(inside, "utilization_percent"),
@@ -51,24 +54,24 @@ def gpu_use(
         peak_reserved_bytes=peak.reserved_bytes if peak else None,
         performance=_performance(inside),
     )
-    return _with_reasons(found, why_not)
+    return _with_reasons(use, why_not)
 
 
-def _with_reasons(found: GpuUse, why_not: Mapping[str, str]) -> GpuUse:
-    """The same with a reason for each reading that is missing."""
+def _with_reasons(use: GpuUse, why_not: Mapping[str, str]) -> GpuUse:
+    """Add a reason for each missing value."""
     default = why_not.get("", "no NVML reading in the steady state")
-    missing = [name for name, value in vars(found).items() if value is None]
+    missing = [name for name, value in vars(use).items() if value is None]
     reasons = {name: why_not.get(_READ_AS.get(name, name), default) for name in missing}
     own = {name: _NO_PEAK for name in missing if name.startswith("peak_")} | {"copy_speed": _NO_COPY}
-    return replace(found, not_measured={**reasons, **own})
+    return replace(use, not_measured={**reasons, **own})
 
 
-def with_copy_speed(found: GpuUse, copying: CopySpeed | None) -> GpuUse:
-    """The same with the speed of copies to it, where that was measured."""
+def with_copy_speed(use: GpuUse, copying: CopySpeed | None) -> GpuUse:
+    """Add the speed of copies to the device, if it was measured."""
     if copying is None:
-        return found
-    reasons = {name: why for name, why in found.not_measured.items() if name != "copy_speed"}
-    return replace(found, copy_speed=copying, not_measured=reasons)
+        return use
+    reasons = {name: why for name, why in use.not_measured.items() if name != "copy_speed"}
+    return replace(use, copy_speed=copying, not_measured=reasons)
 
 
 _NO_PEAK = "torch's allocator was not asked, or CUDA did not answer"
@@ -79,10 +82,12 @@ _READ_AS = {"throttled": "throttled_by", "energy_per_sample_j": "power_w", "perf
 
 
 def _performance(readings: Iterable[GpuReading]) -> GpuPerformance | None:
-    """Means of the performance metrics; `None` where no reading has any."""
+    """Means of the performance metrics; `None` if no reading has any."""
     known = [reading.gpm for reading in readings if reading.gpm]
-    values = {one.name: [getattr(found, one.name) for found in known] for one in fields(GpuPerformance)}
-    means = {name: fmean(there) for name, own in values.items() if (there := [one for one in own if one is not None])}
+    values = {one.name: [getattr(gpm, one.name) for gpm in known] for one in fields(GpuPerformance)}
+    means = {
+        name: fmean(measured) for name, own in values.items() if (measured := [one for one in own if one is not None])
+    }
     return GpuPerformance(**means) if means else None
 
 
@@ -100,7 +105,7 @@ def _largest(readings: Iterable[GpuReading], name: str) -> int | None:
 
 
 def _power_w(readings: Sequence[GpuReading]) -> float | None:
-    """By the counter of energy, where two readings have it: a reading of power is a mean over up to a second."""
+    """Mean power from the energy counter, if two readings have it. A power reading is a mean over up to a second."""
     counted = [(reading.at_s, reading.energy_j) for reading in readings if reading.energy_j is not None]
     if len(counted) > 1 and counted[-1][0] > counted[0][0] and counted[-1][1] > counted[0][1]:
         return (counted[-1][1] - counted[0][1]) / (counted[-1][0] - counted[0][0])
@@ -114,7 +119,7 @@ def _throttled(readings: Iterable[GpuReading]) -> dict[str, float] | None:
 
 
 def _busy_percent(readings: Sequence[GpuReading], window: Window) -> float | None:
-    """Mean of the dated periods, each by how much of it lies within the window; `None` where none does."""
+    """Mean of the dated periods, weighted by their overlap with the window; `None` without overlap."""
     shares = [
         (min(period.to_s, window.ended_s) - max(period.from_s, window.began_s), period.percent)
         for reading in readings
@@ -126,7 +131,7 @@ def _busy_percent(readings: Sequence[GpuReading], window: Window) -> float | Non
 
 
 def gpu_series(readings: Iterable[GpuReading]) -> Iterator[tuple[float, str, float]]:
-    """What a timeline shows: moment, metric and value."""
+    """Points of a timeline: time, metric and value."""
     for reading in readings:
         for period in reading.busy or ():
             yield period.to_s, f"gpu{reading.index}_utilization_percent", period.percent

@@ -1,4 +1,4 @@
-"""All programs together, on the CPUs that a process may use: whether other programs take what it lacks."""
+"""CPU use of all programs on a process's CPUs, to find out whether other programs take the CPU time it lacks."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from loaderbench.records import MachineUse, Reasons
 FEWEST_S = 0.2  # the kernel counts in hundredths of a second
 _TRACKER = "resource_tracker"
 _IDLE = ("idle", "iowait")
-_COUNTED_ELSEWHERE = ("guest", "guest_nice")  # within user and nice
+_COUNTED_ELSEWHERE = ("guest", "guest_nice")  # included in user and nice
 
 
 Periods = tuple[int, int]
-"""Periods of a CPU quota until now, and in how many of them it was used up."""
+"""Periods of a CPU quota so far, and the number of throttled ones."""
 
 
 @dataclass(frozen=True)
 class ProgramUse:
-    """CPU seconds until now of a program, how many processes are below its main one, and its ranks on this machine."""
+    """A program's CPU seconds so far, the number of its child processes, and its ranks on this machine."""
 
     cpu_s: float
     processes: int
@@ -42,9 +42,9 @@ class _Reading:
 
 
 class MachineWatch:
-    """Reads the machine at two moments, and the periods of a quota with `periods`.
+    """Reads the machine's CPU use at two moments, and the `periods` of a quota.
 
-    `own_use` says what is this program's, `cpus` which CPUs to read: by default those that this process may use.
+    `own_use` returns this program's use. `cpus` are the CPUs to read, by default those available to this process.
     """
 
     def __init__(
@@ -60,24 +60,24 @@ class MachineWatch:
         self._processes, self._ranks = 0, 1
 
     def begin(self) -> None:
-        """Count from now on."""
+        """Start counting."""
         self._began, self._last = self._read(), None
         self._processes, self._ranks = self._began.own.processes, self._began.own.ranks
 
     def look(self) -> None:
-        """Read the counters; usage covers the time from the first reading to the last."""
+        """Read the counters. `use` covers the time from `begin` to the last call."""
         self._last = self._read()
         self._processes = max(self._processes, self._last.own.processes)
         self._ranks = max(self._ranks, self._last.own.ranks)
 
     def why_not(self) -> str:
-        """Why `use` is `None`, where it is."""
+        """Why `use` returns `None`."""
         if self._began is not None and self._began.busy_s is None:
             return "/proc is not there, or has no times of these CPUs"
         return "the steady state was too short for the kernel's clock"
 
     def use(self) -> MachineUse | None:
-        """What was used between the two; `None` for too short a time, or where the system does not say."""
+        """The use between the two readings; `None` if they are too close together, or if the system reports nothing."""
         began, last = self._began, self._last
         if began is None or last is None or last.at_s - began.at_s < FEWEST_S:
             return None
@@ -116,7 +116,7 @@ def _difference(began: int | None, last: int | None) -> int | None:
 
 
 def allowed_cpus(pid: int = 0) -> Sequence[int]:
-    """The numbers of the CPUs that a process may use: this one by default, or if the other has ended."""
+    """The CPU numbers in a process's affinity. The default is this process, also used if the other one has ended."""
     if not hasattr(os, "sched_getaffinity"):
         return range(os.cpu_count() or 1)
     try:
@@ -126,9 +126,9 @@ def allowed_cpus(pid: int = 0) -> Sequence[int]:
 
 
 def busy_s(cpus: Sequence[int]) -> float | None:
-    """Seconds for which these CPUs were not idle since the machine was started, by any program.
+    """Seconds that these CPUs were busy since boot, with any program.
 
-    `None` where `/proc` is hidden from this process, or numbers CPUs another way, as in some containers.
+    `None` if `/proc` is hidden from this process or numbers CPUs differently, as in some containers.
     """
     try:
         times = psutil.cpu_times(percpu=True)
@@ -147,10 +147,10 @@ def busy_s(cpus: Sequence[int]) -> float | None:
 
 
 def use_of_this_program() -> ProgramUse:
-    """Of this process and all below it, but for Python's own trackers.
+    """The use of this process and its descendants, except Python's own resource trackers.
 
-    Of those that ended, the time is counted as far as they were waited for. Other ranks of the same training on this
-    machine, with all below them, belong to it.
+    The time of ended processes counts if their parents have waited for them. Other ranks of the same training on this
+    machine, with their descendants, belong to the program.
     """
     mine_s = sum(os.times()[:4])
     if not proc.available():
@@ -164,28 +164,29 @@ def use_of_this_program() -> ProgramUse:
 
 
 def use_of_ranks(pids: Sequence[int]) -> ProgramUse:
-    """Of this process, and of the others of these that it trains with, as one program."""
+    """The use of this process and the other ranks among `pids`, as one program."""
     others = [pid for pid in pids if pid != os.getpid()] if proc.available() else []
     return of_all([use_of_this_program(), *map(use_of, others)])
 
 
 def use_of(pid: int) -> ProgramUse:
-    """Of a process and all below it, with the CPU time of those that it waited for."""
+    """The use of a process and its descendants, including the CPU time of children that were waited for."""
     pids = proc.process_tree(pid)
     texts = (proc.read_text(f"/proc/{one}/stat") for one in pids)
     return ProgramUse(sum(proc.parse_cpu_with_children(text) for text in texts if text), len(pids) - 1)
 
 
 def of_all(ranks: Sequence[ProgramUse]) -> ProgramUse:
-    """The ranks of one training as one program."""
+    """The ranks of one training, added up as one program."""
     cpu_s, processes = sum(one.cpu_s for one in ranks), sum(one.processes for one in ranks)
     return ProgramUse(cpu_s, processes, len(ranks))
 
 
 def other_ranks() -> Sequence[int]:
-    """The other ranks of this one's training on the same CPUs; none outside of a job.
+    """The other ranks of this training on the same CPUs; empty outside a distributed job.
 
-    They are those that its launcher has started. Without a launcher, only the command that started the script knows.
+    These are processes started by the same launcher. Without a launcher, the command that started the script provides
+    them.
     """
     return [pid for pid in _started_by_launcher() or found_ranks() if _shares_cpus(pid)]
 
@@ -195,11 +196,11 @@ def _started_by_launcher() -> list[int]:
         return []
     port, siblings = os.environ.get("MASTER_PORT"), proc.children_of(os.getppid())
     known = ((pid, proc.environment_of(pid)) for pid in siblings if pid != os.getpid())
-    return [pid for pid, found in known if rank_in(found) is not None and found.get("MASTER_PORT") == port]
+    return [pid for pid, env in known if rank_in(env) is not None and env.get("MASTER_PORT") == port]
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs, or could."""
+    """Whether a process exists and is not a zombie."""
     try:
         return psutil.Process(pid).status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
     except psutil.Error:
@@ -207,10 +208,10 @@ def is_alive(pid: int) -> bool:
 
 
 def _shares_cpus(pid: int) -> bool:
-    """Whether a process may run on a CPU of ours: a launcher may give each rank its own."""
+    """Whether a process can run on one of this process's CPUs. A launcher can give each rank separate CPUs."""
     try:
         return not set(os.sched_getaffinity(pid)).isdisjoint(allowed_cpus())
-    except OSError:  # it has ended
+    except OSError:  # the process has ended
         return False
 
 
@@ -224,6 +225,6 @@ def _children() -> list[psutil.Process]:
 def _cpu_s(process: psutil.Process) -> float:
     try:
         times = process.cpu_times()
-    except psutil.Error:  # it ended meanwhile
+    except psutil.Error:  # the process has ended
         return 0.0
     return float(times.user + times.system)

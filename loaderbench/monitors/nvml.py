@@ -1,4 +1,4 @@
-"""The driver's library NVML: its devices by CUDA's numbering, what never changes of each, and which a process uses."""
+"""NVIDIA's NVML: devices by CUDA index, their constant properties, and the devices that a process uses."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from loaderbench.records import Gpu, Reasons
 ONLY_NVIDIA = "NVML supports NVIDIA GPUs only"
 _PREFIXES = ("GPU-", "MIG-")
 
-_BITS = 64  # of each number of a set
+_BITS = 64  # in each word of a bit set
 _MOST_NODES = 1024
 
 NONE_USED = "no GPU reports a process of the training (in a container, the driver uses other process IDs)"
 
 
 class Nvml:
-    """`library` is pynvml, initialized; `handles` and `why_not` have, by CUDA's index, what was found and what not.
+    """An initialized NVML. `library` is pynvml.
 
-    Without a GPU of NVIDIA's, NVML is not asked.
+    `handles` and `why_not` map each CUDA index to its handle, or to the reason why there is none. Without an NVIDIA
+    GPU, NVML is not initialized.
     """
 
     def __init__(self, gpus: Sequence[Gpu]) -> None:
@@ -36,7 +37,7 @@ class Nvml:
             return
         try:
             self.library = initialized_library()
-        except Exception as error:  # a missing library, driver or right; each is a reason, none an end
+        except Exception as error:  # a missing library, driver or permission: recorded, never raised
             self.why_not |= {gpu.index: f"NVML is unavailable: {error}" for gpu in gpus}
             return
         for gpu in gpus:
@@ -57,7 +58,7 @@ class Nvml:
 
 
 def _names(gpu: Gpu, visible: str) -> list[str]:
-    """What NVML may know a device by. Where torch reports no UUID, the names in `CUDA_VISIBLE_DEVICES` remain."""
+    """Names that NVML may know a device by. If torch reports no UUID, `CUDA_VISIBLE_DEVICES` may have one."""
     if gpu.uuid.startswith(_PREFIXES):
         return [gpu.uuid]
     if gpu.uuid:
@@ -67,23 +68,26 @@ def _names(gpu: Gpu, visible: str) -> list[str]:
 
 
 def count_gpus() -> int:
-    """Devices that a process started here may use, without CUDA: enough to plan with, not to measure with."""
+    """The number of devices that a process started here could use, found without CUDA.
+
+    For planning, not for measuring.
+    """
     try:
         count = int(initialized_library().nvmlDeviceGetCount())
-    except Exception:  # no library, no driver: no device that could be used
+    except Exception:  # no library or no driver: no usable device
         return 0
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     return count if visible is None else min(count, len(list(takewhile(_is_device, visible.split(",")))))
 
 
 def _is_device(name: str) -> bool:
-    """CUDA passes over the first that is none, and all after it."""
+    """Whether a name is valid. CUDA ignores the first invalid name in `CUDA_VISIBLE_DEVICES` and all after it."""
     return name.strip().isdigit() or name.strip().startswith(_PREFIXES)
 
 
 def initialized_library() -> Any:
-    """The module `pynvml`, ready to be asked. Raises its `NVMLError`, or `ImportError`."""
-    with warnings.catch_warnings():  # the deprecated package of the same name warns
+    """Import and initialize `pynvml`. Raises its `NVMLError`, or `ImportError`."""
+    with warnings.catch_warnings():  # the deprecated package `pynvml` warns on import
         warnings.simplefilter("ignore")
         import pynvml
     pynvml.nvmlInit()
@@ -91,45 +95,48 @@ def initialized_library() -> Any:
 
 
 def described(gpus: Sequence[Gpu], nvml: Nvml, is_over: Callable[[], bool] = lambda: False) -> tuple[Gpu, ...]:
-    """The same GPUs with what is known of each, or why it is not. Once it `is_over`, no further call is made."""
+    """The GPUs with their constant properties, or a reason for each missing one.
+
+    After `is_over` returns true, no further call is made.
+    """
     return tuple(_described(gpu, nvml, is_over) for gpu in gpus)
 
 
 def _described(gpu: Gpu, nvml: Nvml, is_over: Callable[[], bool]) -> Gpu:
     if gpu.index not in nvml.handles:
         return replace(gpu, not_measured=dict.fromkeys(_FACTS, nvml.why_not.get(gpu.index, "not known to NVML")))
-    found: dict[str, Any] = {}
+    properties: dict[str, Any] = {}
     reasons: Reasons = {}
     device = None if is_over() else _physical(nvml.library, nvml.handles[gpu.index])
     for name, read in _FACTS.items():
         if is_over():
-            found[name], reasons[name] = None, "NVML took too long to answer"
+            properties[name], reasons[name] = None, "NVML took too long to answer"
             continue
         try:
-            found[name] = read(nvml.library, device)
+            properties[name] = read(nvml.library, device)
         except (nvml.library.NVMLError, AttributeError) as error:
-            found[name], reasons[name] = None, f"NVML: {error}"
-        if found[name] is None:
+            properties[name], reasons[name] = None, f"NVML: {error}"
+        if properties[name] is None:
             reasons.setdefault(name, "not reported by NVML")
-    return replace(gpu, **found, not_measured=reasons)
+    return replace(gpu, **properties, not_measured=reasons)
 
 
 def _physical(nvml: Any, device: Any) -> Any:
-    """The GPU that a MIG instance is part of: link and place are the GPU's."""
+    """The GPU that a MIG instance belongs to, which has the PCIe link and the NUMA node."""
     try:
         return nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(device)
-    except (nvml.NVMLError, AttributeError):  # it is a whole GPU, or the driver knows no MIG
+    except (nvml.NVMLError, AttributeError):  # a complete GPU, or a driver without MIG
         return device
 
 
 def _near_cpus(nvml: Any, device: Any) -> str | None:
-    """Source: NVML API Reference, `nvmlDeviceGetCpuAffinity`: the ideal CPUs of a device, a bit each."""
+    """The CPUs with affinity to a device. Source: NVML API Reference, `nvmlDeviceGetCpuAffinity`, a bit per CPU."""
     words = (os.cpu_count() or 1) // _BITS + 1
     return cpu_list(_members(nvml.nvmlDeviceGetCpuAffinity(device, words))) or None
 
 
 def _numa_node(nvml: Any, device: Any) -> int | None:
-    """The first of the nodes near it. `nvmlDeviceGetNumaNodeId` is of GPUs that are themselves a node."""
+    """The first NUMA node near a device. `nvmlDeviceGetNumaNodeId` is only for GPUs that are NUMA nodes themselves."""
     nodes = nvml.nvmlDeviceGetMemoryAffinity(device, _MOST_NODES // _BITS, nvml.NVML_AFFINITY_SCOPE_NODE)
     return min(_members(nodes), default=None)
 
@@ -148,17 +155,17 @@ _FACTS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def gpus_used_by(pids: Collection[int]) -> tuple[tuple[Gpu, ...], str]:
-    """The GPUs with a compute process among these, by NVML's numbering; without any, why.
+    """The GPUs with a compute process among these pids, by NVML index. If there is none, also the reason.
 
     Source: NVML API Reference, `nvmlDeviceGetComputeRunningProcesses`.
     """
     try:
         nvml = initialized_library()
         count = int(nvml.nvmlDeviceGetCount())
-    except Exception as error:  # a missing library, driver or right
+    except Exception as error:  # a missing library, driver or permission
         return (), f"NVML is unavailable: {error}"
-    found = [gpu for index in range(count) if (gpu := _used(nvml, index, pids)) is not None]
-    return tuple(found), "" if found else NONE_USED
+    used = [gpu for index in range(count) if (gpu := _used(nvml, index, pids)) is not None]
+    return tuple(used), "" if used else NONE_USED
 
 
 def _used(nvml: Any, index: int, pids: Collection[int]) -> Gpu | None:
@@ -168,7 +175,7 @@ def _used(nvml: Any, index: int, pids: Collection[int]) -> Gpu | None:
             return None
         uuid, memory = _text(nvml.nvmlDeviceGetUUID(device)), nvml.nvmlDeviceGetMemoryInfo(device)
         return Gpu(index, uuid, _device_name(nvml, device), int(memory.total))
-    except (nvml.NVMLError, AttributeError):  # a device that was lost, or a call that the driver does not know
+    except (nvml.NVMLError, AttributeError):  # a lost device, or a call that the driver does not support
         return None
 
 

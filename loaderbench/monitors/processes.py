@@ -1,4 +1,4 @@
-"""What single processes and threads of Linux have run, waited and read, and sums over them."""
+"""Scheduling, fault and read counters of single Linux processes and threads, and sums over them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 
 from loaderbench.monitors import proc
 
-FEWEST_READ_BYTES = 64 * 1024  # below it are the pipe to the worker and a few imports, not samples
-FEWEST_TICKS = 10  # of the kernel's clock, a hundredth of a second each
+FEWEST_READ_BYTES = 64 * 1024  # fewer come from the worker's pipe and a few imports, not from samples
+FEWEST_TICKS = 10  # kernel clock ticks of 10 ms
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One process at one moment. `threads` holds `None` for a thread that could not be read."""
+    """One process at one moment. `threads` has `None` for a thread that could not be read."""
 
     at_s: float
     activity: proc.Activity
@@ -24,24 +24,24 @@ class Reading:
 
     @property
     def main(self) -> proc.Scheduled | None:
-        """The main thread."""
+        """The main thread's counters."""
         return self.threads.get(self.pid)
 
     def without(self, apart: Collection[int]) -> Reading:
-        """The same without some of its threads; page faults and ticks stay those of all."""
+        """The reading without the threads in `apart`. Page faults and ticks still cover all threads."""
         if not apart:
             return self
-        return replace(self, threads={thread: found for thread, found in self.threads.items() if thread not in apart})
+        return replace(self, threads={thread: times for thread, times in self.threads.items() if thread not in apart})
 
 
 def read_process(root: str, pid: int, clock: Callable[[], float]) -> Reading | None:
-    """Read a process once, in about 50 microseconds; `None` when it is gone, or cannot be read."""
+    """Read a process once, in about 50 microseconds; `None` if it has ended or cannot be read."""
     folder = f"{root}/{pid}"
     return _read(folder, pid, clock, lambda: dict(_threads(f"{folder}/task")))
 
 
 def read_thread(root: str, thread: int, clock: Callable[[], float]) -> Reading | None:
-    """Read a thread of this process as if it were a process; `None` when it is gone, or cannot be read."""
+    """Read a thread of this process like a process; `None` if it has ended or cannot be read."""
     folder = f"{root}/self/task/{thread}"
     return _read(folder, thread, clock, lambda: {thread: _scheduled(folder)})
 
@@ -57,15 +57,16 @@ def _read(
         at_s, scheduled = clock(), threads()
         io = proc.read_text(f"{folder}/io")
         return Reading(at_s, activity, number, scheduled, proc.parse_read_counts(io) if io else None)
-    except (OSError, ValueError, LookupError):  # it ended meanwhile, or this /proc is none of Linux's
+    except (OSError, ValueError, LookupError):  # the process ended, or this /proc is not Linux's
         return None
 
 
 @dataclass
 class Sums:
-    """Over all processes and intervals. `wall_s` adds up their times; `clock_s` is one clock's, however many there are.
+    """Sums over processes and intervals.
 
-    No difference below 0 is let in: a counter that fell belongs to another thread of the same number.
+    `wall_s` adds up the time of all processes; `clock_s` is elapsed time, for any number of them. Negative differences
+    count as 0: a counter that fell belongs to another thread with the same ID.
     """
 
     wall_s: float = 0.0
@@ -91,12 +92,12 @@ class Sums:
         self.clock_s += max(elapsed_s, default=0.0)
 
     def system_share(self) -> float | None:
-        """The part of the CPU time that the kernel took; `None` where too little was used to tell."""
+        """The kernel's share of the CPU time; `None` if too little CPU time was used."""
         ticks = self.user_ticks + self.system_ticks
         return self.system_ticks / ticks if ticks >= FEWEST_TICKS else None
 
     def page_cache_hits(self) -> tuple[float | None, str]:
-        """The share of the bytes asked for that no disk had to fetch, or why it is not known."""
+        """The share of the requested bytes that was not fetched from disk, or the reason why it is unknown."""
         if not self.read_io:
             return None, "/proc/<pid>/io of the workers is not readable"
         if self.asked_bytes < FEWEST_READ_BYTES:
@@ -104,9 +105,9 @@ class Sums:
         return min(1.0, max(0.0, 1 - self.disk_bytes / self.asked_bytes)), ""
 
     def _add(self, before: Reading, after: Reading) -> float:
-        """Add one interval and return its seconds; 0 where it cannot be used."""
+        """Add one interval and return its seconds, or 0 if it is not usable."""
         if before.activity.began_ticks != after.activity.began_ticks:
-            return 0.0  # another process of the same number
+            return 0.0  # the pid was reused
         if before.main is None or after.main is None:
             self.incomplete = True
             return 0.0
@@ -114,7 +115,7 @@ class Sums:
         self.wall_s += wall_s
         self.run_s += max(0, after.main.run_ns - before.main.run_ns) / 1e9
         self.wait_s += max(0, after.main.wait_ns - before.main.wait_ns) / 1e9
-        self.others_s += sum(_others_ns(before, after)) / 1e9
+        self.others_s += sum(_other_threads_ns(before, after)) / 1e9
         self.runnable_s += runnable_s(before, after)
         self.user_ticks += max(0, after.activity.user_ticks - before.activity.user_ticks)
         self.system_ticks += max(0, after.activity.system_ticks - before.activity.system_ticks)
@@ -139,8 +140,8 @@ def _scheduled(folder: str) -> proc.Scheduled | None:
     return proc.parse_schedstat(text) if text else None
 
 
-def _others_ns(before: Reading, after: Reading) -> Iterator[int]:
-    """CPU time of each thread but the main one; one that was born meanwhile began at 0."""
+def _other_threads_ns(before: Reading, after: Reading) -> Iterator[int]:
+    """CPU time of each thread except the main one. A thread without an earlier reading started at 0."""
     for thread, now in after.threads.items():
         if thread != after.pid and now is not None:
             then = before.threads.get(thread)
@@ -148,7 +149,7 @@ def _others_ns(before: Reading, after: Reading) -> Iterator[int]:
 
 
 def runnable_s(before: Reading, after: Reading, counts: Callable[[int, int], bool] = lambda *_: True) -> float:
-    """How long threads ran or were ready to, all together; `counts` chooses among them by process and thread."""
+    """Total time that threads ran or were ready to run. `counts` selects threads by process and thread ID."""
     found_ns = 0
     for thread, now in after.threads.items():
         if now is not None and counts(after.pid, thread):

@@ -1,4 +1,4 @@
-"""A thread that samples the monitors about ten times a second while a trial runs, and what its samples say together."""
+"""A thread that samples the monitors about ten times a second during a trial, and metrics over its samples."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from loaderbench.monitors.gpu_thread import GpuThread
 from loaderbench.monitors.process_tree import TreeMonitor, TreeReading
 
 INTERVAL_S = 0.1
-SLOW_EVERY = 10  # new processes and disk counters, every so many readings
-EARLY = (0, 1, 2, 4, 7)  # and here: workers start in the first second
+SLOW_EVERY = 10  # readings between searches for new processes and reads of disk counters
+EARLY = (0, 1, 2, 4, 7)  # further readings with a search for processes: workers start in the first second
 
 
 @dataclass(frozen=True)
 class Sample:
-    """The monitors of processes at one moment of a clock that never goes back."""
+    """The monitors' readings at one moment of a monotonic clock."""
 
     at_s: float
     tree: TreeReading
@@ -31,12 +31,12 @@ class Sample:
 
     @property
     def gauges(self) -> Moment:
-        """What the gauges read, and when."""
+        """The gauges' values and their time."""
         return self.at_s, self.tree.gauges
 
 
 def cpu_percent(samples: Sequence[Sample], cpus_allotted: float) -> float | None:
-    """CPU time of the process tree over the wall time of all available CPUs; `None` if not known at two moments."""
+    """CPU time of the process tree as a percentage of the time of all available CPUs; `None` without two readings."""
     if len(samples) < 2 or samples[-1].at_s <= samples[0].at_s:
         return None
     before_s, after_s = samples[0].tree.cpu_s, samples[-1].tree.cpu_s
@@ -46,7 +46,7 @@ def cpu_percent(samples: Sequence[Sample], cpus_allotted: float) -> float | None
 
 
 def series(samples: Sequence[Sample], cpus_allotted: float) -> Iterator[tuple[float, str, float]]:
-    """What a timeline shows: moment, metric and value."""
+    """Points of a timeline: time, metric and value."""
     for before, sample in pairwise(samples):
         percent = cpu_percent([before, sample], cpus_allotted)
         if percent is not None:
@@ -61,7 +61,10 @@ def series(samples: Sequence[Sample], cpus_allotted: float) -> Iterator[tuple[fl
 
 @dataclass(frozen=True)
 class Sampling:
-    """What was seen of one trial. `root`: its main process. `cpu_share`: what monitoring cost, of one core."""
+    """The samples of one trial.
+
+    `root` is its main process, and `cpu_share` the monitors' CPU use as a share of one core.
+    """
 
     root: int
     samples: Sequence[Sample]
@@ -88,18 +91,21 @@ class Sampler:
         self._began_s = time.monotonic()
 
     def start(self) -> None:
-        """Begin to sample; where no further thread may be started, nothing is seen."""
+        """Start sampling. If no thread can be started, there are no samples."""
         with suppress(RuntimeError):
             self._thread.start()
         self._gpus.begin()
 
     def read_memory(self) -> None:
-        """Read what is too dear for a measured window; call it when the window has closed and all still live."""
+        """Read PSS, which is too slow for a measured window.
+
+        Call this after the window, while all processes are alive.
+        """
         self._tree.look_for_processes()
         self._pss_bytes = self._tree.pss_bytes()
 
     def stop(self) -> Sampling:
-        """End the thread and return what it saw."""
+        """Stop the thread and return its samples."""
         self._done.set()
         self._gpus.end()
         if self._thread.ident is not None:
@@ -131,7 +137,7 @@ class Sampler:
 
 
 def _shm_used_bytes() -> int | None:
-    """Bytes in use in /dev/shm, by anybody; `None` where there is none."""
+    """Bytes in use in /dev/shm, by all programs; `None` if there is no /dev/shm."""
     try:
         stat = os.statvfs("/dev/shm")
     except (OSError, AttributeError):

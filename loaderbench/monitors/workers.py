@@ -1,7 +1,8 @@
-"""What DataLoader workers were doing between readings: on a CPU, ready but without one, or blocked.
+"""Scheduling states of DataLoader workers between readings: on a CPU, in a run queue, or blocked.
 
-Linux only: elsewhere nothing is told, and `why_not` says so. Source: proc(5), and sched-stats.rst of the kernel. The
-kernel adds time in a run queue when the thread leaves it: only sums are clipped, at the end, not single readings.
+Linux only: elsewhere there are no states, and `why_not` has the reason. Source: proc(5), and sched-stats.rst of the
+kernel. The kernel adds time in a run queue only when the thread leaves the queue, so only totals are clipped, not
+single readings.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ PINNING_THREAD = "pt_data_pin"  # torch's name for the thread that copies batche
 
 
 class WorkerWatch:
-    """Adds up what worker processes did between readings; processes may come and go (each epoch starts new ones).
+    """Adds up the states of worker processes between readings. Processes can come and go: each epoch starts new ones.
 
-    What a process did before its first reading and after its last is not seen. `root` and `clock` are for tests.
+    Activity before a process's first reading or after its last is not seen. `root` and `clock` are for tests.
     """
 
     def __init__(self, root: str = "/proc", clock: Callable[[], float] = time.monotonic) -> None:
@@ -39,10 +40,11 @@ class WorkerWatch:
         self._why_no_pss = "worker memory was not read"
 
     def read(self, pids: Sequence[int], threads: Sequence[int] = (), apart: Collection[int] = ()) -> None:
-        """Read each process once, in about 50 microseconds. One that is gone, or left out, begins anew if it returns.
+        """Read each process once, in about 50 microseconds.
 
-        `threads` of this process are read as if each were a process; `apart` are threads to leave out of processes.
-        Nothing is raised for what cannot be read: this is called from inside a user's training loop.
+        A process that was missing from a reading starts again without a previous one. `threads` of this process are
+        read like processes. `apart` are threads to leave out of processes. Unreadable files raise no error, because
+        this is called from inside a user's training loop.
         """
         found = [read_process(self._root, pid, self._clock) for pid in pids]
         found += [read_thread(self._root, thread, self._clock) for thread in threads]
@@ -57,11 +59,11 @@ class WorkerWatch:
         self._pins = {key: pins for key, pins in self._pins.items() if key[0] in now}
 
     def pause(self) -> None:
-        """Leave out what happens from now until the next reading (an epoch boundary)."""
+        """Leave out the time until the next reading, such as an epoch boundary."""
         self._before = {}
 
     def read_memory(self, pids: Sequence[int]) -> None:
-        """Read proportional memory and keep the largest sum. Costs milliseconds per process."""
+        """Read the workers' PSS and keep the largest sum. Costs milliseconds per process."""
         texts = [proc.read_text(f"{self._root}/{pid}/smaps_rollup") for pid in pids]
         sizes = [proc.parse_pss_bytes(text) for text in texts if "Pss:" in text]
         if sizes:
@@ -74,7 +76,7 @@ class WorkerWatch:
             )
 
     def states(self) -> WorkerStates | None:
-        """Sum up; `None` where no time was seen, and `why_not` says why."""
+        """The workers' states over all intervals; `None` if there are none, and then `why_not` has the reason."""
         sums = self._sums
         if sums.wall_s <= 0:
             return None
@@ -116,7 +118,7 @@ class WorkerWatch:
         )
 
     def _is_pinning(self, pid: int, thread: int) -> bool:
-        """Whether a thread pins memory; its name is read once for as long as its process is read."""
+        """Whether this is the pin-memory thread. Its name is read once, while its process is watched."""
         if (pid, thread) not in self._pins:
             name = proc.read_text(f"{self._root}/{pid}/task/{thread}/comm").strip()
             self._pins[pid, thread] = name == PINNING_THREAD
@@ -124,7 +126,7 @@ class WorkerWatch:
         return self._pins[pid, thread]
 
     def why_not(self) -> str:
-        """Why there are no states, as a clause; empty where there are."""
+        """Why there are no states, as a clause; empty if there are states."""
         if self._sums.wall_s > 0:
             return ""
         if not any(Path(self._root).glob("[0-9]*")):

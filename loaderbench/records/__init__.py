@@ -1,7 +1,7 @@
-"""What crosses a border: frozen records with units in their field names. Standard library only.
+"""Frozen records passed between packages and saved in `run.json`. Field names carry units. Standard library only.
 
-A value that could not be measured is `None`, and `not_measured` of the same record says why, by field name. An
-`Interval` is a 95% interval over rounds (processes), never over the batches of one.
+A value that could not be measured is `None`, and `not_measured` of the same record gives the reason, by field name. An
+`Interval` is a 95% interval over rounds (processes), never over the batches of one process.
 """
 
 from loaderbench.records.comparison import (

@@ -1,4 +1,4 @@
-"""What changed from one run or version to another, and the limits of a run."""
+"""Differences between two runs or two versions, and `--fail-if` gates."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from loaderbench.records.words import Config, Interval, Outcome, Reasons, Side
 class MetricChange:
     """One metric of one configuration in two runs.
 
-    `change` is the ratio after/before for `samples_per_s`, and the difference after - before for `data_wait_share`.
-    Where it has an estimate without an interval, `not_measured` has the reason under its name.
+    `change` is the ratio after/before for `samples_per_s`, and the difference after - before for `data_wait_share`. If
+    `change` has an estimate without an interval, `not_measured` gives the reason under `change`.
     """
 
     config: Config
@@ -27,10 +27,10 @@ class MetricChange:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """What changed from one run to another. `reasons` say why there is no clear outcome, and what casts doubt on one.
+    """The differences between two runs.
 
-    The outcome and the headline are those of `samples_per_s` in the best configuration that both runs measured, which
-    is `config`.
+    `outcome` and `headline` describe `samples_per_s` of `config`, the best configuration that both runs measured.
+    `reasons` say why there is no clear outcome, or what casts doubt on the outcome.
     """
 
     outcome: Outcome
@@ -47,8 +47,8 @@ GateOutcome = Literal["passed", "failed", "inconclusive"]
 class Gate:
     """One expression of `--fail-if` or `--warn-if`.
 
-    `limit` of a `change` is a share of the earlier samples/s (-0.05 is -5%), or a difference of shares (0.03 is +3
-    percentage points). Of `below` and `above`, it is the level itself, in samples/s or as a share.
+    `limit` depends on `kind`. For `change`, it is a share of the earlier samples/s (-0.05 is -5%), or a difference of
+    shares (0.03 is +3 percentage points). For `below` and `above`, it is the level itself, in samples/s or as a share.
     """
 
     text: str
@@ -60,7 +60,10 @@ class Gate:
 
 @dataclass(frozen=True)
 class GateResult:
-    """Whether the run passed; `said` is what was measured, with its interval, or why it is inconclusive."""
+    """The outcome of one gate.
+
+    `said` is the measured value with its interval, or the reason why the gate is inconclusive.
+    """
 
     gate: Gate
     outcome: GateOutcome
@@ -71,8 +74,8 @@ class GateResult:
 class Version:
     """One of two versions of a user's code or suite.
 
-    `name` is as the user wrote it, or `working tree`. `commit` is the revision it is of, and `None` outside of git.
-    `has_changes`: there are changes that no commit holds. `suite_file` is relative to the version's folder.
+    `name` is as the user wrote it, or `working tree`. `commit` is the git revision, or `None` outside of git.
+    `has_changes` is true if the working tree has uncommitted changes. `suite_file` is relative to the version's folder.
     """
 
     side: Side
@@ -88,11 +91,11 @@ class Version:
 
 @dataclass(frozen=True, kw_only=True)
 class SideBySide:
-    """Two versions that were measured in interleaved pairs, and when they were compared.
+    """Two versions measured in interleaved pairs, and the points at which they were compared.
 
-    `looks` are the numbers of pairs at which they were, planned without regard to measured rates. The last one
-    may come sooner or later, when the budget ends. `configs` were measured of both, in pairs of one round.
-    `ended` says why no further pair was measured.
+    `looks` are the numbers of pairs after which the versions were compared. They are planned before any rate is
+    measured, but the last one depends on when the budget ends. `configs` are the configurations measured for both
+    versions, in pairs of one round. `ended` says why no further pair was measured.
     """
 
     versions: tuple[Version, Version]

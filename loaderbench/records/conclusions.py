@@ -1,4 +1,4 @@
-"""What is concluded of a run: configurations, the best, the verdict, what to change, and what gains are over."""
+"""Conclusions about a run: configurations, the best one, the verdict, and fixes with their gains."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from loaderbench.records.words import Basis, Config, Interval, Reasons, Standing
 
 @dataclass(frozen=True, kw_only=True)
 class Configuration:
-    """One point of the sweep over all its rounds, put together as `records/metrics.py` says.
+    """One point of the sweep, summarized over all its rounds as `records/metrics.py` defines.
 
-    `metrics` are those of them that have no field here, by id.
+    `metrics` holds the metrics without a field in this record, by id.
     """
 
     config: Config
@@ -46,7 +46,10 @@ class Configuration:
 
 @dataclass(frozen=True, kw_only=True)
 class Best:
-    """The cheapest of the configurations tied with the fastest. `gain` is a ratio of samples/s over the baseline."""
+    """The cheapest of the configurations tied with the fastest.
+
+    `gain` is the ratio of its samples/s to the baseline's.
+    """
 
     config: Config
     samples_per_s: Interval
@@ -59,7 +62,7 @@ class Best:
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
-    """The starting configuration of the sweep, which gains are compared with."""
+    """The starting configuration of the sweep, the reference for gains."""
 
     config: Config
     samples_per_s: Interval | None
@@ -70,9 +73,10 @@ class Baseline:
 
 @dataclass(frozen=True, kw_only=True)
 class Ceiling:
-    """Samples/s with free loading. `headspace` is the share of the time per batch that it would save (0 to 1).
+    """Samples/s if loading were free.
 
-    `samples_per_s_interval` is there if it was measured in several rounds.
+    `headspace` is the share of the time per batch that free loading would save (0 to 1). `samples_per_s_interval` is
+    `None` unless the ceiling was measured in several rounds.
     """
 
     samples_per_s: float
@@ -84,11 +88,11 @@ class Ceiling:
 
 @dataclass(frozen=True)
 class Gain:
-    """A ratio of a metric with its 95% interval, changed over unchanged: 1.25 is 25% more.
+    """The ratio of a metric after a change to before it, with a 95% interval: 1.25 is 25% more.
 
-    The interval is for the same comparison at another time, so it is wider than that of its rounds alone. `metric` is
-    `samples_per_s`. `lo` and `hi` are `None` if one round alone was measured. `is_floor`: the target of the consumer
-    capped the changed rate, so the gain is at least this.
+    The interval covers a repeat of the comparison at another time, so it is wider than the interval over its rounds
+    alone. `metric` is `samples_per_s`. `lo` and `hi` are `None` if only one round was measured. `is_floor` is true if
+    the consumer's target capped the rate after the change, so the gain is at least `est`.
     """
 
     metric: str
@@ -102,21 +106,21 @@ class Gain:
 class Recommendation:
     """A fix: a change of the loader, the code or the data, with its gain and its costs.
 
-    `id` is the name of its page in docs/reference/fixes, and `title` the action. `change` holds the axes that it sets,
-    empty for a change of your own code.
+    `id` is the name of its page in docs/reference/fixes, and `title` is the action. `change` holds the axes that the
+    fix sets; it is empty for a change of your own code.
 
     `status` is `open` (do it), `already_ok` (in place, not needed or no faster) or `not_checked` (undecided or not
-    tried). `reason` says why it is not `open`, or why it was not measured. `basis` is `measured`, `heuristic` (advice
-    for this cause, without a gain) or `None`. `gain` is `None` if it was not measured.
+    tried). `reason` says why the status is not `open`, or why the fix was not measured. `basis` is `measured`,
+    `heuristic` (advice for this cause, without a gain) or `None`. `gain` is `None` if it was not measured.
 
-    `against` is the configuration that a fix was tried on; if it is `None`, the gain is over the baseline. `before` and
-    `after` are the two rates of a measured gain, in samples/s. `meets_target`: whether all of the interval of `after`
-    is at the target or above; `None` without a target. `evidence` has these rates in words, and `trials` the ids of the
-    trials.
+    `against` is the configuration that the fix was tried on. If it is `None`, the gain is relative to the baseline.
+    `before` and `after` are the two rates of a measured gain, in samples/s. `meets_target` is true if all of the
+    interval of `after` is at or above the target, and `None` without a target. `evidence` has these rates in words, and
+    `trials` the ids of the trials.
 
-    `costs` are what the fix takes, such as memory, and `caveat` is what the gain does not show. `pixels` says how much
-    the change alters the pixels of samples; `None` if it is not known to alter any. `snippet` is a program with the
-    change, and `snippet_yaml` is the change of a suite; `None` if there is none.
+    `costs` are the costs of the fix, such as memory, and `caveat` is what the gain does not show. `pixels` says how
+    much the change alters the pixels of samples; `None` if it is not known to alter any. `snippet` is a program with
+    the change, and `snippet_yaml` is the change of a suite; each is `None` if there is none.
     """
 
     id: str
@@ -140,23 +144,28 @@ class Recommendation:
 
     @property
     def changes_pixels(self) -> str | None:
-        """`changes pixels, PSNR 34 dB`, as a terminal prints it; `None` if it is not known to change any."""
+        """`changes pixels, PSNR 34 dB`, as a terminal prints it; `None` if the fix is not known to change any."""
         return None if self.pixels is None else f"changes pixels, {self.pixels.psnr_in_words}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Conclusions:
-    """All that this version's rules say of a run. They can be drawn again from what was measured, at any time.
+    """All conclusions that this version's rules draw from a run. They can be drawn again from the saved measurements.
 
-    `warnings` are reasons to distrust the run, and `remarks` are notes about its results. `hotspots` are lines of code
-    of the verdict's configuration, those with the largest share of loading time first. `ranks` are those of a
-    distributed training, whose `verdict` is that of the whole. `hosts` are its machines and `all_hosts` their sums,
-    where there are several. `comparison` is that of two versions, measured in interleaved pairs, and `gates` are the
-    results of `--fail-if` and `--warn-if`. `prediction` is reserved: this version predicts nothing.
-    `bottlenecks` are stages of the verdict's configuration, the largest gain first; why others are not among them,
-    `not_measured` says under `bottlenecks.decode`. `worker_settings` are other workers for that configuration which
-    were measured in the same rounds; the sweep may have all that matter. Others have their reason under
-    `worker_settings.num_workers=1`.
+    `warnings` are reasons to distrust the run, and `remarks` are notes about its results. `comparison` compares two
+    versions, measured in interleaved pairs. `gates` are the results of `--fail-if` and `--warn-if`. `prediction` is
+    reserved: this version predicts nothing.
+
+    `hotspots` are lines of code of the verdict's configuration, sorted by share of loading time, the largest first.
+    `bottlenecks` are stages of the verdict's configuration, sorted by gain, the largest first. For a stage that is not
+    among them, `not_measured` has the reason under a key such as `bottlenecks.decode`.
+
+    `worker_settings` are other numbers of workers or threads for that configuration, measured in the same rounds. The
+    list can be empty if the sweep covers all settings that matter. For settings that were not measured, `not_measured`
+    has the reason under a key such as `worker_settings.num_workers=1`.
+
+    In distributed training, `ranks` has one entry for each rank, and `verdict` is about the whole job. If the job uses
+    several machines, `hosts` has one entry for each machine and `all_hosts` has the totals.
     """
 
     configurations: tuple[Configuration, ...]
@@ -185,20 +194,20 @@ class Conclusions:
     not_measured: Reasons = field(default_factory=dict)
 
 
-def gain_reference(found: Recommendation, baseline: Config, best: Config | None) -> str | None:
-    """`vs baseline`, `vs best config`, `vs num_workers=2`: what the gain is over; `None` for one without a gain.
+def gain_reference(fix: Recommendation, baseline: Config, best: Config | None) -> str | None:
+    """The reference of a gain: `vs baseline`, `vs best config` or `vs num_workers=2`; `None` without a gain.
 
-    `best` is the best configuration of the sweep, `None` if there is none.
+    `best` is the best configuration of the sweep, or `None` if there is none.
     """
-    if found.gain is None:
+    if fix.gain is None:
         return None
-    return f"vs {config_reference(baseline if found.against is None else found.against, baseline, best)}"
+    return f"vs {config_reference(baseline if fix.against is None else fix.against, baseline, best)}"
 
 
 def config_reference(config: Config, baseline: Config, best: Config | None) -> str:
-    """A configuration by the name a reader knows, else by how it differs from the best one or from the baseline.
+    """A configuration by its known name, or by how it differs from the best one or from the baseline.
 
-    One that only adds to the best is written `best config + normalize=device`.
+    A configuration that only adds to the best one is written `best config + normalize=device`.
     """
     if config == baseline:
         return "baseline"
@@ -208,5 +217,5 @@ def config_reference(config: Config, baseline: Config, best: Config | None) -> s
 
 
 def _beyond(known: Config, config: Config) -> Config:
-    """What `config` sets and `known` does not, or sets otherwise."""
+    """The values in `config` that are missing from `known` or differ from it."""
     return {axis: value for axis, value in config.items() if axis not in known or known[axis] != value}

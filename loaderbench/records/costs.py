@@ -1,4 +1,4 @@
-"""What parts of a loader cost: by isolation runs, by freed stages, per epoch, per worker, and in GPU memory."""
+"""Costs of the parts of a loader: isolation runs, freed stages, epochs, workers and GPU memory."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ class Overhead:
 
 @dataclass(frozen=True)
 class Noise:
-    """How steady the machine was.
+    """The steadiness of the machine during a run.
 
-    `reference_decode_spread` is the slowest over the fastest decode of one fixed JPEG, timed before and after every
-    trial. `aa_difference` is the ratio of one configuration to itself: an A/A test.
+    `reference_decode_spread` is the ratio of the slowest to the fastest decode of one fixed JPEG, timed before and
+    after every trial. `aa_difference` is the ratio of a configuration's rate to its own rate in a second trial: an A/A
+    test.
     """
 
     reference_decode_spread: float | None
@@ -43,9 +44,10 @@ class Noise:
 
 @dataclass(frozen=True, kw_only=True)
 class EpochCost:
-    """Seconds that every epoch loses outside its steady state, and their share of it; `None` for an unknown length.
+    """Seconds that every epoch spends outside its steady state.
 
-    `name`: `first_batch` (with the start of the workers), `boundary` (from one epoch to the next) or `stragglers`.
+    `share` is their share of the epoch, or `None` if the epoch's length is unknown. `name` is `first_batch` (with
+    worker startup), `boundary` (from one epoch to the next) or `stragglers`.
     """
 
     name: CostName
@@ -56,9 +58,9 @@ class EpochCost:
 
 @dataclass(frozen=True, kw_only=True)
 class IsolationRun:
-    """One configuration with parts of it removed. `time_s` is per batch or per sample, as `Isolation.per` says.
+    """One configuration with parts removed. `time_s` is per batch or per sample, as `Isolation.per` says.
 
-    `trials` are the ids of its trials; `end_to_end`, with nothing removed, has those of the sweep.
+    `trials` are the ids of its trials. For `end_to_end`, with nothing removed, they are trials of the sweep.
     """
 
     name: IsolationName | Literal["end_to_end"]
@@ -72,8 +74,9 @@ class IsolationRun:
 class CopyBandwidth:
     """GB/s (10**9 bytes) from the host to the GPU, in copies of one batch.
 
-    `pinned`: the memory that the configuration copies from. `wanted_gb_per_s` is what the GPU takes with batches that
-    are on it already. `link_gb_per_s` is what the PCIe link carries one way.
+    `pinned` says whether the configuration copies from pinned memory. `wanted_gb_per_s` is the bandwidth needed to feed
+    the GPU at the rate it reaches with batches already on the device. `link_gb_per_s` is the one-way capacity of the
+    PCIe link.
     """
 
     pinned: bool
@@ -87,12 +90,12 @@ class CopyBandwidth:
 
 @dataclass(frozen=True, kw_only=True)
 class Isolation:
-    """The isolation runs of one configuration, measured or not: each leaves out a part of the pipeline.
+    """The isolation runs of one configuration, measured or not. Each leaves out a part of the pipeline.
 
-    Differences are in seconds per batch (or sample), paired by round. An interval that includes 0 is not significant.
-    `transfer_s`: replaying from the host minus from the device. `fetch_s`: the loader with a cold page cache minus
-    with a warm one. `interference_s`: end to end minus the slower of loader and consumer alone. `notes` describe how
-    they were measured.
+    Differences are in seconds per batch (or sample), paired by round. A difference whose interval includes 0 is not
+    significant. `transfer_s` is the time to replay batches from the host minus the time to replay them from the device.
+    `fetch_s` is the loader's time with a cold page cache minus its time with a warm one. `interference_s` is the
+    end-to-end time minus the slower of loader and consumer alone. `notes` describe how the differences were measured.
     """
 
     config: Config
@@ -109,7 +112,7 @@ class Isolation:
 
 @dataclass(frozen=True, kw_only=True)
 class FreedPart:
-    """A named transform that costs nothing, as `Bottleneck` has a stage."""
+    """The gain if one named transform were free, measured like a `Bottleneck`."""
 
     name: str
     samples_per_s_if_free: Interval
@@ -119,11 +122,12 @@ class FreedPart:
 
 @dataclass(frozen=True, kw_only=True)
 class Bottleneck:
-    """What the verdict's configuration would gain if one stage were free, measured.
+    """The measured gain of the verdict's configuration if one stage were free.
 
-    `samples_per_s_if_free` is the loader's own rate, without a consumer that caps it. `gain_if_free` is its ratio over
-    the unchanged loader, paired by round. `parts` are the transforms with a name. Source: the virtual speedups of
-    causal profiling (Curtsinger and Berger, Coz, SOSP 2015), with replayed results in place of inserted pauses.
+    `samples_per_s_if_free` is the loader's own rate, not capped by a consumer. `gain_if_free` is its ratio to the rate
+    of the unchanged loader, paired by round. `parts` are the named transforms of the stage. Source: the virtual
+    speedups of causal profiling (Curtsinger and Berger, Coz, SOSP 2015), with replayed results in place of inserted
+    pauses.
     """
 
     stage: Stage
@@ -136,9 +140,10 @@ class Bottleneck:
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerSetting:
-    """What the verdict's configuration would gain with other workers, measured in the same rounds.
+    """The measured gain of the verdict's configuration with other workers or threads, from the same rounds.
 
-    `change` holds the arguments that differ. `samples_per_s` and `gain` are those of `Bottleneck`, with no stage free.
+    `change` holds the arguments that differ. `samples_per_s` and `gain` are defined as in `Bottleneck`, with no stage
+    free.
     """
 
     name: WorkerSettingName
@@ -150,11 +155,12 @@ class WorkerSetting:
 
 @dataclass(frozen=True, kw_only=True)
 class Contention:
-    """What a sample costs at this number of workers, with the rest of the verdict's configuration.
+    """The cost of a sample with this number of workers, in the verdict's configuration otherwise unchanged.
 
-    `wall_s_per_sample` is in seconds of all workers together, `cpu_s_per_sample` in seconds of its stages on a CPU.
-    The ratios are over the smallest number of workers, paired by round. `beyond_cores` is the wall time over what
-    CPU time and available CPUs explain. Above 1, something else is shared, such as a lock, the GIL or a disk.
+    `wall_s_per_sample` is the wall time of all workers together, and `cpu_s_per_sample` the CPU time of the stages. The
+    ratios are relative to the smallest number of workers, paired by round. `beyond_cores` is the wall time divided by
+    the time that CPU time and available CPUs explain. A value above 1 means that workers share something else, such as
+    a lock, the GIL or a disk.
     """
 
     workers: int
@@ -168,9 +174,9 @@ class Contention:
 
 @dataclass(frozen=True, kw_only=True)
 class BatchMemory:
-    """GPU memory with batches of one size: peaks of torch's allocator, and of the whole device where NVML reads it.
+    """GPU memory with batches of one size: peaks of torch's allocator, and of the whole device if NVML reports them.
 
-    `headroom_share` is the part of the whole device that was free at its peak.
+    `headroom_share` is the share of the device's memory that was free at its peak.
     """
 
     batch_size: int
@@ -183,11 +189,11 @@ class BatchMemory:
 
 @dataclass(frozen=True, kw_only=True)
 class GpuMemory:
-    """GPU memory by batch size, and the line through the reserved peaks.
+    """GPU memory by batch size, and a line fitted to the reserved peaks.
 
-    `largest_batch` is predicted, not measured: at this size, the line reaches the device's memory without
-    `others_bytes`, which are CUDA's own and those of other programs. It is less than the smallest of `too_large`, the
-    batch sizes that ran out of memory.
+    `largest_batch` is predicted, not measured: at this size, the line reaches the device's memory minus `others_bytes`.
+    The latter are used by CUDA itself and by other programs. `largest_batch` is less than the smallest of `too_large`,
+    the batch sizes that ran out of memory.
     """
 
     total_bytes: int

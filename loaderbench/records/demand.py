@@ -1,4 +1,4 @@
-"""The rate that an emulated GPU takes samples at: who said so, and the training step that a run measured for it."""
+"""The rate at which an emulated GPU takes samples, its origin, and the calibration that measures a training step."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ CALIBRATION_FORMAT: Literal["loaderbench calibration 1"] = "loaderbench calibrat
 
 @dataclass(frozen=True, kw_only=True)
 class AssumedDemand:
-    """The target: samples/s that an emulated GPU takes, and where that number is from. The verdict depends on it.
+    """The target: samples/s that an emulated GPU takes, with the origin of this number. The verdict depends on it.
 
-    `origin`: `default` if the suite says nothing, `suite` for `consumer.demand`, `accelerator` for a published rate of
-    one GPU, `calibration` for a measured one. The last two have a GPU, a model and a precision. Their source is a
-    publication with its web address, or the name of a run. A calibration also has its step time: a batch takes
-    `fixed_s + s_per_sample * samples`, and the rate is that of the largest batch.
+    `origin` is `default` if the suite sets no target, and `suite` for `consumer.demand`. It is `accelerator` for a
+    published rate of one GPU, and `calibration` for a measured rate. The last two have a GPU, a model and a precision.
+    Their `source` is a publication with its web `address`, or the name of a run. A calibration also has its step time:
+    a batch takes `fixed_s + s_per_sample * samples`, and the rate is the one with the largest batch.
     """
 
     samples_per_s: float
@@ -31,7 +31,7 @@ class AssumedDemand:
     s_per_sample: float | None = None
 
     def rate_at(self, batch_size: int | None) -> float:
-        """Samples/s that batches of this size are taken at."""
+        """Samples/s that the emulated GPU takes in batches of this size."""
         if self.fixed_s is None or self.s_per_sample is None or not batch_size:
             return self.samples_per_s
         return batch_size / (self.fixed_s + self.s_per_sample * batch_size)
@@ -39,7 +39,7 @@ class AssumedDemand:
 
 @dataclass(frozen=True, kw_only=True)
 class StepTime:
-    """Seconds that the step takes with batches of one size, without waiting for data: over `trials` processes."""
+    """Seconds per training step with batches of one size, without data wait, over `trials` processes."""
 
     batch_size: int
     step_s: Interval
@@ -48,10 +48,10 @@ class StepTime:
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """Step time by batch size, and the line through it: `fixed_s + s_per_sample * samples`.
+    """Step time by batch size, and the fitted line `fixed_s + s_per_sample * samples`.
 
-    `device` is the GPU's name, or `cpu`; `model` and `precision` are those of `kind: model`, `None` of a step of the
-    user's own.
+    `device` is the GPU's name, or `cpu`. `model` and `precision` are set for `kind: model`, and `None` for a user's own
+    training step.
     """
 
     format: Literal["loaderbench calibration 1"]
@@ -65,6 +65,6 @@ class Calibration:
 
     @property
     def samples_per_s(self) -> float:
-        """The rate with the largest batch that was measured."""
+        """The rate with the largest measured batch."""
         largest = max(step.batch_size for step in self.steps)
         return largest / (self.fixed_s + self.s_per_sample * largest)

@@ -1,4 +1,4 @@
-"""What a run was made on and of: the machine, the data, and the plan."""
+"""The environment of a run: the machine, the dataset and the plan."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from loaderbench.records.words import Config, Reasons, Scalar
 
 @dataclass(frozen=True)
 class Gpu:
-    """One device as CUDA numbers it; NVML is asked for the same UUID.
+    """One device, numbered as in CUDA and matched to NVML by UUID.
 
-    The link's maximum is that of device and slot together. `near_cpus` are on the same NUMA node, as `0-15,32-47`.
-    `platform` is `CUDA 13.0`, `ROCm 6.4`, `XPU` or `MPS`; empty in runs of earlier versions.
+    The PCIe maxima are the lower of the device's and the slot's. `near_cpus` are the CPUs of the same NUMA node, such
+    as `0-15,32-47`. `platform` is `CUDA 13.0`, `ROCm 6.4`, `XPU` or `MPS`; empty in runs of earlier versions.
     """
 
     index: int
@@ -29,26 +29,26 @@ class Gpu:
 
     @property
     def kind(self) -> str:
-        """What torch calls devices of this platform, which is `cuda` for ROCm too."""
+        """The device type that torch uses for this platform, such as `cuda`, which also covers ROCm."""
         return "cuda" if self.platform.startswith(("CUDA", "ROCm")) or not self.platform else self.platform.lower()
 
     @property
     def device(self) -> str:
-        """As torch names it: `cuda:0`."""
+        """The device as torch names it, such as `cuda:0`."""
         return f"{self.kind}:{self.index}"
 
     @property
     def of_nvidia(self) -> bool:
-        """Whether NVML can know it."""
+        """Whether NVML can report on this device."""
         return self.kind == "cuda" and not self.platform.startswith("ROCm")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
-    """The machine and the versions a run was made on. `cpus_allotted` is min(affinity, cgroup quota).
+    """The machine and the package versions of a run. `cpus_allotted` is min(affinity, cgroup quota).
 
-    `gpus` are those that torch can use, `gpus_of_driver` is how many the driver has for this process. `cpus_allowed`
-    is the affinity, as `0-15,32-47`.
+    `gpus` are the GPUs that torch can use; `gpus_of_driver` is the number that the driver reports to this process.
+    `cpus_allowed` is the affinity, such as `0-15,32-47`.
     """
 
     cpus_allotted: float
@@ -70,7 +70,7 @@ class Environment:
 
 @dataclass(frozen=True)
 class DatasetSummary:
-    """What the trials read. `total_files` is `None` if the folder was not listed completely."""
+    """The dataset that the trials read. `total_files` is `None` if the folder was not listed completely."""
 
     description: str
     files: int | None = None
@@ -83,10 +83,10 @@ class DatasetSummary:
 
 @dataclass(frozen=True)
 class PlanSummary:
-    """What was meant to be measured. `collapsed` names each axis that lost values, and why.
+    """The planned measurements. `collapsed` names each axis that lost values, and why.
 
-    Under `dataset`, it says why configurations are left out whose options cannot be combined. `configs` are its
-    configurations in the order of the grid, the `baseline` among them.
+    Under `dataset`, `collapsed` says why configurations with incompatible options are left out. `configs` are the
+    planned configurations in grid order, including the `baseline`.
     """
 
     axes: dict[str, list[Scalar]]

@@ -1,4 +1,4 @@
-"""What happened inside a loader: stages of a sample, workers, slow samples, waits, and how times are distributed."""
+"""Readings from inside a loader: stages of a sample, workers, slow samples, waits, and distributions of times."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from loaderbench.records.words import Reasons
 
 @dataclass(frozen=True)
 class StageCost:
-    """What one sample costs in one stage: thread CPU time and wall time, without the stages nested in it."""
+    """The cost of one sample in one stage: thread CPU time and wall time, without nested stages."""
 
     cpu_s: float | None
     wall_s: float | None
@@ -17,16 +17,17 @@ class StageCost:
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerStates:
-    """Where the time of the workers' main threads went over the steady state; the first three shares add up to 1.
+    """How the workers' main threads spent the steady state. The first three shares add up to 1.
 
-    `other_threads_cpu_share` is the CPU time of all their other threads over the same time, such as the thread that
-    sends batches. `mean_count` is how many workers there were at a time: one ends early if its part of an iterable
-    dataset does. `page_cache_hit_share` is the part of their reads (`read_bytes_per_s`) that came from memory.
-    `runnable_threads` is how many of all threads ran or waited in a run queue at a time. `system_share` is the part of
-    their CPU time in the kernel. `blocked_on` says what they were blocked on when checked (`lock`, `storage`, `device`,
-    `queue`, `running`), as shares. `allowed_cpus` is the smallest number of CPUs that one worker may use.
-    `pinning_share` is the part of the time in which the thread that pins memory ran, or was ready to.
-    `are_threads`: the workers are threads of the main process.
+    `other_threads_cpu_share` is the CPU time of the workers' other threads over the same time, such as the thread that
+    sends batches. `mean_count` is the mean number of live workers: a worker ends early if its part of an iterable
+    dataset does. `page_cache_hit_share` is the share of their reads (`read_bytes_per_s`) served from the page cache.
+
+    `runnable_threads` is the mean number of threads that ran or waited in a run queue. `system_share` is the share of
+    their CPU time spent in the kernel. `blocked_on` says what they were blocked on when checked, as shares
+    (`lock`, `storage`, `device`, `queue`, `running`). `allowed_cpus` is the smallest number of CPUs in a worker's
+    affinity. `pinning_share` is the share of the time in which the pin-memory thread ran or was ready to run.
+    `are_threads` is true if the workers are threads of the main process.
     """
 
     on_cpu_share: float
@@ -52,7 +53,7 @@ class WorkerStates:
 
 @dataclass(frozen=True)
 class Spread:
-    """How one time is distributed over the batches or samples of one process. Percentiles are accurate to 5%."""
+    """The distribution of a time over the batches or samples of one process. Percentiles are accurate to 5%."""
 
     count: int
     mean_s: float
@@ -64,7 +65,7 @@ class Spread:
 
 @dataclass(frozen=True, kw_only=True)
 class SlowSample:
-    """One of the slowest samples. `index` is the dataset's, or a running number of an iterable one."""
+    """One of the slowest samples. `index` is its index in the dataset, or a running number for an iterable dataset."""
 
     index: int | None
     wall_s: float
@@ -76,10 +77,10 @@ class SlowSample:
 
 @dataclass(frozen=True, kw_only=True)
 class SampleTimes:
-    """How long the workers took for a sample, which were the slowest, and what these cost.
+    """The workers' time per sample, the slowest samples, and the cost of outliers.
 
-    `tail_share` is the maximum gain from fixing outliers, as a share of the workers' time. Outliers take more than
-    four times the median; their time beyond the median counts.
+    `tail_share` is the maximum gain from fixing outliers, as a share of the workers' time. An outlier takes more than
+    four times the median; its time beyond the median counts.
     """
 
     wall: Spread
@@ -89,7 +90,10 @@ class SampleTimes:
 
 @dataclass(frozen=True, kw_only=True)
 class Epochs:
-    """What lies outside the steady state. A boundary reaches from asking for more to the next epoch's first batch."""
+    """Times outside the steady state.
+
+    A boundary lasts from the last request of an epoch to the next epoch's first batch.
+    """
 
     begun: int
     boundary_s: float | None
@@ -99,12 +103,12 @@ class Epochs:
 
 @dataclass(frozen=True, kw_only=True)
 class WaitParts:
-    """Where the awaited batch was while the consumer waited for it: seconds per batch, which add up to the wait.
+    """What happened to the awaited batch while the consumer waited for it: seconds per batch that add up to the wait.
 
-    `not_begun_s`: no worker had begun it. `making_s`: its worker was at it. `order_s`: a later batch lay ready and a
-    worker idle, for batches are handed out in order. `transport_s`: it was made and not yet there.
-    `main_process_s`: the main process was at its sampler, or at code around the loader. `batches` is what they are the
-    means of.
+    `not_begun_s`: no worker had begun the batch. `making_s`: a worker was loading the batch. `order_s`: a later batch
+    was ready and a worker idle, because batches are delivered in order. `transport_s`: the batch was loaded, but not
+    yet received. `main_process_s`: the main process ran its sampler, or code around the loader. `batches` is the number
+    of batches that the means are over.
     """
 
     batches: int
@@ -119,7 +123,7 @@ class WaitParts:
 class CodeAround:
     """Code around a loader, such as a generator that converts its batches, in seconds per batch.
 
-    `place` is its outermost function, with file and line: `prepared (train.py:8)`.
+    `place` is the outermost function, with file and line: `prepared (train.py:8)`.
     """
 
     place: str
@@ -128,9 +132,9 @@ class CodeAround:
 
 @dataclass(frozen=True, kw_only=True)
 class Taking:
-    """What the main process did inside `next()`, in seconds per batch. `sampler_s` of it went to the sampler.
+    """Time that the main process spent in `next()`, in seconds per batch. `sampler_s` is the sampler's part.
 
-    With code around the loader, that is the outermost `next()`. With workers, `sampler_s` includes this code.
+    With code around the loader, the outermost `next()` is timed. With workers, `sampler_s` then includes that code.
     """
 
     wall_s: float
@@ -141,9 +145,9 @@ class Taking:
 
 @dataclass(frozen=True, kw_only=True)
 class Reads:
-    """Time that samples were blocked, against the bytes they read, by linear regression.
+    """A linear regression of the time that samples were blocked on the bytes they read.
 
-    `bytes_share` is the part of that time that grows with the bytes; the rest, the intercept, is latency.
+    `bytes_share` is the share of the blocked time that grows with the bytes. The rest, the intercept, is latency.
     """
 
     samples: int
@@ -155,11 +159,12 @@ class Reads:
 
 @dataclass(frozen=True, kw_only=True)
 class MachineUse:
-    """All programs together, on the CPUs that this one may use. `own_cpus` of `busy_cpus` are this program's.
+    """CPU use of all programs on the CPUs available to this one.
 
-    It has `processes` below its main one. Of a distributed training, all `ranks` on this machine are one program, and
-    the CPUs are shared among them. `throttled_share` is the part of the periods of a control group's quota in
-    which it was used up. `huge_faults_per_s` are page faults that were given a huge page, of all programs.
+    `own_cpus` is this program's part of `busy_cpus`, and `processes` the number of its child processes. In distributed
+    training, all `ranks` on this machine count as one program and share the CPUs. `throttled_share` is the share of the
+    periods of a cgroup's CPU quota in which the quota was used up. `huge_faults_per_s` counts the page faults of all
+    programs that were served with a huge page.
     """
 
     cpus: int
@@ -173,18 +178,18 @@ class MachineUse:
 
     @property
     def idle_cpus(self) -> float:
-        """CPUs that nobody used."""
+        """CPUs that no program used."""
         return max(0.0, self.cpus - self.busy_cpus)
 
     @property
     def others_cpus(self) -> float:
-        """CPUs that other programs used, and what a hypervisor took away."""
+        """CPUs that other programs used, including the time stolen by a hypervisor."""
         return max(0.0, self.busy_cpus - self.own_cpus)
 
 
 @dataclass(frozen=True, kw_only=True)
 class StageLooks:
-    """The share of the stacks at work that were in a stage, and the part of these in which it ran on a CPU."""
+    """The share of the busy stack samples that were in one stage, and the part of these that ran on a CPU."""
 
     share: float
     running_share: float
@@ -192,10 +197,10 @@ class StageLooks:
 
 @dataclass(frozen=True, kw_only=True)
 class StackFrame:
-    """A function and the line that it was at. `own`: it belongs to the user's code, not to Python or a package.
+    """A function and the line it was executing. `own` is true for the user's code, as opposed to Python or a package.
 
-    `file` is a path relative to the working directory or to the folder of packages. `text` is the line itself; empty
-    for code that is not the user's, and where it cannot be read.
+    `file` is a path relative to the working directory or to the folder of packages. `text` is the source line. It is
+    empty outside the user's code, or if the line cannot be read.
     """
 
     file: str
@@ -207,9 +212,9 @@ class StackFrame:
 
 @dataclass(frozen=True)
 class CountedStack:
-    """A stack and the seconds it represents: the numbers of its frames in `CodeLooks.frames`, the outermost first.
+    """A stack and the seconds it represents. `frames` are indices into `CodeLooks.frames`, the outermost first.
 
-    The seconds are those of all threads that load, and a multiple of the interval between two stack samples.
+    `seconds` is over all threads that load, and a multiple of the interval between two stack samples.
     """
 
     stage: str
@@ -219,9 +224,10 @@ class CountedStack:
 
 @dataclass(frozen=True)
 class CodeLooks:
-    """How often threads that were loading were sampled, and their stacks, the most frequent first.
+    """Stack samples of the threads that load. `looks` is their number.
 
-    Stacks begin below torch's fetcher of samples. Rare ones are counted with their caller's.
+    `stacks` are sorted by frequency, the most frequent first. They begin below torch's fetcher. Rare stacks are counted
+    with their callers.
     """
 
     looks: int
@@ -231,12 +237,13 @@ class CodeLooks:
 
 @dataclass(frozen=True, kw_only=True)
 class StackLooks:
-    """Stacks of the threads that load, read from outside the process.
+    """Stack samples of the threads that load, read from outside the process.
 
-    `looks` counts those of the workers' main threads, or those of the main process in `next()` if there are no workers.
-    `idle_share` of them had no work; `None` without workers. `startup_share` is the part of the main process's time in
-    which it started or ended workers. `waits` divides its time in `next()` where there are workers, as shares:
-    `waiting` for a batch, `transport` (receiving one), `main_process` (the sampler).
+    `looks` is the number of stack samples of the workers' main threads. Without workers, it is the number in which the
+    main process was in `next()`. `idle_share` is the share of them without work, or `None` without workers.
+    `startup_share` is the share of the main process's time spent starting or ending workers. With workers, `waits`
+    divides the main process's time in `next()`, as shares: `waiting` for a batch, `transport` (receiving one),
+    `main_process` (the sampler).
     """
 
     looks: int
@@ -249,12 +256,12 @@ class StackLooks:
 
 @dataclass(frozen=True, kw_only=True)
 class KernelLooks:
-    """What Linux said of the workers of a process that was attached to, and of its wait for them.
+    """What Linux reports about the workers of an attached process, and about its wait for them.
 
-    `waits` divides the looks at which the main process waited for a batch, as shares. `making`: all workers had work.
-    `order`: one had none, because its later batches were ready, and another was at work. `transport`: none had work.
-    `bytes_per_wait` are the bytes that workers read for each time that they were blocked. `bytes_share` is the
-    part of the blocked time that bytes explain; the rest is explained by the number of times.
+    `waits` classifies the checks in which the main process waited for a batch, as shares. `making`: all workers had
+    work. `order`: one worker was idle because its later batches were ready, and another was working. `transport`: no
+    worker had work. `bytes_per_wait` is the number of bytes that workers read each time they were blocked.
+    `bytes_share` is the share of the blocked time explained by bytes; the number of waits explains the rest.
     """
 
     waits: dict[str, float] | None

@@ -1,6 +1,7 @@
-"""The one table of metrics: what each is, where a trial and a configuration keep it, and how rounds become one value.
+"""The table of metrics: definition, place in a trial and a configuration, and how rounds become one value.
 
-A monitor adds a metric with one line here. A metric without a field is in `metrics` of trials and configurations.
+A monitor adds a metric with one entry here. Metrics without a field of their own are in `metrics` of trials and
+configurations.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from loaderbench.records.words import Interval
 
 Unit = Literal["samples/s", "share", "percent", "s", "bytes", "bytes/s", "count", "W", "J", "MHz"]
 OverRounds = Literal["rate", "share", "mean", "largest"]
-"""How the trials of a configuration become one value; a rate and a share get an interval."""
+"""How the trials of a configuration become one value. `rate` and `share` also get an interval."""
 _UNITS_OF_INTERVALS = ("samples/s", "share", "s")
 
 
 @dataclass(frozen=True)
 class Strip:
-    """Where the readings of a metric are drawn over time. `series` names them; `{}` is the number of a device."""
+    """Where a metric's readings are drawn over time. In the name of a `series`, `{}` is the device's number."""
 
     series: str
     panel: str
@@ -32,11 +33,11 @@ class Strip:
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """One metric. `over_rounds` is `None` for what a trial alone has.
+    """One metric. `over_rounds` is `None` for a metric that only trials have.
 
-    `gpu` reads it of a device. `of` says what a percentage is of. `trial_label` and `trial_hint` are for a table of
-    trials, where they differ; with `zeros` off, that table leaves out a column of zeros. With `needs_consumer`, it
-    means nothing in a run without one, and is not shown.
+    `gpu` reads the metric from a device's record. `of` names what a percentage is relative to. `trial_label` and
+    `trial_hint` replace `label` and `hint` in a table of trials. If `zeros` is false, that table omits a column of
+    zeros. If `needs_consumer` is true, the metric is not shown for a run without a consumer, where it has no meaning.
     """
 
     id: str
@@ -55,7 +56,7 @@ class Metric:
     needs_consumer: bool = False
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` for an interval that a configuration cannot keep or a report cannot write."""
+        """Raise `ValueError` for an interval that a configuration cannot store or a report cannot format."""
         interval = self.over_rounds in ("rate", "share")
         if interval and not (self.has_field and self.unit in _UNITS_OF_INTERVALS):
             raise ValueError(
@@ -65,45 +66,45 @@ class Metric:
 
     @property
     def has_field(self) -> bool:
-        """Whether a configuration has a field of this name; other metrics are in its `metrics`."""
+        """Whether a configuration has a field of this name. If not, the metric is in its `metrics`."""
         return self.id in _CONFIGURATION_FIELDS
 
     @property
     def reason_field(self) -> str:
-        """The name under which a trial says why it has no value."""
+        """The key in a trial's `not_measured` that explains a missing value."""
         return "gpus" if self.gpu else self.id
 
     @property
     def strip(self) -> Strip:
-        """Where its readings are drawn."""
+        """Where the metric's readings are drawn."""
         return self.drawn or Strip(self.id, self.label, self.label, self.unit)
 
     def of_trial(self, trial: Trial) -> float | None:
-        """The value of one trial; of several devices the highest."""
+        """The value of one trial, or the highest over its devices."""
         if self.gpu is not None:
             return max((value for value in map(self.gpu, trial.gpus) if value is not None), default=None)
         value: float | None = getattr(trial, self.id) if self.id in _TRIAL_FIELDS else trial.metrics.get(self.id)
         return value
 
     def of_round(self, trial: Trial) -> float | None:
-        """The value that represents a trial among its rounds; of several devices, that of the busiest."""
+        """The value that represents a trial among its rounds, from the busiest device."""
         if self.gpu is None:
             return self.of_trial(trial)
         return self.gpu(_device(trial)) if trial.gpus else None
 
     def of_configuration(self, found: Configuration) -> Interval | float | None:
-        """The value over all rounds."""
+        """The configuration's value over all rounds."""
         value: Interval | float | None = getattr(found, self.id) if self.has_field else found.metrics.get(self.id)
         return value
 
 
 def _device(trial: Trial) -> GpuUse:
-    """The device that did the work: the one whose memory was used most."""
+    """The device that did the work: the one with the most memory used."""
     return max(trial.gpus, key=lambda gpu: (gpu.memory_used_bytes or 0, gpu.utilization_percent or 0))
 
 
 def _of_performance(name: str) -> Callable[[GpuUse], float | None]:
-    """Reads one of NVML's performance metrics."""
+    """Return a reader of one of NVML's performance metrics."""
 
     def value(gpu: GpuUse) -> float | None:
         found: float | None = getattr(gpu.performance, name, None)

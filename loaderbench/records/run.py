@@ -1,4 +1,4 @@
-"""A whole run: its trials and what else was measured, and what is concluded. `RunRecord` is `run.json`."""
+"""A complete run: its trials, its other measurements and its conclusions. `RunRecord` is `run.json`."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from loaderbench.records.words import SCHEMA_VERSION, Config, Interval, Kind, Re
 
 @dataclass(frozen=True, kw_only=True)
 class FormatCopy:
-    """A complete copy of `samples` files, which hold `source_bytes`.
+    """A complete copy of a dataset in another format.
 
-    It has `files` with `stored_bytes`, and took `write_s` to write, over all runs that wrote a part of it. `checksum`
-    is BLAKE2b over the names and the bytes of its files.
+    The copy holds `samples` files of `source_bytes` in `files` files of `stored_bytes`. `write_s` is the time to write
+    it, over all runs that wrote a part. `checksum` is BLAKE2b over the names and contents of its files.
     """
 
     format: str
@@ -33,11 +33,12 @@ class FormatCopy:
 
 @dataclass(frozen=True, kw_only=True)
 class Dropped:
-    """A configuration that an adaptive sweep measured in no further round, and why, in a clause.
+    """A configuration that an adaptive sweep stopped measuring, and why, in a clause.
 
-    `rounds` is how many rounds hold it, 0 for one that was not measured. `ratio` is its samples/s over those of
-    `than`, the fastest at that time, with the interval that excludes 1. It is wider than 95%, because each look
-    and each competitor takes its share of the error. Both are `None` where another reason decided.
+    `rounds` is the number of rounds that include it, 0 if it was never measured. `ratio` is its samples/s divided by
+    that of `than`, the fastest at that time, with the interval that excludes 1. The interval is wider than 95%, because
+    the error rate is divided among all looks and competitors. `ratio` and `than` are `None` if the reason was another
+    one.
     """
 
     config: Config
@@ -50,9 +51,9 @@ class Dropped:
 
 @dataclass(frozen=True, kw_only=True)
 class Final:
-    """Further rounds of the finalists, in time slices: those that the sweep did not exclude as best at 95%.
+    """Further rounds in time slices of the finalists: configurations that the sweep did not exclude as best at 95%.
 
-    Its trials are those of the run with the role `final`. `ended` says why there were no more rounds, in a clause.
+    Their trials have the role `final`. `ended` says why there were no more rounds, in a clause.
     """
 
     finalists: tuple[Config, ...]
@@ -62,7 +63,7 @@ class Final:
 
 @dataclass(frozen=True, kw_only=True)
 class OnlyRank:
-    """Which of how many `ranks` it is, and the `command` that records all of them."""
+    """The only recorded rank out of `ranks`, and the `command` that records all of them."""
 
     rank: int
     ranks: int
@@ -74,11 +75,11 @@ class OnlyRank:
 
 @dataclass(frozen=True, kw_only=True)
 class Parity:
-    """The first samples of a loader, compared with those of another over the same files in the same order.
+    """The first samples of a loader, compared with those of another loader over the same files in the same order.
 
-    `refused` says what differs so much that their rates cannot be compared; empty where nothing does. `difference` is
-    the mean absolute difference of values, as a share of their standard deviation. It is `None` where a random
-    transform draws others each time.
+    `refused` names a difference too large to compare their rates, and is empty if there is none. `difference` is the
+    mean absolute difference of values, as a share of their standard deviation. It is `None` if a random transform draws
+    new values each time.
     """
 
     loader: str
@@ -91,21 +92,24 @@ class Parity:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """A run as it was measured: one list of trials, each with its role, and what they were made under.
+    """The measurements of a run: one list of trials, each with its role, and the conditions they ran under.
 
-    `consumer` is the kind that `auto` became; `loop` is a user's own. `kind`: a sweep of a suite, a profile of a
-    user's own loop, or `ab`. The last has two versions in turns (`side_by_side`) and describes the later.
-    `suite_file` is the suite as it was named to the command, and `overrides` what its flags set in it, such as
-    `measure.rounds`.
-    `cpu_percent_before` is what other programs used of all CPUs before the first trial.
-    `assumed_demand` is `None` where no GPU was emulated, and in runs of earlier versions (`consumers.demand_of`).
-    `in_progress`: the run is not finished, and its conclusions are provisional.
-    `dropped` are the configurations that an adaptive sweep measured in no further round. `parity` holds the batches of
-    each value of the axis `loader` against those of the first. `copies` are the formats that trials read.
-    `left_out` says why isolation runs (by name, or under `isolation` all of them), `final` or `verification` were not
-    measured.
-    It has stages that are not free under `bottlenecks.decode`, or under `bottlenecks` all of them, and other workers
-    under `worker_settings.num_workers=1`. `only_rank`: of a distributed training, this rank alone was recorded.
+    `kind` is a sweep of a suite, a profile of a user's own loop, or `ab`. An `ab` run has two interleaved versions
+    (`side_by_side`), and its other fields describe the later version. `consumer` is the kind that `auto` resolved to,
+    or `loop` for a user's own loop. `suite_file` is the path that the command received, and `overrides` the suite keys
+    that its flags set, such as `measure.rounds`.
+
+    `cpu_percent_before` is the CPU use of other programs before the first trial, in percent of all CPUs.
+    `assumed_demand` is `None` if no GPU was emulated, and in runs of earlier versions (`consumers.demand_of`).
+    `in_progress` is true while the run is not finished and its conclusions are provisional.
+
+    `dropped` are the configurations that an adaptive sweep stopped measuring. `parity` compares the batches of each
+    value of the axis `loader` with the batches of the first value. `copies` are the dataset copies in other formats
+    that trials read. `only_rank` is set if just one rank of a distributed training was recorded.
+
+    `left_out` gives the reason for each measurement that was skipped. Its keys are `final`, `verification`, `isolation`
+    (all isolation runs) or the name of one isolation run. The key `bottlenecks` covers all freed stages, and
+    `bottlenecks.decode` one of them. `worker_settings.num_workers=1` is one setting of workers.
     """
 
     name: str
@@ -137,68 +141,68 @@ class Measured:
 
     @property
     def sweep(self) -> tuple[Trial, ...]:
-        """The trials that configurations are made of: of the sweep, of the later version, or the one of a profile."""
+        """The trials that configurations are computed from: of the sweep, of the later version, or of a profile."""
         later = (trial for trial in self._of("sweep", "profile", "ab") if trial.role != "ab" or trial.side == "after")
         return tuple(later)
 
     @property
     def ab_trials(self) -> tuple[Trial, ...]:
-        """Those of two versions, measured in interleaved pairs."""
+        """Trials of two versions, measured in interleaved pairs."""
         return self._of("ab")
 
     @property
     def twins(self) -> tuple[Trial, ...]:
-        """The second half of the A/A pair."""
+        """Trials of the second half of the A/A pair."""
         return self._of("twin")
 
     @property
     def finals(self) -> tuple[Trial, ...]:
-        """Trials of the final: the best is chosen by them and by the sweep."""
+        """Trials of the final. They choose the best configuration together with the sweep."""
         return self._of("final")
 
     @property
     def isolation_trials(self) -> tuple[Trial, ...]:
-        """Those with parts of a configuration taken away."""
+        """Trials with parts of a configuration removed."""
         return self._of("isolation")
 
     @property
     def remedy_trials(self) -> tuple[Trial, ...]:
-        """Trials of remedies, including those of the unchanged configuration and the baseline they are paired with."""
+        """Trials of remedies, and of the unchanged configuration and the baseline that they are paired with."""
         return self._of("remedy")
 
     @property
     def freed_trials(self) -> tuple[Trial, ...]:
-        """Those with a stage that costs nothing, and those they are compared with."""
+        """Trials with a free stage or other workers, and the trials that they are compared with."""
         return self._of("freed")
 
     @property
     def rank_trials(self) -> tuple[Trial, ...]:
-        """One trial for each rank of a distributed job, by rank; empty for anything else."""
-        found = [trial for trial in self._of("profile", "rank") if trial.rank is not None]
-        return tuple(sorted(found, key=lambda trial: trial.rank or 0)) if len(found) > 1 else ()
+        """One trial for each rank of a distributed job, by rank; empty for other runs."""
+        trials = [trial for trial in self._of("profile", "rank") if trial.rank is not None]
+        return tuple(sorted(trials, key=lambda trial: trial.rank or 0)) if len(trials) > 1 else ()
 
     def _of(self, *roles: Role) -> tuple[Trial, ...]:
         return tuple(trial for trial in self.trials if trial.role in roles)
 
     @property
     def loader(self) -> dict[str, Any]:
-        """The fixed arguments of the loader."""
+        """The fixed arguments of the loader, from the suite."""
         return self.section("loader")
 
     def section(self, name: str) -> dict[str, Any]:
-        """A section of the suite; empty where there is none, as in runs of earlier versions."""
-        found = self.suite.get(name)
-        return found if isinstance(found, dict) else {}
+        """A section of the suite; empty if it is missing, as in runs of earlier versions."""
+        section = self.suite.get(name)
+        return section if isinstance(section, dict) else {}
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecord(Conclusions, Measured):
-    """`run.json`: everything a run measured and everything concluded from it. The report is a drawing of it."""
+    """`run.json`: everything that a run measured and concluded. The report is generated from it."""
 
     schema_version: int = SCHEMA_VERSION
 
     @classmethod
     def of(cls, measured: Measured, conclusions: Conclusions) -> RunRecord:
-        """Put the two together."""
+        """Combine measurements and conclusions."""
         own = {one.name: getattr(measured, one.name) for one in fields(Measured)}
         return cls(**own, **{one.name: getattr(conclusions, one.name) for one in fields(Conclusions)})

@@ -1,4 +1,4 @@
-"""What stages are called, and the order in which a sample passes them."""
+"""Names of stages, and the order in which a sample passes them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ STAGE_NAMES = {
     "stragglers": "slow samples",
     "startup": "worker startup",
 }
-"""As in a sentence. Stages with no other name are not here: `decode`, and those of a user."""
+"""Names for use in a sentence. Stages that keep their own name, such as `decode` or a user's stage, are not listed."""
 
 _FIRST = ("read", "decode", "transform")
 _LAST = ("sample", "collate", "transport")
 
 
 def stage_place(stage: str) -> int:
-    """Sort key: the order in which a sample passes stages. The user's own come after `transform`."""
+    """Sort key: the order in which a sample passes stages. A user's own stages come after `transform`."""
     if stage in _FIRST:
         return _FIRST.index(stage)
     return len(_FIRST) + 1 + _LAST.index(stage) if stage in _LAST else len(_FIRST)

@@ -1,4 +1,4 @@
-"""What was read of a run over time: single batches on their way, and readings in arrays, as there can be a million."""
+"""Time series of a run: the times of single batches, and readings in arrays, as a run can have a million."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ MOMENTS = ("asked_s", "got_s", "ended_s", "began_s", "collate_began_s", "made_s"
 
 @dataclass(frozen=True, kw_only=True)
 class BatchTimes:
-    """When one batch was made and taken. Moments are seconds of one clock, the same for all processes of a machine.
+    """When one batch was loaded and consumed. Times are seconds of a clock shared by all processes of a machine.
 
-    `batch` is its number in its epoch, from 0. The loop called `next()` at `asked_s`, had the batch at `got_s` and was
-    done with it at `ended_s`; `wait_s` of that is its data wait. All four are `None` for a batch that was never taken;
-    `ended_s` alone where the loop was left with it.
+    `batch` is its number in its epoch, from 0. `steady` is true if the batch belongs to the steady state.
 
-    `worker` began it at `began_s`, started to collate at `collate_began_s` and was done at `made_s`: all `None` without
-    tracing. `worker` alone is `None` for a batch that the main process made. `stages_s` are wall seconds of the timed
-    samples by stage; not every sample is timed. `steady`: the batch belongs to the steady state.
+    The loop called `next()` at `asked_s`, received the batch at `got_s` and finished with it at `ended_s`. `wait_s` is
+    the batch's data wait. All four are `None` for a batch that was never consumed. Only `ended_s` is `None` if the loop
+    was left during this batch.
+
+    A worker began the batch at `began_s`, started to collate at `collate_began_s` and finished at `made_s`. All three
+    are `None` without tracing. `worker` is `None` for a batch that the main process loaded. `stages_s` is the wall time
+    in seconds of the timed samples, by stage; not every sample is timed.
     """
 
     epoch: int
@@ -37,13 +39,13 @@ class BatchTimes:
     stages_s: dict[str, float] = field(default_factory=dict)
 
     def since(self, zero_s: float) -> BatchTimes:
-        """The same batch with moments in seconds since `zero_s`, to the microsecond."""
+        """Return the batch with times in seconds since `zero_s`, rounded to the microsecond."""
         moments = {name: getattr(self, name) for name in MOMENTS}
         return replace(self, **{name: round(at - zero_s, 6) for name, at in moments.items() if at is not None})
 
 
 Series = tuple["array[float]", "array[float]"]
-"""Seconds since the trial began, and the values read then: two arrays of one length."""
+"""Two arrays of equal length: seconds since the trial began, and values."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,9 @@ class TimelinePoint:
 
 
 class Readings:
-    """The readings of a run by trial and metric, in the order they came: 16 bytes each.
+    """The readings of a run by trial and metric, in the order they were added, at 16 bytes each.
 
-    `batches` are those of each trial that were kept, in order, with moments in seconds since the trial began.
+    `batches` are the recorded batches of each trial, in order, with times in seconds since the trial began.
     """
 
     def __init__(self, points: Iterable[TimelinePoint] = ()) -> None:
@@ -75,33 +77,33 @@ class Readings:
             values.append(point.value)
 
     def series(self, trial: str, metric: str) -> Series:
-        """The arrays of one metric of one trial, to read or to append to; new ones where there are none yet."""
+        """The arrays of one metric of one trial, to read or append to. They are created if missing."""
         return self._trials.setdefault(trial, {}).setdefault(metric, (array("d"), array("d")))
 
     def of(self, trial: str) -> dict[str, Series]:
-        """All series of one trial by metric; empty where nothing was read of it."""
+        """All series of one trial, by metric; empty if the trial has no readings."""
         return self._trials.get(trial, {})
 
     @property
     def batches(self) -> Mapping[str, Sequence[BatchTimes]]:
-        """The batches that were kept, by trial."""
+        """The recorded batches, by trial."""
         return self._batches
 
     def keep_batches(self, trial: str, batches: Iterable[BatchTimes]) -> None:
-        """Keep some batches of a trial."""
-        if found := tuple(batches):
-            self._batches[trial] = found
+        """Record batches of a trial."""
+        if kept := tuple(batches):
+            self._batches[trial] = kept
 
     def only(self, trials: Container[str]) -> Readings:
-        """What belongs to these trials."""
-        found = Readings()
-        found._trials = {trial: series for trial, series in self._trials.items() if trial in trials}
-        found._batches = {trial: batches for trial, batches in self._batches.items() if trial in trials}
-        return found
+        """The readings and batches of the given trials."""
+        selected = Readings()
+        selected._trials = {trial: series for trial, series in self._trials.items() if trial in trials}
+        selected._batches = {trial: batches for trial, batches in self._batches.items() if trial in trials}
+        return selected
 
     @property
     def trials(self) -> tuple[str, ...]:
-        """The trials of which something was read."""
+        """The trials with readings."""
         return tuple(self._trials)
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""One configuration measured once: readings of its loop, its loader and its machine."""
+"""One trial: readings of the loop, the loader and the machine while one configuration is measured once."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ from loaderbench.records.words import Config, Interval, IsolationName, Reasons, 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a trial failed: its kind (docs/reference/failures.md), the original message, and what to do.
+    """Why a trial failed: its kind (docs/reference/failures.md), the original message, and a hint.
 
-    `by_oom_killer`: of what was killed, whether the kernel's OOM killer did it; `None` where nobody counts.
-    `limit_bytes` is how much this machine has of the memory that ran out; `needed_bytes` is the size of the batches
-    under way. Both are `None` if unknown, or if nothing ran out. `rank` is the one of several that failed.
+    `by_oom_killer` says whether the kernel's OOM killer ended a killed process, and is `None` if there is no counter
+    for it. `limit_bytes` is this machine's capacity of the memory that ran out; `needed_bytes` is the size of the
+    batches in flight. Both are `None` if unknown, or if nothing ran out. `rank` is the failed rank, if there are
+    several.
     """
 
     kind: str
@@ -41,7 +42,7 @@ class Failure:
 
 @dataclass(frozen=True, kw_only=True)
 class CopySpeed:
-    """GB/s (10**9 bytes) of copies to a GPU in buffers of a batch's size, each waited for before the next."""
+    """GB/s (10**9 bytes) of copies to a GPU in buffers of one batch's size, each completed before the next."""
 
     index: int
     bytes_per_sample: float
@@ -50,16 +51,16 @@ class CopySpeed:
 
 
 SW_POWER_CAP = "power cap (SW power cap)"
-"""The reason in `throttled` that a GPU at its power limit has."""
+"""The key in `throttled` for a GPU at its power limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GpuPerformance:
-    """How busy the parts of a GPU were, over a steady state, by NVML's performance metrics (GPM).
+    """How busy the parts of a GPU were over the steady state, from NVML's performance metrics (GPM).
 
-    `sm_active_percent` is the share of SMs that were active. `tensor_active_percent` is the share of time with tensor
-    cores active. `dram_active_percent` is the share of the memory bandwidth in use. PCIe is received by the GPU (`rx`)
-    or sent (`tx`). `nvjpg_percent` is the mean over its JPEG engines. What NVML does not report is `None`.
+    `sm_active_percent` is the share of active SMs. `tensor_active_percent` is the share of time with tensor cores
+    active. `dram_active_percent` is the share of the memory bandwidth in use. PCIe traffic is received (`rx`) or sent
+    (`tx`) by the GPU. `nvjpg_percent` is the mean over the JPEG engines. Metrics that NVML does not report are `None`.
     """
 
     sm_active_percent: float | None = None
@@ -72,13 +73,13 @@ class GpuPerformance:
 
 @dataclass(frozen=True)
 class GpuUse:
-    """One device during one trial, over its steady state.
+    """One device during the steady state of one trial.
 
-    `utilization_percent` says that a kernel was resident, not that it was busy. `throttled` has, for each reason, the
-    share of the readings in which it was active. `pcie_generation` and `pcie_width` are the highest that were read: an
-    idle link is slower. Clocks and power are means. `memory_used_bytes` is the whole device's, by all programs; the
-    peaks are those of torch in this process since its start, as PyTorch's allocator counts them. `copy_speed` is
-    measured by isolation runs that replay batches from the host. `performance` is known since Hopper.
+    `utilization_percent` is the time with a kernel resident, not how busy the GPU was. `throttled` has, for each
+    throttle reason, the share of the readings in which it was active. `pcie_generation` and `pcie_width` are the
+    highest readings, because an idle link runs slower. Clocks and power are means. `memory_used_bytes` covers the
+    device and all programs. The peaks are from PyTorch's allocator in this process, since its start. `copy_speed` is
+    measured by isolation runs that replay batches from the host. `performance` needs Hopper or later.
     """
 
     index: int
@@ -102,7 +103,10 @@ class GpuUse:
 
 @dataclass(frozen=True)
 class TimeSlices:
-    """What a trial took in its time slices, while the others of its round were stopped. `seconds` are its own alone."""
+    """Batches and samples of a trial's time slices, during which the other trials of its round were stopped.
+
+    `seconds` is the total length of the slices of this trial.
+    """
 
     count: int
     batches: int
@@ -111,19 +115,19 @@ class TimeSlices:
 
     @property
     def samples_per_s(self) -> float:
-        """Samples per second of its time slices."""
+        """Samples per second of the time slices."""
         return self.samples / self.seconds
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoopTimes:
-    """How fast batches came, and how long the consumer waited for them.
+    """The rate of batches, and the consumer's wait for them.
 
-    Everything but `time_to_first_batch_s` belongs to the steady state. `epoch_ends` counts the epochs that ended in it,
-    for a loader that cannot be made endless. `ended_early`: the loader ran out of data before it was long enough.
-    `samples_per_epoch` is the dataset's length where it has one. `step` is the time from a batch to the request for
-    the next. `step_stages` are its marked parts, per batch. `consumer_note` says what was unusual.
-    `computed_in` is the type that a training step of `kind: model` computed in, such as `bfloat16` or `tf32`.
+    All fields except `time_to_first_batch_s` describe the steady state. `epoch_ends` counts the epochs that ended in
+    it, for a loader that cannot be made endless. `ended_early` is true if the loader ran out of data before the planned
+    time. `samples_per_epoch` is the dataset's length, if it has one. `step` is the time from receiving a batch to the
+    request for the next. `step_stages` are the marked parts of a step, per batch. `consumer_note` describes anything
+    unusual. `computed_in` is the data type of a training step of `kind: model`, such as `bfloat16` or `tf32`.
     """
 
     samples_per_s: float | None = None
@@ -148,12 +152,13 @@ class LoopTimes:
 
 @dataclass(frozen=True, kw_only=True)
 class LoaderInside:
-    """What was seen inside the loader.
+    """Readings from inside the loader.
 
-    `stages` are costs per sample that add up; `stage_parts` are what they are made of, by name
-    (`transform/RandomResizedCrop`). `main_process` takes the batches. `stack_looks` and `kernel_looks` are of a process
-    that was attached to, `code_looks` also of profiles. `sampled` says what was thinned out to bound memory;
-    `dataset_traits` what the dataset is or holds that decides which fixes fit it.
+    `stages` are costs per sample that add up, and `stage_parts` are their parts, by name
+    (`transform/RandomResizedCrop`). `main_process` is the process that receives the batches. `stack_looks` and
+    `kernel_looks` are available for an attached process, `code_looks` also for profiles. `sampled` says what was
+    sampled instead of recorded completely, to bound memory. `dataset_traits` are properties of the dataset that decide
+    which fixes apply.
     """
 
     stages: dict[str, StageCost] | None = None
@@ -176,7 +181,7 @@ class LoaderInside:
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceUse:
-    """What the monitors saw of all processes together. `metrics` are those without a field of their own, by id."""
+    """Readings of the monitors over all processes. `metrics` holds the metrics without a field of their own, by id."""
 
     cpu_percent_of_allotted: float | None = None
     rss_bytes: int | None = None
@@ -191,14 +196,14 @@ class ResourceUse:
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessReadings(ResourceUse, LoaderInside, LoopTimes):
-    """All that is read of one process that trains, with its workers: of a trial, or of one of its ranks."""
+    """All readings of one training process with its workers, from a trial or one of its ranks."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RankReadings(ProcessReadings):
-    """What was read of one rank of a trial with several.
+    """Readings of one rank of a trial with several ranks.
 
-    `rank_wait_share` is the share of step time that it waited for the batches of other ranks.
+    `rank_wait_share` is the share of step time spent waiting for the batches of other ranks.
     """
 
     rank: int
@@ -207,11 +212,11 @@ class RankReadings(ProcessReadings):
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedTrial:
-    """One configuration to be measured once. `role` says what for.
+    """One planned measurement of a configuration. `role` is its purpose.
 
-    `isolation` names what is left of it, of a trial with that role; `None` for all others. `side` is the version that a
-    trial of `ab` measures; `None` for all others. `freed` names the stage that costs nothing, such as `decode` or
-    `transform/Normalize`; `None` for all others.
+    `isolation` names the isolation run of a trial with that role. `side` is the version that a trial of `ab` measures.
+    `freed` names the stage that is free, such as `decode` or `transform/Normalize`. Each is `None` for all other
+    trials.
     """
 
     id: str
@@ -225,15 +230,15 @@ class PlannedTrial:
 
 @dataclass(frozen=True, kw_only=True)
 class Trial(ProcessReadings, PlannedTrial):
-    """One configuration measured once, in a process of its own.
+    """One measurement of a configuration, in a separate process.
 
-    `time_slices` follow the steady state where a round was measured so; then `samples_per_s` is theirs. `consumer` is
-    the kind that took its batches; `None` in runs that did not keep it. `rank` is that of a distributed training, and
-    `None` outside of one; `host` is where it ran, and empty where that is this machine alone. `rank_wait_share` is the
-    share of step time that it waited for the batches of other ranks.
+    If the round was measured in time slices, `time_slices` follow the steady state, and `samples_per_s` is their rate.
+    `consumer` is the kind of consumer, or `None` in runs that did not save it. In distributed training, `rank` is the
+    rank, and `host` the machine it ran on; `host` is empty if there is just this machine. `rank_wait_share` is the
+    share of step time spent waiting for the batches of other ranks.
 
-    `ranks` are those of a trial with the axis `ranks`. Its own `samples_per_s`, `batches` and `samples` are then those
-    of all ranks together, and the monitors' readings too. Everything else is that of its `slowest_rank`.
+    `ranks` are the ranks of a trial with the axis `ranks`. In such a trial, `samples_per_s`, `batches`, `samples` and
+    the monitors' readings cover all ranks. All other fields are those of its `slowest_rank`.
     """
 
     status: Status
@@ -253,15 +258,15 @@ class Trial(ProcessReadings, PlannedTrial):
 
     @property
     def processes(self) -> int:
-        """How many processes its rate is of: its ranks, or one."""
+        """The number of training processes that its rate covers: its ranks, or one."""
         return max(1, len(self.ranks))
 
     @property
     def of_one_process(self) -> ProcessReadings:
-        """What was read of the process that its waits and stages belong to: itself, or its slowest rank."""
+        """The readings that its waits and stages belong to: of the trial itself, or of its slowest rank."""
         return self.ranks[self.slowest_rank] if self.ranks and self.slowest_rank is not None else self
 
     @property
     def is_from_outside(self) -> bool:
-        """Whether the process was attached to: nobody counted its batches."""
+        """Whether the process was attached to. Its batches were not counted."""
         return self.role == "profile" and self.status == "completed" and self.samples_per_s is None

@@ -1,4 +1,4 @@
-"""What bounds a run and why, for the run and for each rank and machine of a distributed training."""
+"""Verdicts: what bounds a run and why, for the run and for each rank and machine of a distributed training."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from loaderbench.records.words import About, Bound, Confidence, Limit, Reasons, 
 
 @dataclass(frozen=True)
 class Evidence:
-    """One line of evidence; as text, `label: figures`. Without a `label`, the figures are the whole line."""
+    """One line of evidence, written as `label: figures`. Without a `label`, the figures are the complete line."""
 
     about: About
     label: str
@@ -23,7 +23,7 @@ class Evidence:
 class Verdict:
     """What bounds a run, at which stage, and what limits that stage.
 
-    As text, its line: `INPUT-BOUND (high confidence): CPUs saturated; ...`.
+    `str(verdict)` is one line: `INPUT-BOUND (high confidence): CPUs saturated; ...`.
 
     `bound` is `input` (training waits for data), `compute` (the loader keeps up), `transfer` (host-to-device copies) or
     `unknown`. `stage` is the stage to fix, and `limit` is what limits it: docs/reference/verdicts has a page for each
@@ -33,9 +33,9 @@ class Verdict:
     the same lines with their labels, empty in runs of earlier versions. `against` is the evidence for another cause.
     `confidence` is `high`, `medium` or `low`; `confidence_reasons` say why it is not `high`.
 
-    `work` is your own name of the stage, or its usual one. `read_inside` is the stage in which files are read, if
+    `work` is your own name for the stage, or its usual name. `read_inside` is the stage in which files are read, if
     reading is blocked and not timed separately. `rank` is the rank of a distributed training that holds back the
-    others, if one does. `not_measured` has the reason for each field that is `None`, under its name.
+    others, if any. `not_measured` has the reason for each field that is `None`, by field name.
     """
 
     bound: Bound
@@ -59,10 +59,10 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class Rank:
-    """A rank of a distributed training as it saw itself.
+    """One rank of a distributed training, with its own readings and verdict.
 
-    `data_wait_share` is its own wait for data. `rank_wait_share` is its wait for the batches of other ranks, which is a
-    part of its step. `device` is the GPU that it used.
+    `data_wait_share` is the rank's own data wait. `rank_wait_share` is its wait for the batches of other ranks, which
+    is part of its step. `device` is the GPU that it used.
     """
 
     rank: int
@@ -77,9 +77,10 @@ class Rank:
 
 @dataclass(frozen=True, kw_only=True)
 class HostUse:
-    """A machine of a distributed training, or all of them, without a name: what its `ranks` load together.
+    """The combined load of the `ranks` on one machine of a distributed training.
 
-    `read_bytes_per_s` is what their processes asked the system for, with what came from memory.
+    With an empty `host`, the record covers all machines. `read_bytes_per_s` counts the bytes that their processes read,
+    including those from the page cache.
     """
 
     host: str
@@ -91,11 +92,11 @@ class HostUse:
 
 @dataclass(frozen=True, kw_only=True)
 class Hotspot:
-    """A line of the user's own code, and the share of loading time in which a thread was at it.
+    """A line of the user's own code, and the share of loading time that a thread spent at it.
 
-    The share includes what the line calls. `file` is the name of the file, and `path` its path where that is longer.
-    `stage` is the one with most of this time. `text` is the line itself, empty where it cannot be read. `below` is the
-    library's function that it called most of the time, empty where the line itself ran.
+    The share includes calls from the line. `file` is the name of the file, and `path` its path if that is longer.
+    `stage` is the stage with most of this time. `text` is the source line, empty if it cannot be read. `below` is the
+    library function that the line called most of the time, empty if the line itself ran.
     """
 
     function: str

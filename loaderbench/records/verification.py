@@ -1,4 +1,4 @@
-"""Fixes that were tried: what was changed, on top of what, and the trials that show what it gave."""
+"""Tried fixes: the change, the configuration it was applied to, and the trials that measure its gain."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from loaderbench.records.words import Answer, Config, Interval, Reasons
 
 @dataclass(frozen=True)
 class Candidate:
-    """A fix as a changed trial. `estimate` is the ratio of samples/s that is expected, changed over unchanged.
+    """A fix to try. `estimate` is the expected ratio of samples/s, changed over unchanged.
 
-    `effort` for the user: 0 is an argument, 1 code, 2 other samples or another order, 3 a copy of the data.
-    Those with `first` are tried before all others, and an estimate does not matter then.
+    `effort` for the user: 0 is an argument, 1 code, 2 other samples or another order, 3 a copy of the data. Candidates
+    with `first` are tried before all others, regardless of their estimate.
     """
 
     id: str
@@ -24,7 +24,10 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Judgement:
-    """`ratio`: samples/s, changed over unchanged, with its 95% interval; `None` if never measured in one round."""
+    """The result of paired trials. `ratio` is samples/s, changed over unchanged, with its 95% interval.
+
+    `ratio` is `None` if no round measured both.
+    """
 
     answer: Answer
     ratio: Interval | None
@@ -40,7 +43,7 @@ class PixelChange:
 
     @property
     def not_measured(self) -> Reasons:
-        """The reason, for a record that keeps `psnr_db`."""
+        """The reason for a missing PSNR, for the `not_measured` of a record with `psnr_db`."""
         return {"psnr_db": self.why_not} if self.why_not else {}
 
     @property
@@ -54,10 +57,10 @@ IDENTICAL = PixelChange(None, "identical")
 
 @dataclass(frozen=True, kw_only=True)
 class Tried:
-    """One fix on top of one configuration. `accepted`: it is part of the result.
+    """One fix, tried on top of the configuration `against`. `accepted` is true if the final configuration includes it.
 
-    `judgement` is what its pairs of trials show; `None` only while the run is under way. `psnr_db` compares the
-    samples with those of `against`; `None` where they are identical, or where `not_measured` says why it is unknown.
+    `judgement` is the result of its paired trials, `None` only while the run is in progress. `psnr_db` compares the
+    samples with those of `against`. It is `None` if they are identical, or if `not_measured` gives a reason.
     """
 
     id: str
@@ -77,10 +80,10 @@ class Tried:
 
 @dataclass(frozen=True, kw_only=True)
 class Verification:
-    """What was tried, in that order, from the `present` configuration to `config`, which holds all that was accepted.
+    """The tried fixes in order, from the `present` configuration to `config`, which has all accepted fixes.
 
-    Its trials are those of the run with the role `remedy`, paired by their round. `whole` compares `config` with the
-    baseline, `psnr_db` its samples with the baseline's. `ended` says why no more was tried.
+    Its trials have the role `remedy` and are paired by round. `whole` compares `config` with the baseline, and
+    `psnr_db` their samples. `ended` says why no more fixes were tried.
     """
 
     present: Config
@@ -93,5 +96,5 @@ class Verification:
 
     @property
     def accepted(self) -> tuple[Tried, ...]:
-        """Those that the last configuration holds."""
+        """The accepted fixes."""
         return tuple(tried for tried in self.tried if tried.accepted)

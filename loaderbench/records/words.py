@@ -1,4 +1,4 @@
-"""Words that records share: plain values, intervals, and how a configuration is written."""
+"""Vocabulary shared by records: plain values, intervals, and the notation of a configuration."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ SCHEMA_VERSION = 2
 READABLE_VERSIONS = (1, SCHEMA_VERSION)
 
 OWN_LOADER = "loaderbench.tuning.own_loader:changed_loader"
-"""The target of a suite by which `tune` measures the loader of a script: no other process has it."""
+"""The suite target with which `tune` measures a script's own loader. It works only in that process."""
 
 NOT_READ_TWICE = "no worker was read twice"
 NO_WORKER_PROCESSES = "no worker processes: batches are loaded in the main process"
-"""Reasons that several parts of a run give."""
+"""Reasons that several parts of a run record."""
 
 SMALLEST, LARGEST = 1e-30, 1e30
-"""The magnitudes of numbers in a saved run, apart from 0: arithmetic on others may leave what a float can hold."""
+"""Limits on the magnitude of nonzero numbers in a saved run. Arithmetic on numbers beyond them can overflow a float."""
 
 OUT_OF_RANGE = f"expected a number between {SMALLEST:g} and {LARGEST:g} in magnitude"
 
@@ -27,29 +27,31 @@ Config = dict[str, Scalar]
 """A value for every axis of the sweep."""
 
 Reasons = dict[str, str]
-"""Field name to the reason why it holds `None`."""
+"""Maps the name of a field that is `None` to the reason."""
 
 Status = Literal["completed", "failed", "timed_out", "unavailable"]
 Bound = Literal["input", "compute", "transfer", "unknown"]
 Confidence = Literal["high", "medium", "low"]
 Basis = Literal["measured", "predicted", "heuristic"]
-"""How a gain is known. `predicted` is reserved: nothing predicts gains."""
+"""How a gain was obtained. `predicted` is reserved: no gain is predicted."""
 
 Kind = Literal["sweep", "profile", "ab"]
 Standing = Literal["open", "already_ok", "not_checked"]
 Role = Literal["sweep", "twin", "final", "isolation", "freed", "remedy", "probe", "profile", "rank", "ab"]
-"""What a trial was measured for; `freed` is one with a free stage or other workers, or the unchanged loader that it is
-compared with; `rank` is one of a distributed job, but not the one that its verdict is about. `probe` is reserved: none
-is made."""
+"""The purpose of a trial.
+
+`freed` is a trial with a free stage or other workers, or the unchanged loader that it is compared with. `rank` is a
+rank of a distributed job other than the one that the verdict is about. `probe` is reserved and not used.
+"""
 
 Side = Literal["before", "after"]
-"""Which of two versions a trial of `ab` measured."""
+"""Which of two versions a trial of `ab` measures."""
 
 IsolationName = Literal["replay_device", "replay_host", "loader_warm", "loader_cold"]
-"""What is left of a configuration when parts are removed, from the least to the most."""
+"""What remains of a configuration when parts are removed, from the least to the most."""
 
 WorkerSettingName = Literal["more_workers", "fewer_workers", "one_library_thread"]
-"""A change of how many load at the same time, or of the threads in each."""
+"""A change of the number of workers, or of the threads in each worker."""
 
 Stage = Literal[
     "read", "decode", "transform", "collate", "transport", "main_process", "startup", "stragglers", "sample"
@@ -61,7 +63,7 @@ Limit = Literal[
 About = Literal[
     "cause", "free", "wait", "rate", "consumer", "target", "inside", "limits", "epoch", "shortage", "failure", "ranks"
 ]
-"""What a line of evidence is about."""
+"""The topic of a line of evidence."""
 
 Answer = Literal["gain", "loss", "no gain", "undecided", "failed"]
 CostName = Literal["first_batch", "boundary", "stragglers"]
@@ -69,7 +71,7 @@ Outcome = Literal["improved", "regressed", "within noise", "inconclusive", "inco
 
 
 def out_of_range(number: float) -> bool:
-    """Whether no saved run may hold this number."""
+    """Whether the number is too large or too small to be saved in a run."""
     return number != 0 and not SMALLEST < abs(number) < LARGEST
 
 
@@ -77,7 +79,7 @@ def out_of_range(number: float) -> bool:
 class Interval:
     """An estimate with its 95% interval, in the unit of the field that holds it.
 
-    `lo` and `hi` are `None` if one round alone was measured.
+    `lo` and `hi` are `None` if only one round was measured.
     """
 
     est: float
@@ -86,22 +88,22 @@ class Interval:
 
 
 def to_dict(record: Any) -> dict[str, Any]:
-    """Plain dicts, tuples and scalars of a record, fit for `json.dumps(..., allow_nan=False)`."""
+    """Convert a record to plain dicts, tuples and scalars for `json.dumps(..., allow_nan=False)`."""
     return asdict(record)
 
 
 def config_label(config: Mapping[str, Scalar]) -> str:
-    """`batch_size=32 num_workers=2`: how a configuration is written in a line."""
+    """A configuration in one line: `batch_size=32 num_workers=2`."""
     return " ".join(f"{axis}={format_scalar(value)}" for axis, value in config.items())
 
 
 def config_name(config: Mapping[str, Scalar]) -> str:
-    """The label; `unmodified config` for a user's own loader, of which nothing is set."""
+    """The label, or `unmodified config` for a user's own loader with no changes."""
     return config_label(config) or "unmodified config"
 
 
 def varying(config: Config, axes: Mapping[str, Sequence[object]]) -> Config:
-    """A configuration without the axes that have one value, or no effect on it: what distinguishes it from others."""
+    """A configuration without the axes that have one value or no effect: what distinguishes it from others."""
     return {
         axis: value
         for axis, value in config.items()
@@ -110,26 +112,26 @@ def varying(config: Config, axes: Mapping[str, Sequence[object]]) -> Config:
 
 
 def format_scalar(value: Scalar) -> str:
-    """A value as YAML writes it: it can be pasted back."""
+    """A value in YAML notation, so it can be pasted into a suite."""
     if value is None:
         return "null"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def in_bytes(count: int) -> str:
-    """`64 MiB`, `1.5 GiB`."""
+    """Format a number of bytes: `64 MiB`, `1.5 GiB`."""
     return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"
 
 
 def utc_now() -> str:
-    """Date and time now as records write them, in UTC and to the second."""
+    """The current date and time as records write them: in UTC, to the second."""
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
 def moment(text: str) -> datetime | None:
-    """A date and time of a record, in UTC; `None` for what is none."""
+    """Parse a date and time of a record, in UTC; `None` if the text is not a valid one."""
     try:
-        found = datetime.fromisoformat(text.replace("Z", "+00:00"))
-        return found.replace(tzinfo=timezone.utc) if found.tzinfo is None else found.astimezone(timezone.utc)
-    except (ValueError, OverflowError):  # 0001-01-01 with an offset lies before the first day there is
+        parsed = datetime.fromisoformat(text.replace("Z", "+00:00"))
+        return parsed.replace(tzinfo=timezone.utc) if parsed.tzinfo is None else parsed.astimezone(timezone.utc)
+    except (ValueError, OverflowError):  # 0001-01-01 with an offset is before datetime.min
         return None

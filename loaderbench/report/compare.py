@@ -1,4 +1,4 @@
-"""Two runs or versions compared, and gates, for a terminal and for Markdown."""
+"""Comparisons of two runs or versions, and gates, for a terminal and for Markdown."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ from loaderbench.report.terminal import draw, say
 
 
 def print_comparison(
-    console: Console, found: Comparison, gates: Sequence[GateResult], facts: Sequence[Fact] = ()
+    console: Console, comparison: Comparison, gates: Sequence[GateResult], facts: Sequence[Fact] = ()
 ) -> None:
-    """The headline, reasons for doubt, what was compared (`facts`), the table, and the gates."""
-    say(console, words.sentence(found.headline).text, "bold")
-    for reason in found.reasons:
+    """Print the headline, reasons for doubt, `facts` about the compared versions, the table, and the gates."""
+    say(console, words.sentence(comparison.headline).text, "bold")
+    for reason in comparison.reasons:
         say(console, f"  {words.sentence(reason).text}")
     for fact in facts:
         say(console, f"  {fact.label:<8}  {fact.value.text}")
-    if found.metrics:
-        shown = comparison_table(found)
+    if comparison.metrics:
+        shown = comparison_table(comparison)
         say(console)
         draw(console, shown.columns, shown.rows)
     print_gates(console, gates)
 
 
 def print_gates(console: Console, gates: Sequence[GateResult]) -> None:
-    """A line for each gate."""
+    """Print a line for each gate."""
     if gates:
         say(console)
         say(console, "Gates", "bold")
     for result in gates:
-        said = marked(result)
+        outcome = marked(result)
         style = "" if result.outcome == "passed" else "yellow" if result.gate.warns_only else "red"
-        say(console, f"  {result.gate.text}: {said}: {words.sentence(result.said).text}", style)
+        say(console, f"  {result.gate.text}: {outcome}: {words.sentence(result.said).text}", style)
 
 
-def comparison_markdown(found: Comparison, gates: Sequence[GateResult], facts: Sequence[Fact] = ()) -> str:
-    """The same for a pull request."""
-    parts = [f"## {inline(words.sentence(found.headline).text)}"]
-    said = [words.sentence(reason).text for reason in found.reasons]
-    said += [f"{fact.label}: {fact.value.text}" for fact in facts]
-    parts += ["\n".join(f"- {inline(text)}" for text in said)] if said else []
-    if found.metrics:
-        shown = comparison_table(found)
+def comparison_markdown(comparison: Comparison, gates: Sequence[GateResult], facts: Sequence[Fact] = ()) -> str:
+    """The comparison as Markdown, for a pull request."""
+    parts = [f"## {inline(words.sentence(comparison.headline).text)}"]
+    remarks = [words.sentence(reason).text for reason in comparison.reasons]
+    remarks += [f"{fact.label}: {fact.value.text}" for fact in facts]
+    parts += ["\n".join(f"- {inline(text)}" for text in remarks)] if remarks else []
+    if comparison.metrics:
+        shown = comparison_table(comparison)
         header = [inline(column.label) for column in shown.columns]
         rows = [[inline(cell.text) for cell in row.cells] for row in shown.rows]
         parts.append(table(header, [column.numeric for column in shown.columns], rows))
@@ -56,7 +56,7 @@ def comparison_markdown(found: Comparison, gates: Sequence[GateResult], facts: S
 
 
 def gates_markdown(gates: Sequence[GateResult]) -> str:
-    """The gates as a table; nothing where there are none."""
+    """The gates as a table; empty if there are none."""
     if not gates:
         return ""
     shown = gates_table(gates)

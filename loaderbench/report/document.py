@@ -1,4 +1,4 @@
-"""The whole report of a run: its head, and every section that has something to say."""
+"""The complete report of a run: its head, and every section with content."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NO_NAME = "(unnamed)"
 
 
 def build_document(run: RunRecord, timeline: Iterable[TimelinePoint] = ()) -> Document:
-    """The whole report of a run; `timeline` are the readings of its monitors, where they were kept."""
+    """Build the report of a run. `timeline` has the readings of its monitors, if they were saved."""
     view = View(run, timeline if isinstance(timeline, Readings) else Readings(timeline))
     name = run.name.strip() or NO_NAME
     return Document(

@@ -1,4 +1,4 @@
-"""The head of the page: what was measured, where, whether to its end, and why to distrust it."""
+"""The head of the report: what was measured, on what machine, and whether the run is complete."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from loaderbench.report.view import View
 
 
 def state(view: View) -> State:
-    """Complete, or how far the run came."""
+    """Whether the run is complete, or how far it got."""
     run = view.run
-    tried = [found for found in run.configurations if found.trials]
+    tried = [configuration for configuration in run.configurations if configuration.trials]
     counted, hint = _of_profile(run, view.profile) if view.profile else _of_sweep(run)
     if run.kind == "ab":
         counted, hint = numbers.count(len(run.ab_trials), "trial"), None
@@ -23,19 +23,19 @@ def state(view: View) -> State:
         return State(
             "warn", f"provisional: {counted}", "The run is in progress. Reload this report after the next round."
         )
-    tone, word = outcome(run.complete, len(tried), sum(is_measured(found) for found in tried))
+    tone, word = outcome(run.complete, len(tried), sum(is_measured(configuration) for configuration in tried))
     return State(tone, f"{word}: {counted}", hint)
 
 
-def is_measured(found: Configuration) -> bool:
-    """Whether it has a rate, or at least the CPU use of a process that was attached to."""
-    return found.samples_per_s is not None or found.cpu_percent_of_allotted is not None
+def is_measured(configuration: Configuration) -> bool:
+    """Whether the configuration has a rate, or at least the CPU use of an attached process."""
+    return configuration.samples_per_s is not None or configuration.cpu_percent_of_allotted is not None
 
 
 def outcome(complete: bool, tried: int, measured: int) -> tuple[Tone, str]:
-    """A run's tone and word on its page and in a list of runs, by its numbers of configurations.
+    """The tone and word for a run in its report and in a list of runs, from its numbers of configurations.
 
-    A run without one measurement failed, whether it came to its end or not.
+    A run without any measurement failed, complete or not.
     """
     if tried and not measured:
         return "bad", "failed"
@@ -44,7 +44,7 @@ def outcome(complete: bool, tried: int, measured: int) -> tuple[Tone, str]:
 
 
 def _of_profile(run: RunRecord, trial: Trial) -> tuple[str, str | None]:
-    """How many batches were measured, and whether the loop came to its end."""
+    """The number of measured batches, and a hint if the loop did not finish."""
     if trial.status != "completed":
         return "nothing was measured", None
     if trial.is_from_outside:
@@ -54,7 +54,7 @@ def _of_profile(run: RunRecord, trial: Trial) -> tuple[str, str | None]:
 
 
 def _of_sweep(run: RunRecord) -> tuple[str, str | None]:
-    """How many of the trials gave a measurement, and what to type where some are still to be run."""
+    """The number of measured trials, and how to resume if some are missing."""
     done = sum(trial.status == "completed" for trial in run.sweep)
     ran, planned = numbers.count(len(run.sweep), "trial"), numbers.count(run.plan.trials, "trial")
     if not run.sweep:
@@ -64,13 +64,13 @@ def _of_sweep(run: RunRecord) -> tuple[str, str | None]:
     if run.complete:
         return ran if done == len(run.sweep) else f"{done} of {ran} measured", None
     if len(run.sweep) >= run.plan.trials:
-        return f"{done} of {planned} measured; stopped after the sweep", _how_to_go_on(run) or None
+        return f"{done} of {planned} measured; stopped after the sweep", _resume_hint(run) or None
     hint = "Configs that were not measured are marked \u201cnot run\u201d."
-    return f"{done} of {planned} measured", " ".join(filter(None, (hint, _how_to_go_on(run))))
+    return f"{done} of {planned} measured", " ".join(filter(None, (hint, _resume_hint(run))))
 
 
-def _how_to_go_on(run: RunRecord) -> str:
-    """What to type; the folder is that of the report, which may have been renamed."""
+def _resume_hint(run: RunRecord) -> str:
+    """The command to resume the run. The folder is a placeholder, because the run folder can have been renamed."""
     if not run.suite_file or measures_script(run):
         return ""
     file = words.plain(shlex.quote(run.suite_file), words.LABEL_LIMIT)
@@ -78,7 +78,7 @@ def _how_to_go_on(run: RunRecord) -> str:
 
 
 def facts(view: View) -> tuple[Fact, ...]:
-    """The line of facts below the name; what a profile iterates comes first."""
+    """The line of facts below the run's name. In a profile, the loader comes first."""
     run, environment = view.run, view.run.environment
     machine = Fact("GPU", accelerator(environment)), Fact("Available CPUs", allotted(environment))
     data = words.outside(run.dataset.description, words.LABEL_LIMIT)
@@ -90,7 +90,7 @@ def facts(view: View) -> tuple[Fact, ...]:
 
 
 def accelerator(environment: Environment) -> Text:
-    """`2 x NVIDIA H200, 141 GiB each`, or that there is none."""
+    """The GPUs, such as `2 x NVIDIA H200, 141 GiB each`, or `none`."""
     if not environment.gpus:
         reason = words.reason_of("gpus", environment.not_measured)
         return Text("none", words.plain(reason, words.SENTENCE_LIMIT) if reason else None)
@@ -108,7 +108,7 @@ def _kind(name: str, memory_bytes: int, many: int) -> str:
 
 
 def allotted(environment: Environment) -> Text:
-    """The CPUs the run may use, of those the machine has."""
+    """The number of CPUs available to the run, out of the machine's CPUs."""
     return Text(
         f"{environment.cpus_allotted:g} of {environment.cpus_online} online",
         "the smaller of CPU affinity and cgroup quota",
@@ -130,7 +130,7 @@ def warnings(run: RunRecord) -> tuple[Text, ...]:
 
 
 def _narrowed(run: RunRecord) -> list[str]:
-    """How an adaptive sweep and a final came to the best configuration."""
+    """How an adaptive sweep and a final chose the best configuration."""
     of, rounds = numbers.count(run.plan.configurations, "config"), Counter(found.rounds for found in run.dropped)
     unseen = next((found.why for found in run.dropped if not found.rounds), "")
     said = [f"{rounds[0]:,} of {of} not measured: {unseen}"] if rounds[0] else []
@@ -143,7 +143,7 @@ def _narrowed(run: RunRecord) -> list[str]:
 
 
 def notes(run: RunRecord) -> tuple[Text, ...]:
-    """What changes nothing in the verdict, with the reason why an axis lost values if no note gives it."""
+    """Notes that do not affect the verdict, with the reason for each axis that lost values, unless a note gives it."""
     said = [*_narrowed(run), *run.notes, *run.remarks]
     said += [f"{axis}: {why}" for axis, why in run.plan.collapsed.items() if not any(why in note for note in said)]
     return tuple(words.sentence(text) for text in said)

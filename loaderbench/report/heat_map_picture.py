@@ -1,4 +1,4 @@
-"""The heat map as a picture, for tools that show no HTML."""
+"""The heat map as a bitmap, for tools that cannot show HTML."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 _PAPER, _INK, _MISSING, _FRAME = (255, 255, 255), (31, 35, 40), (228, 231, 235), (179, 74, 0)
-_SIZE, _HIGH, _PAD, _MARGIN = 26, 60, 18, 24  # pixels, for screens with two per point
+_SIZE, _HIGH, _PAD, _MARGIN = 26, 60, 18, 24  # pixels, for screens with a pixel ratio of 2
 
 
 @dataclass(frozen=True)
 class _Cell:
-    """One cell of the table; the best configuration is `framed`."""
+    """One cell of the table. The best configuration is `framed`."""
 
     text: str
     paper: Color = _PAPER
@@ -28,28 +28,28 @@ class _Cell:
 
 
 def heat_map_pictures(document: Document) -> Iterator[tuple[HeatMetric, Image]]:
-    """Each metric of the heat map with its picture; none where the report has no heat map."""
-    found = document.find(HeatMap)
-    if found is not None:
-        yield from ((metric, _picture(found, number)) for number, metric in enumerate(found.metrics))
+    """Each metric of the heat map with its bitmap; none if the report has no heat map."""
+    heat_map = document.find(HeatMap)
+    if heat_map is not None:
+        yield from ((metric, _picture(heat_map, number)) for number, metric in enumerate(heat_map.metrics))
 
 
-def _picture(found: HeatMap, number: int) -> Image:
-    """The panels one below the other."""
-    metric = found.metrics[number]
+def _picture(heat_map: HeatMap, number: int) -> Image:
+    """All panels, stacked vertically."""
+    metric = heat_map.metrics[number]
     legend = f"{metric.label}: {metric.low} to {metric.high}"
-    if "best" in found.legend:
+    if "best" in heat_map.legend:
         legend += ". Framed: best config"
     lines: list[list[_Cell]] = [[_Cell(legend)]]
-    for facet in found.facets:
+    for facet in heat_map.facets:
         lines += [[_Cell(facet.title.text)]] if facet.title else []
-        lines += _panel(found, facet, number)
+        lines += _panel(heat_map, facet, number)
     return _drawn(lines)
 
 
-def _panel(found: HeatMap, facet: Facet, number: int) -> list[list[_Cell]]:
-    down = f"{found.y_axis.text} \\ " if found.y_axis else ""
-    head = [_Cell(f"{down}{found.x_axis.text}"), *(_Cell(label.text) for label in found.x_labels)]
+def _panel(heat_map: HeatMap, facet: Facet, number: int) -> list[list[_Cell]]:
+    down = f"{heat_map.y_axis.text} \\ " if heat_map.y_axis else ""
+    head = [_Cell(f"{down}{heat_map.x_axis.text}"), *(_Cell(label.text) for label in heat_map.x_labels)]
     return [head, *([_Cell(row.label.text), *(_cell(one, number) for one in row.cells)] for row in facet.rows)]
 
 

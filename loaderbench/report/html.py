@@ -1,6 +1,6 @@
-"""The HTML report: one file that opens from disk, loads nothing, and can be read with scripts blocked.
+"""The HTML report: one file that opens from disk, loads nothing, and is readable with scripts blocked.
 
-A notebook shows a small piece of it below a cell.
+A notebook shows a short version below a cell.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _DASH = re.compile(r"(?<=\d)\u2013(?=\d)")
 _DURATION = re.compile(r"(\d+) (h|min) (\d+) (min|s)\b")
 _PLOTLY = "package_data/plotly.min.js"
 _UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
-_LEVEL = 7  # beyond it a tenth of a per cent is won for twice the time
-_MOST_ROWS, _MOST_CARDS = 12, 3  # of a notebook: the page has them all
+_LEVEL = 7  # higher levels save 0.1% and take twice as long
+_MOST_ROWS, _MOST_CARDS = 12, 3  # shown in a notebook; the report has all
 
 
 def render_html(document: Document) -> str:
-    """The whole report as text that UTF-8 can hold."""
+    """Render the complete report as text that can be encoded as UTF-8."""
     drawn = {chart.name: chart.figures for chart in document.all(Chart)}
     choices = _choices(document)
     return utf8("page.html",
@@ -62,9 +62,9 @@ def render_html(document: Document) -> str:
 
 
 def notebook_html(document: Document) -> str:
-    """What a notebook shows below a cell: the verdict and its tables, without scripts and in its own colors.
+    """Render what a notebook shows below a cell: the verdict and its tables, without scripts and with fixed colors.
 
-    Every string is text; styles are inline, since some notebooks drop all others.
+    Every string is escaped. Styles are inline, because some notebooks drop all others.
     """
     cards, failures = document.find(Cards), document.find(Failures)
     return environment().get_template("notebook.html").render(
@@ -78,28 +78,28 @@ def notebook_html(document: Document) -> str:
 
 
 def utf8(template: str, **values: Any) -> str:
-    """A template with these values, as text that UTF-8 can hold."""
+    """Render a template as text that can be encoded as UTF-8."""
     return environment().get_template(template).render(values).encode("utf-8", "replace").decode("utf-8")
 
 
 def _choices(document: Document) -> dict[str, list[str]]:
-    """HTML for each configuration that can be selected, by its number: its head, and its inside."""
-    found = document.find(HeatMap)
+    """HTML for each selectable configuration, by number: its head and its inside."""
+    heat_map = document.find(HeatMap)
     head, inside = (environment().get_template(name) for name in ("choice.html", "sections.html"))
     return {
         str(choice.number): [head.render(choice=choice), inside.render(sections=choice.inside)]
-        for choice in (found.choices if found else ())
+        for choice in (heat_map.choices if heat_map else ())
     }
 
 
 def unbroken(text: str) -> str:
-    """The text with its numbers held together: no line ends next to the dash of an interval, or within a duration."""
+    """The text without line breaks beside the dash of an interval or within a duration."""
     text = _DURATION.sub("\\1\u00a0\\2\u00a0\\3\u00a0\\4", text)
     return _DASH.sub(f"{_WORD_JOINER}\u2013{_WORD_JOINER}", text)
 
 
 def drawn(block: Block) -> Markup:
-    """A block by its own template: a file, or one of the macros."""
+    """Render a block with its template: a file, or a macro."""
     if block.template.endswith(".html"):
         return Markup(environment().get_template(block.template).render(block=block))
     macro = getattr(environment().get_template("macros.html").module, block.template)
@@ -108,27 +108,27 @@ def drawn(block: Block) -> Markup:
 
 def narrow_together(sections: Iterable[Section]) -> list[tuple[bool, Sequence[Section]]]:
     """Sections with content, grouped into those that share a row."""
-    return [(narrow, list(found)) for narrow, found in groupby((s for s in sections if s.blocks), lambda s: s.narrow)]
+    return [(narrow, list(group)) for narrow, group in groupby((s for s in sections if s.blocks), lambda s: s.narrow)]
 
 
 @functools.cache
 def environment() -> Environment:
-    """Where the templates are, with everything in them escaped."""
-    found = Environment(
+    """The template environment, with autoescaping."""
+    templates = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters |= {
+    templates.filters |= {
         "unbroken": unbroken,
         "drawn": drawn,
         "narrow_together": narrow_together,
         "cell_style": style.cell_style,
     }
-    found.globals["gradient"] = style.gradient()
-    return found
+    templates.globals["gradient"] = style.gradient()
+    return templates
 
 
 @functools.cache
@@ -139,12 +139,12 @@ def asset(name: str) -> Markup:
 
 @functools.cache
 def _plotly_packed() -> str:
-    """The bundle as `pack` writes it: 4.8 MB of script become 2.0 MB of HTML. Once per process."""
+    """The Plotly bundle, packed: 4.8 MB of script become 2.0 MB of HTML. Computed once per process."""
     return pack((importlib.resources.files("plotly") / _PLOTLY).read_bytes())
 
 
 def pack(content: bytes) -> str:
-    """Gzip in base64, without a time stamp: the same run draws the same file."""
+    """Compress with gzip, without a time stamp, and encode as base64. Equal runs yield equal files."""
     return base64.b64encode(gzip.compress(content, _LEVEL, mtime=0)).decode("ascii")
 
 
@@ -154,6 +154,6 @@ def pack_json(value: Any) -> str:
 
 
 def inline_json(value: Any) -> str:
-    """JSON that is safe inside a `<script>` element: nothing in it ends the element, a line of script, or UTF-8."""
+    """JSON that is safe inside a `<script>` element: it cannot end the element or a script line, and is valid UTF-8."""
     text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

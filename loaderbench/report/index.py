@@ -1,4 +1,4 @@
-"""The list of the runs in a folder: its words and numbers, its HTML, and its file, which is kept up to date."""
+"""The list of runs in a folder: its content, its HTML, and its file, which is kept up to date."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _LIST_OF_RUNS = "list of runs"
 _HEAD_BYTES = 4_096
 _OURS = re.compile(rf'<meta name="generator" content="loaderbench [^"<>]*, {_LIST_OF_RUNS}">'.encode())
 _LOG = logging.getLogger("loaderbench")
-_HEADLINE_LIMIT = 140  # characters of a verdict in a table; the whole is in its title
+_HEADLINE_LIMIT = 140  # characters of a verdict in a table; its title has all of it
 _MOST_NAVIGATION = 12
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunRow:
-    """One run. `href` leads to its report from the folder of the list; `None` where it has none."""
+    """One run. `href` links to its report, relative to the list's folder; `None` if there is no report."""
 
     when: str
     folder: Text
@@ -50,7 +50,7 @@ class RunRow:
 
 @dataclass(frozen=True, kw_only=True)
 class SuitePart:
-    """The runs of one suite, newest first; `latest` is above the table with its whole verdict."""
+    """The runs of one suite, newest first. `latest` is shown above the table with its complete verdict."""
 
     anchor: str
     name: Text
@@ -73,7 +73,7 @@ class UnreadRow:
 
 @dataclass(frozen=True, kw_only=True)
 class IndexDocument:
-    """The list of the runs in a folder, ready to be drawn. `note` says how many are not in it."""
+    """The list of the runs in a folder, ready to be drawn. `note` gives the number of runs that are not listed."""
 
     title: str
     summary: str
@@ -85,23 +85,23 @@ class IndexDocument:
     made_by: str
 
 
-def build_index(found: RunList, own_version: str) -> IndexDocument:
-    """The list of all runs by suite, the suite with the newest run first; `own_version` is that of loaderbench."""
-    suites = _suites(found.runs)
+def build_index(run_list: RunList, own_version: str) -> IndexDocument:
+    """Build the list of all runs by suite, the suite with the newest run first. `own_version` is loaderbench's."""
+    suites = _suites(run_list.runs)
     return IndexDocument(
         title="Runs \u2013 loaderbench",
-        summary=_summary(found, len(suites)),
-        note=_note(found),
-        empty=None if found.runs or found.unreadable else "No runs in this folder.",
+        summary=_summary(run_list, len(suites)),
+        note=_note(run_list),
+        empty=None if run_list.runs or run_list.unreadable else "No runs in this folder.",
         suites=suites,
         navigation=suites[:_MOST_NAVIGATION] if len(suites) > 1 else (),
-        unread=tuple(map(_unread, found.unreadable)),
+        unread=tuple(map(_unread, run_list.unreadable)),
         made_by=words.plain(f"loaderbench {own_version}", words.NAME_LIMIT),
     )
 
 
 def _suites(runs: Sequence[RunSummary]) -> tuple[SuitePart, ...]:
-    """A profile and a sweep of the same name are different things."""
+    """Runs grouped by name and kind: a profile and a sweep with the same name are separate."""
     groups: dict[tuple[str, str], list[RunSummary]] = {}
     for run in runs:
         groups.setdefault((run.name, run.kind), []).append(run)
@@ -137,14 +137,14 @@ def _row(run: RunSummary) -> RunRow:
 
 
 def _rate(run: RunSummary) -> Value:
-    """The rate with its interval; a profile is always one process and does not say `n = 1`."""
+    """The rate with its interval. A profile is always one process, so `n = 1` is omitted."""
     value = numbers.interval(run.samples_per_s, run.reason)
     alone = run.kind == "profile" and value.detail == numbers.ONE_ROUND
     return replace(value, text=value.main, detail="") if alone else value
 
 
 def _state(run: RunSummary) -> State:
-    """In one word, with what it means in its hint."""
+    """The state in one word, with a hint that explains it."""
     done = f"{run.measured:,} of {numbers.count(run.tried, 'config')} measured"
     tone, word = outcome(run.complete, run.tried, run.measured)
     return State(tone, word, done if run.tried else "no trials ran")
@@ -155,7 +155,7 @@ def _folder(name: str) -> Text:
 
 
 def _href(folder: str, has_page: bool) -> str | None:
-    """The link to a report; every character of the folder's name that could begin a scheme is quoted."""
+    """The link to a report. All characters of the folder's name are quoted that could begin a URL scheme."""
     return f"{quote(os.fsencode(folder), safe='')}/report.html" if has_page else None
 
 
@@ -165,21 +165,21 @@ def _unread(run: UnreadableRun) -> UnreadRow:
     )
 
 
-def _summary(found: RunList, suites: int) -> str:
-    runs = numbers.count(len(found.runs), "run")
-    return f"{runs} of {numbers.count(suites, 'suite')}, newest first" if found.runs else "No readable runs"
+def _summary(run_list: RunList, suites: int) -> str:
+    runs = numbers.count(len(run_list.runs), "run")
+    return f"{runs} of {numbers.count(suites, 'suite')}, newest first" if run_list.runs else "No readable runs"
 
 
-def _note(found: RunList) -> str | None:
-    """What is not shown."""
-    if not found.left_out:
+def _note(run_list: RunList) -> str | None:
+    """The number of runs that are not listed."""
+    if not run_list.left_out:
         return None
-    shown = len(found.runs) + len(found.unreadable)
-    return f"Showing the newest {shown:,}; {numbers.count(found.left_out, 'older run')} not listed."
+    shown = len(run_list.runs) + len(run_list.unreadable)
+    return f"Showing the newest {shown:,}; {numbers.count(run_list.left_out, 'older run')} not listed."
 
 
 def render_index(document: IndexDocument) -> str:
-    """The whole list as HTML without scripts, as text that UTF-8 can hold."""
+    """Render the list as HTML without scripts, as text that can be encoded as UTF-8."""
     return utf8("index.html",
         document=document,
         csp=CONTENT_SECURITY_POLICY,
@@ -191,31 +191,31 @@ def render_index(document: IndexDocument) -> str:
 
 
 def update_index(run_folder: Path) -> Path | None:
-    """Redraw the list of runs in the parent folder, if it has one or is the default folder of runs.
+    """Rewrite the list of runs in the parent folder, if it has a list or is the default folder of runs.
 
-    `None` where nothing was written. A list that cannot be written is logged and not an error: the run is safe.
+    Returns `None` if nothing was written. A write error is logged and not raised, because the run itself is saved.
     """
     parent = run_folder.resolve().parent
     try:
         if not _may_write(parent):
             return None
         return _write(parent / INDEX_FILE, render_index(build_index(list_runs(parent), version("loaderbench"))))
-    except Exception as error:  # a list is no reason to lose a run that was measured for hours
-        said = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
-        _LOG.warning("%s", printable(f"loaderbench: {parent / INDEX_FILE}: was not written: {said}"))
+    except Exception as error:  # a failed list must not end a run that took hours
+        reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+        _LOG.warning("%s", printable(f"loaderbench: {parent / INDEX_FILE}: was not written: {reason}"))
         return None
 
 
 def _may_write(parent: Path) -> bool:
-    """Only over a list of ours, and for the first time only in the folder of all runs."""
+    """Whether the list may be written: over an existing list of loaderbench, or as a new file in the default folder."""
     file = parent / INDEX_FILE
     if not os.path.lexists(file):
         return parent == DEFAULT_FOLDER.resolve()
-    return _is_ours(file)
+    return _is_list_of_runs(file)
 
 
-def _is_ours(file: Path) -> bool:
-    """Whether its head says that loaderbench made it as a list of runs, not as the report of a run."""
+def _is_list_of_runs(file: Path) -> bool:
+    """Whether the file's head identifies it as a list of runs by loaderbench, not as a run's report."""
     if file.is_symlink() or not file.is_file():
         return False
     with file.open("rb") as opened:
@@ -223,7 +223,7 @@ def _is_ours(file: Path) -> bool:
 
 
 def _write(file: Path, text: str) -> Path:
-    """At once or not at all; of two runs that end together each has a part of its own."""
+    """Write the file atomically. The temporary file's name has the pid, because two runs can end at the same time."""
     part = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
         part.write_text(text, encoding="utf-8")

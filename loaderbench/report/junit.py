@@ -1,4 +1,4 @@
-"""Gates and trials as JUnit XML, which every CI server can show."""
+"""Gates and trials as JUnit XML, for CI servers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from loaderbench.report.view import failures_in_words
 
 
 def render_junit(run: RunRecord, gates: Sequence[GateResult]) -> str:
-    """A test case for each gate, and one for each configuration that was measured.
+    """Render a test case for each gate and each measured configuration.
 
-    A gate that is inconclusive is an error, one that only warns is skipped with its message. A run without a completed
-    trial has an error of its own.
+    An inconclusive gate is an error. A gate that only warns is skipped, with a message. A run without a completed trial
+    adds an error.
     """
     cases = [*map(_gate, gates), *_configurations(run), *_nothing_measured(run)]
     suite = ElementTree.Element("testsuite", name=words.plain(f"loaderbench {run.name}", 200), tests=str(len(cases)))
@@ -42,23 +42,23 @@ def _gate(result: GateResult) -> ElementTree.Element:
 def _configurations(run: RunRecord) -> list[ElementTree.Element]:
     by_id = {trial.id: trial for trial in run.sweep}
     cases = []
-    for found in run.configurations:
-        trials = [by_id[name] for name in found.trials if name in by_id]
-        case = _case("configuration", config_name(found.config))
+    for configuration in run.configurations:
+        trials = [by_id[name] for name in configuration.trials if name in by_id]
+        case = _case("configuration", config_name(configuration.config))
         case.set("time", f"{sum(trial.duration_s or 0 for trial in trials):.3f}")
-        if gone := ", ".join(failures_in_words(trials)) if trials else "not run":
-            ElementTree.SubElement(case, "skipped", message=words.plain(gone, 1_000))  # only a gate is red
+        if reason := ", ".join(failures_in_words(trials)) if trials else "not run":
+            ElementTree.SubElement(case, "skipped", message=words.plain(reason, 1_000))  # only gates count as failures
         cases.append(case)
     return cases
 
 
 def _nothing_measured(run: RunRecord) -> Iterator[ElementTree.Element]:
-    """An error where no trial was completed: every configuration of it is only skipped."""
+    """Yield an error if no trial was completed, because all configurations are then merely skipped."""
     trials = run.ab_trials or run.sweep
     if not any(trial.status == "completed" for trial in trials):
         case = _case("run", run.name)
-        gone = "; ".join(failures_in_words(trials)) or "no trial ran"
-        ElementTree.SubElement(case, "error", message=words.plain(f"nothing was measured: {gone}", 1_000))
+        reason = "; ".join(failures_in_words(trials)) or "no trial ran"
+        ElementTree.SubElement(case, "error", message=words.plain(f"nothing was measured: {reason}", 1_000))
         yield case
 
 

@@ -1,6 +1,6 @@
-"""The batches of one trial as lanes over time: who made them, which lay ready, when the loop waited or computed.
+"""The batches of one trial as lanes over time: which worker loaded them, which were ready, when the loop waited.
 
-What the page's section and the Chrome trace draw. Moments are seconds since the trial began.
+The report's section and the Chrome trace draw them. Times are seconds since the trial began.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from loaderbench.report.view import View, representative, trials_of
 
 UNDIVIDED = "sample"
 COLLATE = "collate"
-MOST_LANES = 24  # of workers
-MOST_BATCHES = 1_000  # of a trial: a recorder keeps fewer
+MOST_LANES = 24  # lanes of workers
+MOST_BATCHES = 1_000  # batches of a trial; a recorder keeps fewer
 _LONGEST_S = 1e9  # a later time, or one that is not finite, is invalid
 
 
 @dataclass(frozen=True)
 class Piece:
-    """From when to when something of a batch went on: a stage, the wait for it, the step after it."""
+    """A period in the life of a batch: a stage, the wait for the batch, or the step after it."""
 
     what: str
     batch: BatchTimes
@@ -34,13 +34,13 @@ class Piece:
 
     @property
     def seconds(self) -> float:
-        """How long."""
+        """The length of the period."""
         return self.ended_s - self.began_s
 
 
 @dataclass(frozen=True)
 class Made:
-    """A batch whose maker is known: from when to when it was made."""
+    """A batch with a known worker, and when it was loaded."""
 
     batch: BatchTimes
     began_s: float
@@ -49,11 +49,14 @@ class Made:
 
     @property
     def seconds(self) -> float:
-        """How long making it took."""
+        """The time to load the batch."""
         return self.ended_s - self.began_s
 
     def stages(self) -> Iterator[Piece]:
-        """Its stages one after the other, although each sample goes through all: as long as their sums are."""
+        """The stages in sequence, with the lengths of their sums over all samples.
+
+        Each sample really passes all stages.
+        """
         spent = {stage: s for stage, s in self.batch.stages_s.items() if stage != COLLATE and 0 < s < _LONGEST_S}
         whole_s, at_s = sum(spent.values()), self.began_s
         for stage in sorted(spent, key=lambda one: (stage_place(one), one)) if whole_s else (UNDIVIDED,):
@@ -66,7 +69,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Taken:
-    """A batch that the loop asked for and got, its data wait, and when the loop was done with it."""
+    """A batch that the loop requested and received, its data wait, and when the loop finished with it."""
 
     batch: BatchTimes
     asked_s: float
@@ -77,7 +80,7 @@ class Taken:
 
 @dataclass(frozen=True)
 class Ready:
-    """How many finished batches are ready from `at_s` on; `held_up`: the next one in order is not among them."""
+    """The number of ready batches from `at_s` on. `held_up` is true if the next batch in order is not among them."""
 
     at_s: float
     count: int
@@ -92,15 +95,21 @@ class Lanes:
 
     @cached_property
     def makers(self) -> dict[int | None, list[Made]]:
-        """What each worker made, in the order of time; `None` is the main process. Empty without tracing."""
-        found: dict[int | None, list[Made]] = {}
+        """The batches that each worker loaded, in order of time.
+
+        The key `None` is the main process. Empty without tracing.
+        """
+        by_worker: dict[int | None, list[Made]] = {}
         for made in sorted(_made(self.batches), key=lambda one: one.began_s):
-            found.setdefault(made.batch.worker, []).append(made)
-        return {worker: found[worker] for worker in sorted(found, key=lambda worker: -1 if worker is None else worker)}
+            by_worker.setdefault(made.batch.worker, []).append(made)
+        return {
+            worker: by_worker[worker]
+            for worker in sorted(by_worker, key=lambda worker: -1 if worker is None else worker)
+        }
 
     @cached_property
     def shown(self) -> dict[int | None, list[Made]]:
-        """The makers that have a lane: of more workers than a screen has room for, that of the slowest batch too."""
+        """The workers with a lane. If there are too many workers, the one with the slowest batch is included."""
         slowest = self.slowest()
         chosen = [*self.makers][:MOST_LANES]
         if slowest is not None and slowest.batch.worker not in chosen:
@@ -109,28 +118,31 @@ class Lanes:
 
     @cached_property
     def taken(self) -> list[Taken]:
-        """The batches that the loop took, in order."""
+        """The batches that the loop received, in order."""
         return list(_taken(self.batches))
 
     @cached_property
     def waits(self) -> list[Piece]:
-        """The data waits: what of each `next()` was spent while nothing was left to compute."""
+        """The data waits: the part of each `next()` with nothing left to compute."""
         return [Piece("wait", one.batch, max(one.asked_s, one.got_s - one.wait_s), one.got_s) for one in self.taken]
 
     @cached_property
     def steps(self) -> list[Piece]:
-        """From each batch until the wait for the next; at the end of an epoch until the loop was done with it."""
+        """From each batch to the wait for the next.
+
+        At the end of an epoch, to the time when the loop finished with the batch.
+        """
         following = {_key(wait.batch): wait.began_s for wait in self.waits}
-        found = []
+        pieces = []
         for one in self.taken:
             ended_s = following.get((one.batch.epoch, one.batch.batch + 1), one.ended_s)
             if ended_s is not None and ended_s > one.got_s:
-                found.append(Piece("step", one.batch, one.got_s, ended_s))
-        return found
+                pieces.append(Piece("step", one.batch, one.got_s, ended_s))
+        return pieces
 
     @cached_property
     def breaks(self) -> list[Piece]:
-        """From the last step of an epoch to asking for the next one's first batch: a loop does other things then."""
+        """From the last step of an epoch to the request for the next epoch's first batch, when loops do other work."""
         return [
             Piece("between", after.batch, before.ended_s, after.asked_s)
             for before, after in pairwise(self.taken)
@@ -145,36 +157,36 @@ class Lanes:
 
     @cached_property
     def ready(self) -> list[Ready]:
-        """How many batches are ready, from one change to the next; empty without workers."""
+        """The number of ready batches at each change; empty without workers."""
         made = [(m.ended_s, 1, _key(m.batch)) for worker, own in self.makers.items() if worker is not None for m in own]
         known = {key for _, _, key in made}
         taken = [(one.got_s, -1, _key(one.batch)) for one in self.taken if _key(one.batch) in known]
-        there, found = set[tuple[int, int]](), []
+        ready, changes = set[tuple[int, int]](), []
         awaited = deque(key for _, _, key in taken)
         for at_s, change, key in sorted(made + taken):
             if change > 0:
-                there.add(key)
+                ready.add(key)
             else:
-                there.discard(key)
+                ready.discard(key)
                 awaited.popleft()
-            found.append(Ready(at_s, len(there), bool(there and awaited) and awaited[0] not in there))
-        return found
+            changes.append(Ready(at_s, len(ready), bool(ready and awaited) and awaited[0] not in ready))
+        return changes
 
     def slowest(self) -> Made | None:
-        """The batch of the steady state that took longest to make; `None` where no maker is known."""
+        """The batch of the steady state that took the longest to load; `None` if no batch has a known worker."""
         known = [made for own in self.makers.values() for made in own if made.batch.steady]
         return max(known, key=lambda made: made.seconds, default=None)
 
 
 def lanes_of(view: View) -> tuple[Trial, Lanes] | None:
-    """Those of a profile's trial, or of the typical trial of the configuration that the verdict is about."""
-    kept = view.readings.batches
+    """The trial to draw, with its lanes: a profile's trial, or the median trial of the verdict's configuration."""
+    batches = view.readings.batches
     if view.profile is not None:
         trials = [view.profile]
     else:
         trials = [] if view.shown is None else trials_of(view.run.configurations[view.shown], view.trials)
-    trial = representative(trial for trial in trials if trial.id in kept)
-    return None if trial is None else (trial, Lanes(kept[trial.id][:MOST_BATCHES]))
+    trial = representative(trial for trial in trials if trial.id in batches)
+    return None if trial is None else (trial, Lanes(batches[trial.id][:MOST_BATCHES]))
 
 
 def _made(batches: Iterable[BatchTimes]) -> Iterator[Made]:
@@ -204,6 +216,6 @@ Kind = Literal["read", "decode", "transform", "collate", "other", "wait", "step"
 
 
 def kind_of(what: str) -> Kind:
-    """The color of a piece; stages that a user named share that of the dataset's own time."""
+    """The color of a piece. Stages that a user named share the color of other dataset code."""
     kinds: tuple[Kind, ...] = get_args(Kind)
     return next((kind for kind in kinds if kind == what), "other")

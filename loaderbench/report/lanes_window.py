@@ -1,4 +1,4 @@
-"""Which parts of a trial to draw: the start of an epoch, and the time around the slowest batch."""
+"""The parts of a trial to draw: the start of an epoch, and the time around the slowest batch."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Literal
 
 from loaderbench.report.lanes import Lanes, Taken
 
-WHOLE = 40  # batches of a trial that is drawn in one piece
-MOST_PIECES = 290  # of one window; a page draws two
+WHOLE = 40  # the most batches of a trial drawn in one window
+MOST_PIECES = 290  # pieces in one window; a report draws two windows
 _BEFORE_START, _AFTER_START = 6, 12  # batches
 _AROUND = 12
-_TURNS = 3  # of all workers, at least
+_BATCHES_PER_WORKER = 3  # batches per worker, at least
 Shows = frozenset[Literal["whole", "start", "slowest"]]
 
 
 @dataclass(frozen=True)
 class Window:
-    """A stretch of time, and what it shows: all batches, the start of an `epoch`, the slowest batch, or both.
+    """A period to draw, and what it shows: all batches, the start of an `epoch`, the slowest batch, or both.
 
-    Nothing of that where the first batches that were kept are not the start of an epoch.
+    `shows` is empty if the first recorded batches are not the start of an epoch.
     """
 
     shows: Shows
@@ -32,19 +32,19 @@ class Window:
 
     @property
     def seconds(self) -> float:
-        """How long it is."""
+        """The length of the window."""
         return self.ended_s - self.began_s
 
     def place(self, at_s: float) -> float:
-        """A moment as a place in the window: 0 to 1, its edge for one outside."""
+        """The position of a time in the window, 0 to 1. Times outside are clipped."""
         return min(1.0, max(0.0, (at_s - self.began_s) / self.seconds))
 
 
 @dataclass(frozen=True)
 class _Range:
-    """Batches that were taken one after another, the last one included.
+    """Consecutive batches, including the last one.
 
-    It is shown for those from `needed` to `focus`: others are left out before them, at the farther end first.
+    The batches from `needed` to `focus` are the ones to show. Others are dropped first, from the more distant end.
     """
 
     first: int
@@ -63,24 +63,24 @@ class _Range:
 
     @property
     def is_least(self) -> bool:
-        """Whether nothing can be left out."""
+        """Whether no batch can be dropped."""
         return (self.first, self.last) == (self._before, self._after)
 
     def smaller(self) -> _Range:
-        """Without the batch at its farther end."""
+        """The range without the batch at its more distant end."""
         if self._before - self.first > self.last - self._after:
             return replace(self, first=self.first + 1)
         return replace(self, last=self.last - 1)
 
 
 def windows_of(lanes: Lanes) -> list[Window]:
-    """In the order of time; none where nothing was taken."""
-    found = (_window(lanes.taken, one) for one in _ranges(lanes))
-    return [window for window in found if window is not None]
+    """The windows to draw, in order of time; none if no batch was consumed."""
+    windows = (_window(lanes.taken, one) for one in _ranges(lanes))
+    return [window for window in windows if window is not None]
 
 
 def _ranges(lanes: Lanes) -> list[_Range]:
-    """All batches, if these are few; else a start and the slowest batch, in one piece where they meet and fit."""
+    """All batches, if there are few. Otherwise a start and the slowest batch, in one range if they meet and fit."""
     taken = lanes.taken
     if not taken:
         return []
@@ -96,28 +96,31 @@ def _ranges(lanes: Lanes) -> list[_Range]:
 
 
 def _around_start(lanes: Lanes) -> _Range:
-    taken, turns = lanes.taken, _TURNS * max(1, len(lanes.makers))
+    taken, turns = lanes.taken, _BATCHES_PER_WORKER * max(1, len(lanes.makers))
     start = _start(taken)
     shows: Shows = frozenset() if taken[start].batch.batch else frozenset({"start"})
     return _within(taken, start, start - _BEFORE_START, start + max(_AFTER_START, turns), shows)
 
 
 def _around_slowest(lanes: Lanes) -> _Range:
-    """The batches that were taken while the slowest one was made: long before its turn where many are made ahead."""
-    taken, around, made = lanes.taken, max(_AROUND, _TURNS * max(1, len(lanes.makers))), lanes.slowest()
+    """The batches consumed while the slowest one was loaded.
+
+    With deep prefetch, loading begins long before its turn.
+    """
+    taken, around, made = lanes.taken, max(_AROUND, _BATCHES_PER_WORKER * max(1, len(lanes.makers))), lanes.slowest()
     slowest, shows = _slowest(lanes, taken), Shows({"slowest"})
-    found = _within(taken, slowest, slowest - around, slowest + around, shows)
+    around_slowest = _within(taken, slowest, slowest - around, slowest + around, shows)
     if made is None:
-        return found
-    asked_s = [taken[i].asked_s for i in range(found.first, slowest + 1)]
+        return around_slowest
+    asked_s = [taken[i].asked_s for i in range(around_slowest.first, slowest + 1)]
     began, ended = (bisect_right(asked_s, at_s) - 1 for at_s in (made.began_s, made.ended_s))
-    focus = found.first + ended if ended >= 0 else slowest
+    focus = around_slowest.first + ended if ended >= 0 else slowest
     wide = _within(taken, focus, focus - around, focus + around, shows)
-    return replace(wide, needed=min(focus, max(wide.first, found.first + began)))
+    return replace(wide, needed=min(focus, max(wide.first, around_slowest.first + began)))
 
 
 def _joined(taken: Sequence[Taken], before: _Range, after: _Range) -> _Range | None:
-    """One range of two that overlap or follow each other; `None` if batches between them were not kept."""
+    """One range for two that overlap or are adjacent; `None` if batches between them were not recorded."""
     follow = after.first == before.last + 1 and _follows(taken[before.last], taken[after.first])
     if after.first > before.last and not follow:
         return None
@@ -127,7 +130,7 @@ def _joined(taken: Sequence[Taken], before: _Range, after: _Range) -> _Range | N
 
 
 def _apart(before: _Range, after: _Range) -> list[_Range]:
-    """The two, divided in the middle where they overlap; one of two that are for the same batch."""
+    """The two ranges, divided in the middle if they overlap, or one range if both are for the same batch."""
     if before.focus == after.focus:
         return [replace(before, shows=before.shows | after.shows)]
     end = min(before.last, max(before.focus, after.needed - 1))
@@ -139,19 +142,19 @@ def _apart(before: _Range, after: _Range) -> list[_Range]:
 
 
 def _start(taken: Sequence[Taken]) -> int:
-    """Where an epoch begins after another, which shows how both end and start; else the first batch there is."""
+    """The start of an epoch that follows another one, to show how epochs end and start; otherwise the first batch."""
     return next((i for i in range(1, len(taken)) if taken[i].batch.batch == 0 and _follows(taken[i - 1], taken[i])), 0)
 
 
 def _slowest(lanes: Lanes, taken: Sequence[Taken]) -> int:
-    """The batch that took longest to make; the one that was waited for longest where no maker is known."""
+    """The batch that took the longest to load. If no worker is known, the one with the longest wait."""
     made = lanes.slowest()
-    found = [i for i, one in enumerate(taken) if made is not None and one.batch == made.batch]
-    return found[0] if found else max(range(len(taken)), key=lambda i: (taken[i].batch.steady, taken[i].wait_s))
+    indices = [i for i, one in enumerate(taken) if made is not None and one.batch == made.batch]
+    return indices[0] if indices else max(range(len(taken)), key=lambda i: (taken[i].batch.steady, taken[i].wait_s))
 
 
 def _within(taken: Sequence[Taken], focus: int, wanted_first: int, wanted_last: int, shows: Shows) -> _Range:
-    """The range as far as its batches follow one another: those between two stretches were not kept."""
+    """The range, limited to consecutive recorded batches."""
     first = last = focus
     while first > max(0, wanted_first) and _follows(taken[first - 1], taken[first]):
         first -= 1
@@ -166,36 +169,39 @@ def _follows(before: Taken, after: Taken) -> bool:
     return same or (other.epoch == one.epoch + 1 and other.batch == 0)
 
 
-def _shortened(lanes: Lanes, found: _Range) -> _Range:
-    """The range with batches left out until it is light enough to draw, or nothing else can be left out."""
-    while not found.is_least and not _fits(lanes, found):
-        found = found.smaller()
-    return found
+def _shortened(lanes: Lanes, batches: _Range) -> _Range:
+    """The range with batches dropped until it is small enough to draw, or none can be dropped."""
+    while not batches.is_least and not _fits(lanes, batches):
+        batches = batches.smaller()
+    return batches
 
 
-def _focused(lanes: Lanes, found: _Range) -> _Range:
-    """The same; without what is needed too, on both sides of its focus, if that is too much to draw."""
-    least = _shortened(lanes, found)
-    return least if _fits(lanes, least) else _shortened(lanes, replace(found, needed=found.focus))
+def _focused(lanes: Lanes, batches: _Range) -> _Range:
+    """The range, shortened.
+
+    If it is still too large to draw, `needed` batches on both sides of its focus are dropped too.
+    """
+    least = _shortened(lanes, batches)
+    return least if _fits(lanes, least) else _shortened(lanes, replace(batches, needed=batches.focus))
 
 
-def _fits(lanes: Lanes, found: _Range) -> bool:
-    """Whether it is light enough to draw."""
-    window = _window(lanes.taken, found)
+def _fits(lanes: Lanes, batches: _Range) -> bool:
+    """Whether the range is small enough to draw."""
+    window = _window(lanes.taken, batches)
     return window is None or next(islice(pieces_in(lanes, window), MOST_PIECES, None), None) is None
 
 
-def _window(taken: Sequence[Taken], found: _Range) -> Window | None:
-    began_s, end = taken[found.first].asked_s, taken[found.last]
+def _window(taken: Sequence[Taken], batches: _Range) -> Window | None:
+    began_s, end = taken[batches.first].asked_s, taken[batches.last]
     ended_s = max(end.got_s, end.ended_s or end.got_s)
     if ended_s <= began_s:
         return None
-    epochs = [one.batch.epoch for one in taken[found.first : found.last + 1] if one.batch.batch == 0]
-    return Window(found.shows, next(iter(epochs), taken[found.first].batch.epoch), began_s, ended_s)
+    epochs = [one.batch.epoch for one in taken[batches.first : batches.last + 1] if one.batch.batch == 0]
+    return Window(batches.shows, next(iter(epochs), taken[batches.first].batch.epoch), began_s, ended_s)
 
 
 def pieces_in(lanes: Lanes, window: Window) -> Iterator[object]:
-    """Everything that is drawn of a window, one by one: stages and frames of batches, waits and steps."""
+    """All that is drawn in a window: stages and frames of batches, waits and steps."""
     for own in lanes.shown.values():
         for made in own:
             if made.ended_s > window.began_s and made.began_s < window.ended_s:

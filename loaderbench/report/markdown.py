@@ -1,9 +1,9 @@
-"""The report as Markdown for a comment on a pull request: what a reviewer has to know, without active content.
+"""The report as Markdown for a comment on a pull request: what a reviewer needs, without active content.
 
-All text is escaped: no markup, no links, no mentions, no issue references. The characters are those of
-CommonMark and of GitHub's additions: https://github.github.com/gfm/. What GitHub looks for after the Markdown was
-rendered (`@name`, `#1`, `owner/repo#1`, `GH-1`, commits, `:emoji:`, addresses) cannot be escaped: a
-zero-width space breaks it up, as Renovate and Dependabot do.
+All text is escaped: no markup, links, mentions or issue references. Special characters are those of CommonMark and of
+GitHub's extensions: https://github.github.com/gfm/. GitHub's autolinks are applied to the rendered text (`@name`, `#1`,
+`owner/repo#1`, `GH-1`, commits, `:emoji:`, addresses) and cannot be escaped. A zero-width space breaks them up, as
+Renovate and Dependabot do.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from loaderbench.report.sections.recommendations import Card, Cards
 from loaderbench.report.sections.sweep import Ranking
 from loaderbench.report.sections.verdict import KeyFigures, NextStep, VerdictBlock
 
-MOST_BYTES = 60_000  # GitHub takes comments of 65,536 characters, and summaries of a job of 1 MiB
+MOST_BYTES = 60_000  # GitHub accepts 65,536 characters in a comment, and 1 MiB in a job summary
 MOST_ROWS = 20
-_MOST_LINES = 12  # of one list
+_MOST_LINES = 12  # items of one list
 _MOST_SNIPPET = 12_000  # characters
 _MARKS = {"best": "\u2605 ", "tied": "\u2248 "}
 _NO_WIDTH = "\u200b"
@@ -40,18 +40,18 @@ _PARTED = (
 
 
 def render_markdown(document: Document) -> str:
-    """The whole comment, of at most `MOST_BYTES` in UTF-8; it names what had to be omitted."""
+    """Render a comment of at most `MOST_BYTES` in UTF-8. It names the sections that were omitted."""
     first, *sections, last = [(name, text) for name, text in _sections(document) if text]
     room = MOST_BYTES - 500 - sum(_size(text) for _, text in (first, last))
-    kept, cut = [first[1]], []
+    parts, cut = [first[1]], []
     for name, text in sections:
         if _size(text) <= room:
             room -= _size(text)
-            kept.append(text)
+            parts.append(text)
         else:
             cut.append(name)
     note = f"*Omitted to fit a comment: {', '.join(cut)}. See the report.*" if cut else ""
-    whole = "\n\n".join(filter(None, (*kept, note, last[1]))) + "\n"
+    whole = "\n\n".join(filter(None, (*parts, note, last[1]))) + "\n"
     return whole.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -60,7 +60,7 @@ def _size(text: str) -> int:
 
 
 def _sections(document: Document) -> Iterator[tuple[str, str]]:
-    """Each with its name in the note of what was omitted; head and environment are small and always there."""
+    """Sections with their names for the note of what was omitted. Head and environment are small and never omitted."""
     finding, figures = document.find(VerdictBlock), document.find(KeyFigures)
     cards, failures = document.find(Cards), document.find(Failures)
     advice = cards.cards if cards else ()
@@ -87,7 +87,7 @@ def _titled(title: str, content: str) -> str:
 
 
 def _lines(lines: Sequence[str]) -> str:
-    """A list, and how many are left out of it."""
+    """A list, with the number of omitted lines."""
     left = len(lines) - _MOST_LINES
     more = [f"{left:,} more in the report"] if left > 0 else []
     return "\n".join(f"- {line}" for line in [*lines[:_MOST_LINES], *more])
@@ -98,7 +98,7 @@ def _list(texts: Sequence[Text]) -> str:
 
 
 def _head(document: Document, finding: VerdictBlock) -> str:
-    """The headline, how complete the run is, and what to do next."""
+    """The headline, the state of the run, and the next step."""
     line = f"**{inline(document.name.text)}**: {inline(document.state.label)}"
     hint = f"\n\n{inline(document.state.hint)}" if document.state.hint else ""
     step = f"\n\n**Next:** {_next(finding.next_step)}" if finding.next_step else ""
@@ -106,34 +106,34 @@ def _head(document: Document, finding: VerdictBlock) -> str:
 
 
 def _next(step: NextStep) -> str:
-    """What to do, with its command."""
-    said = inline(step.said("code below"))
-    return f"{said}: {code(step.command)}" if step.command else said
+    """The next step, with its command."""
+    text = inline(step.said("code below"))
+    return f"{text}: {code(step.command)}" if step.command else text
 
 
 def _evidence(finding: VerdictBlock) -> str:
-    """What was reached, and why it was no more."""
+    """The measured rate, and what limits it."""
     return _lines([*(inline(text.text) for text in finding.reached), *map(_fact, finding.why)])
 
 
-def _figures(document: Document, found: KeyFigures) -> str:
-    """Baseline and best, or what was measured where there is nothing to compare."""
-    compared = any(figure.before for figure in found.figures)
-    header = ["", "Baseline", found.best_label] if compared else ["", found.best_label]
+def _figures(document: Document, key_figures: KeyFigures) -> str:
+    """Baseline and best, or the only measured configuration."""
+    compared = any(figure.before for figure in key_figures.figures)
+    header = ["", "Baseline", key_figures.best_label] if compared else ["", key_figures.best_label]
     rows = []
-    for figure in found.figures:
+    for figure in key_figures.figures:
         before = [_short(figure.before) if figure.before else ""] if compared else []
         rows.append([inline(figure.label), *before, inline(figure.value.text)])
     shown = table(header, [False] + [True] * (len(header) - 1), rows)
-    title = next(section.title for section in document.sections if found in section.blocks)
-    return _titled(inline(title), "\n\n".join(filter(None, (shown, _configurations(found)))))
+    title = next(section.title for section in document.sections if key_figures in section.blocks)
+    return _titled(inline(title), "\n\n".join(filter(None, (shown, _configurations(key_figures)))))
 
 
-def _configurations(found: KeyFigures) -> str:
-    """The configurations of the figures, why these, and the ceiling."""
-    named = (("Baseline", found.baseline, None), (found.best_label, found.best, found.why_best))
+def _configurations(key_figures: KeyFigures) -> str:
+    """The configurations of the key figures, why they were chosen, and the ceiling."""
+    named = (("Baseline", key_figures.baseline, None), (key_figures.best_label, key_figures.best, key_figures.why_best))
     lines = [f"{label}: {code(config.text)}{_why(why)}" for label, config, why in named if config]
-    return "<br>\n".join([*lines, *([inline(found.ceiling.text)] if found.ceiling else [])])
+    return "<br>\n".join([*lines, *([inline(key_figures.ceiling.text)] if key_figures.ceiling else [])])
 
 
 def _why(why: Text | None) -> str:
@@ -141,7 +141,7 @@ def _why(why: Text | None) -> str:
 
 
 def _cards(cards: Sequence[Card], of_rates: str | None) -> str:
-    """Badge, title, gain and change of each, and why their rates differ from the table."""
+    """Badge, title, gain and change of each fix, and why their rates differ from the table."""
     lines = []
     for number, card in enumerate(cards[:_MOST_LINES], 1):
         gain = f": {inline(card.gain.text)}" if card.gain else ""
@@ -174,12 +174,12 @@ def _block(block: Glance) -> str:
 
 
 def _fact(fact: Fact) -> str:
-    """On one line; some have no label."""
+    """A fact on one line, with its label if it has one."""
     return f"{inline(fact.label)}: {inline(fact.value.text)}" if fact.label else inline(fact.value.text)
 
 
 def _ranking(ranking: Ranking) -> str:
-    """The fastest, and the best also where it is not among them."""
+    """The fastest configurations, always including the best one."""
     best = [row for row in ranking.rows[MOST_ROWS:] if row.mark == "best"]
     rows = [*ranking.rows[: MOST_ROWS - len(best)], *best]
     left = len(ranking.rows) - len(rows)
@@ -194,7 +194,7 @@ def _table(found: Table, rows: Sequence[Row]) -> str:
 
 
 def _cells(row: Row) -> list[str]:
-    """The cells of a row, without the reasons for what is missing."""
+    """The cells of a row. Missing values have no reason here."""
     first, *others = map(_short, row.cells)
     return [f"{_MARKS.get(row.mark, '')}{'&ensp;' * row.depth}{first}", *others]
 
@@ -204,12 +204,12 @@ def _short(cell: Text) -> str:
 
 
 def _failure(group: FailureGroup) -> str:
-    """What ended the trials, what to do, and where to read on."""
+    """Why the trials failed, the hint, and the log."""
     what = f"**{inline(group.kind.text)}** ({inline(group.count)})"
-    said = f": {code(group.last_words.text)}" if group.last_words.text else ""
+    message = f": {code(group.last_words.text)}" if group.last_words.text else ""
     hint = f"<br>{inline(group.hint.text)}" if group.hint.text else ""
     log = f"<br>log: {code(group.log.text)}" if group.log and group.log.text else ""
-    return f"{what}{said}{hint}{log}"
+    return f"{what}{message}{hint}{log}"
 
 
 def _environment(document: Document) -> str:
@@ -218,7 +218,7 @@ def _environment(document: Document) -> str:
 
 
 def inline(text: str) -> str:
-    """The text within a line, a heading, an item of a list or a cell of a table."""
+    """Escape text for a line, a heading, a list item or a table cell."""
     line = " ".join(text.split())
     for sign in _PARTED:
         line = sign.sub(rf"\1{_NO_WIDTH}", line)
@@ -226,28 +226,28 @@ def inline(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """The text as code within a line, fit for a cell too. GitHub looks for nothing in code."""
+    """Text as inline code, also for a table cell. GitHub does not search code for links."""
     line = " ".join(text.split())
     if not line:
         return ""
-    if "|" in line or "`" in line:  # a cell ends at a pipe even in code; entities are signs everywhere
+    if "|" in line or "`" in line:  # a pipe ends a cell even in code; entities work everywhere
         return f"<code>{line.translate(_IN_HTML)}</code>"
     return f"`{line}`"
 
 
 def fenced(text: str, language: str) -> str:
-    """Lines of code; the fence is longer than any within. `language` is ours."""
+    """A code block with a fence longer than any in the text. `language` is trusted."""
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"
 
 
 def table(header: Sequence[str], numeric: Sequence[bool], rows: Sequence[Sequence[str]]) -> str:
-    """A table of cells that are Markdown already; numeric columns are right-aligned."""
+    """A table of cells that are already Markdown. Numeric columns are right-aligned."""
     rule = ["---:" if right else "---" for right in numeric]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, rule, *rows))
 
 
 def folded(summary: str, content: str) -> str:
-    """Content that a click opens; the empty lines make it Markdown again. `summary` is ours."""
+    """Content that a click unfolds. Blank lines make it Markdown again. `summary` is trusted."""
     return f"<details><summary>{summary}</summary>\n\n{content}\n\n</details>"

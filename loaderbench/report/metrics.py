@@ -1,4 +1,4 @@
-"""How the metrics of `records/metrics.py` are written, and their order in each place."""
+"""Formats of the metrics of `records/metrics.py`, and their order in each place."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from loaderbench.report.words import reason_of
 
 @dataclass(frozen=True)
 class Scale:
-    """A unit where every number of a table or an axis has the same one."""
+    """A unit shared by all numbers of a table or an axis."""
 
     unit: str
     factor: float = 1.0
@@ -41,7 +41,7 @@ GPU_MEMORY, HOST_MEMORY = BY_ID["gpu_memory_used_bytes"], BY_ID["pss_bytes"]
 
 
 def _ordered(metrics: Iterable[Metric], *first: str) -> tuple[Metric, ...]:
-    """These first, then the others as the table of metrics has them."""
+    """The metrics named `first`, then the others in the order of the table of metrics."""
     return tuple(sorted(metrics, key=lambda m: first.index(m.id) if m.id in first else len(first)))
 
 
@@ -56,18 +56,18 @@ OF_TRIALS = _ordered(
 
 
 def with_data(metrics: Sequence[Metric], configurations: Sequence[Configuration], run: RunRecord) -> tuple[Metric, ...]:
-    """The metrics of a run that at least one configuration has: no empty frames for the others."""
+    """The metrics that at least one configuration of the run has, to avoid empty columns."""
     return tuple(m for m in meant_in(run, metrics) if any(m.of_configuration(c) is not None for c in configurations))
 
 
 def meant_in(run: RunRecord, metrics: Iterable[Metric]) -> tuple[Metric, ...]:
-    """Those that mean something in a run: without a consumer, all time in `next()` is no data wait."""
+    """The metrics that apply to a run. Without a consumer, the time in `next()` is not a data wait."""
     consumes = consumer_kind(run.consumer).consumes
     return tuple(metric for metric in metrics if consumes or not metric.needs_consumer)
 
 
 def of_configuration(metric: Metric, configuration: Configuration, environment: Environment) -> Value:
-    """The metric of one configuration, or why there is none."""
+    """The metric of one configuration, or why it is missing."""
     reason = reason_of(metric.id, configuration.not_measured, environment.not_measured)
     if reason is None and metric.gpu and not environment.gpus:
         reason = "no GPU"
@@ -75,7 +75,7 @@ def of_configuration(metric: Metric, configuration: Configuration, environment: 
 
 
 def of_trial(metric: Metric, trial: Trial, reason: str | None) -> Value:
-    """The metric of one trial."""
+    """The metric of one trial, or the reason why it is missing."""
     return _written(metric.of_trial(trial), metric.unit, reason)
 
 
@@ -95,30 +95,30 @@ def _written(found: Interval | float | None, unit: Unit, reason: str | None) -> 
 
 
 def rate(value: Value) -> str:
-    """`836 samples/s (803-870)` with an en dash, within a sentence; the reason where there is none."""
+    """The rate for use in a sentence, as `836 samples/s (803-870)` with an en dash, or why it is missing."""
     if value.missing or not value.detail:
         return value.text if value.missing else f"{value.text} samples/s"
     return f"{value.main} samples/s ({value.detail})"
 
 
 def estimate(metric: Metric, configuration: Configuration) -> float | None:
-    """The plain number of a configuration in the unit of the metric's scale."""
-    found = metric.of_configuration(configuration)
-    value = found.est if isinstance(found, Interval) else found
+    """The estimate for a configuration, in the unit of the metric's scale."""
+    measured = metric.of_configuration(configuration)
+    value = measured.est if isinstance(measured, Interval) else measured
     return None if value is None else value * SCALES[metric.unit].factor
 
 
 def short(metric: Metric, configuration: Configuration) -> str | None:
-    """The number without its unit, for a cell whose table names the unit."""
-    found = estimate(metric, configuration)
-    return None if found is None else numbers.number(found, 3 if abs(found) >= 99.5 else SCALES[metric.unit].digits)
+    """The number without its unit, for a table that names the unit."""
+    value = estimate(metric, configuration)
+    return None if value is None else numbers.number(value, 3 if abs(value) >= 99.5 else SCALES[metric.unit].digits)
 
 
 def unit_of(metric: Metric) -> str:
-    """The unit of its scale, with what a percentage is of; empty where its label says it."""
+    """The unit of the metric's scale, and what a percentage is relative to; empty if the label says it."""
     return f"{SCALES[metric.unit].unit} {metric.of}".rstrip()
 
 
 def named_with_unit(metric: Metric) -> str:
-    """`GPU memory, GiB`."""
+    """The label with its unit: `GPU memory, GiB`."""
     return ", ".join(filter(None, (metric.label, unit_of(metric))))

@@ -1,6 +1,6 @@
-"""What a report is made of: sections, and the blocks in them.
+"""The elements of a report: sections, and the blocks in them.
 
-Every string is final: presenters place it, they compute nothing.
+Every string is final: presenters place strings and compute nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Tone = Literal["ok", "warn", "bad"]
 
 @dataclass(frozen=True)
 class Text:
-    """A string to show; `title` holds the whole of one that was cut, or a word of explanation."""
+    """A string to show. `title` has the complete string if it was cut, or an explanation."""
 
     text: str
     title: str | None = None
@@ -23,9 +23,9 @@ class Text:
 
 @dataclass(frozen=True)
 class Value(Text):
-    """A measured quantity. `text` says all of it; `main` and `detail` are its two halves where there is room for both.
+    """A measured quantity. `text` is complete; `main` and `detail` are its two halves, for layouts with room for both.
 
-    `sort` orders a table by it and is `None`, like everything that was not measured, never 0.
+    `sort` is the sort key in a table. It is `None` if the quantity was not measured, never 0.
     """
 
     main: str = ""
@@ -36,7 +36,7 @@ class Value(Text):
 
 @dataclass(frozen=True)
 class Fact:
-    """A label and what it says; `label_title` holds the whole of a label that was cut."""
+    """A label and its value. `label_title` has the complete label if it was cut."""
 
     label: str
     value: Text
@@ -45,7 +45,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Link:
-    """A way to a place on the page, such as a trial's row."""
+    """A link to a place in the report, such as a trial's row."""
 
     text: Text
     anchor: str
@@ -53,7 +53,7 @@ class Link:
 
 @dataclass(frozen=True)
 class State:
-    """Whether the run came to its end with every trial measured, and what to type when it did not."""
+    """Whether the run is complete with all trials measured, and otherwise the next step."""
 
     tone: Tone
     label: str
@@ -61,18 +61,18 @@ class State:
 
 
 class Block:
-    """Content of a section. `template` is how the page draws it: a macro, or a file of its own."""
+    """Content of a section. `template` draws it in HTML: a macro, or a file."""
 
     template: ClassVar[str]
 
     def within(self) -> Iterable[Block]:
-        """The blocks that it holds."""
+        """The nested blocks."""
         return ()
 
 
 @dataclass(frozen=True)
 class Paragraph(Block):
-    """A few words. `look` is a class of the page's style sheet."""
+    """A short text. `look` is a CSS class."""
 
     template = "paragraph"
     text: Text
@@ -81,7 +81,7 @@ class Paragraph(Block):
 
 @dataclass(frozen=True)
 class Heading(Block):
-    """The title of what follows it in its section."""
+    """The title of the blocks that follow in the section."""
 
     template = "heading"
     text: str
@@ -89,7 +89,7 @@ class Heading(Block):
 
 @dataclass(frozen=True)
 class Facts(Block):
-    """Labels and what they say, a row for each."""
+    """Labels and values, one row each."""
 
     template = "facts"
     facts: tuple[Fact, ...]
@@ -97,7 +97,7 @@ class Facts(Block):
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a table; numeric ones are aligned at their right, and `prose` may take several lines."""
+    """One column of a table. Numeric columns are right-aligned, and `prose` can take several lines."""
 
     label: str
     numeric: bool = False
@@ -107,10 +107,11 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """One row; `anchor` is what a link on the page points at, `mark` stands before it (a star for the best).
+    """One row. `anchor` is the target of links, and `mark` precedes the row (a star for the best).
 
-    `tone` is the color of its piece of a bar; a row of `depth` 1 is a part of the one above it. `choice` is the number
-    of the configuration that the row is of, where it can be chosen. `is_baseline`: gains are over this configuration.
+    `tone` is the color of the row's segment in a bar. A row of `depth` 1 is a part of the row above. `choice` is the
+    number of the row's configuration, if it is selectable. `is_baseline` is true for the configuration that gains refer
+    to.
     """
 
     cells: tuple[Text, ...]
@@ -124,9 +125,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Table(Block):
-    """A table with its caption, and a note when it does not hold everything.
+    """A table with its caption, and a note if it is not complete.
 
-    A reader can sort one that is `sortable`, and choose a configuration by the rows of one that is `choosing`.
+    The rows of a `sortable` table can be sorted. The rows of a `choosing` table select a configuration.
     """
 
     template = "table"
@@ -140,7 +141,7 @@ class Table(Block):
 
 @dataclass(frozen=True)
 class Segment:
-    """One piece of a bar: `start` and `share` are its place and length, 0 to 1; `tone` names its color."""
+    """One segment of a bar. `start` and `share` are its position and length, 0 to 1; `tone` names its color."""
 
     said: str
     start: float
@@ -150,9 +151,9 @@ class Segment:
 
 @dataclass(frozen=True, kw_only=True)
 class Breakdown(Block):
-    """Something and what it is made of, as a bar and in numbers; `missing` says why nothing is known of it.
+    """A quantity and its parts, as a bar and in numbers. `missing` says why nothing is known.
 
-    The shares of its segments add up to 1, and their tones are those of the table's rows. `title` is what it is called.
+    The shares of the segments add up to 1, and their tones match those of the table's rows.
     """
 
     template = "breakdown"
@@ -167,9 +168,9 @@ class Breakdown(Block):
 
 @dataclass(frozen=True, kw_only=True)
 class Chart(Block):
-    """A chart by the name of its place on the page. Without scripts, the table below it has its numbers.
+    """A chart, named after its place in the report. Without scripts, the table below it has its numbers.
 
-    `figures` are what plotly draws, as `style.figure` makes them: one, or several to choose from.
+    `figures` are Plotly figures from `style.figure`: one, or several to choose from.
     """
 
     template = "chart"
@@ -180,13 +181,13 @@ class Chart(Block):
 
     @property
     def least_px(self) -> int:
-        """Height of the lowest figure, in pixels: the page keeps room for it until it is drawn."""
+        """Height of the lowest figure, in pixels. The report reserves it until the chart is drawn."""
         return min((int(figure["height"]) for figure in self.figures), default=0)
 
 
 @dataclass(frozen=True)
 class Details(Block):
-    """Blocks behind a line that unfolds them; `count` says how many things they hold."""
+    """Blocks behind a line that unfolds them. `count` is the number of items that they hold."""
 
     template = "details"
     summary: str
@@ -194,38 +195,39 @@ class Details(Block):
     count: int | None = None
 
     def within(self) -> Iterable[Block]:
-        """Everything behind the line."""
+        """The folded blocks."""
         return self.blocks
 
 
 def data_table(table: Table) -> Details:
-    """The numbers of a chart."""
+    """The numbers of a chart, folded."""
     return Details("Data table", (table,))
 
 
 @dataclass(frozen=True)
 class Columns(Block):
-    """Blocks in one row, where the page is wide enough."""
+    """Blocks side by side, if the report is wide enough."""
 
     template = "columns"
     columns: tuple[tuple[Block, ...], ...]
 
     def within(self) -> Iterable[Block]:
-        """All columns, from left to right."""
+        """The blocks of all columns, from left to right."""
         return (block for column in self.columns for block in column)
 
 
 Glance = Table | Fact
-"""What a section says in a line or a table, for a terminal or Markdown."""
+"""The short form of a section for a terminal or Markdown: a line or a table."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """One section of the page: `label` is what the way to it is called, and none leads to one without.
+    """One section of the report. `label` is its name in the navigation; without one, it is not listed there.
 
-    `glance` is what a terminal shows of it, and with `in_markdown` a notebook and a comment too. With `of_choice` the
-    section describes the chosen configuration; a `narrow` one may share a row with the next. `look` is a class of the
-    style sheet. A section without blocks is not drawn. `only_verbose`: a terminal shows its glance with `-v` alone.
+    `glance` is its short form for a terminal, and with `in_markdown` also for a notebook and a comment. With
+    `of_choice`, the section describes the selected configuration. A `narrow` section can share a row with the next.
+    `look` is a CSS class. A section without blocks is not drawn. With `only_verbose`, a terminal shows the short form
+    only with `-v`.
     """
 
     id: str
@@ -244,7 +246,7 @@ B = TypeVar("B", bound=Block)
 
 
 def walk(blocks: Iterable[Block]) -> Iterator[Block]:
-    """These blocks, each followed by its own blocks."""
+    """These blocks, each followed by its nested blocks."""
     for block in blocks:
         yield block
         yield from walk(block.within())
@@ -263,13 +265,13 @@ class Document:
 
     @property
     def links(self) -> tuple[Link, ...]:
-        """The way to each section that is on the page."""
+        """Links to the drawn sections, for the navigation."""
         return tuple(Link(Text(s.label), s.id) for s in self.sections if s.label and s.blocks)
 
     def all(self, kind: type[B]) -> list[B]:
-        """The blocks of a kind, in the order of the page."""
+        """The blocks of a kind, in the order of the report."""
         return [block for s in self.sections for block in walk(s.blocks) if isinstance(block, kind)]
 
     def find(self, kind: type[B]) -> B | None:
-        """The first block of a kind, where there is one."""
+        """The first block of a kind, or `None`."""
         return next(iter(self.all(kind)), None)

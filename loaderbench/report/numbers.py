@@ -1,6 +1,6 @@
-"""How numbers and units are written: three significant digits, an en dash between bounds, never a 0 for a gap.
+"""Formats of numbers and units: three significant digits, an en dash between bounds, never 0 for a missing value.
 
-Whole numbers below 10,000 are written whole: 1,234 samples/s reads better than 1,230.
+Numbers below 10,000 keep all digits before the decimal point: 1,234 samples/s reads better than 1,230.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ NOT_MEASURED = "not measured"
 NOT_RUN = "not run"
 ONE_ROUND = "n = 1"
 NONE_SEEN = "not significant"
-_LONG = 1e15  # from here on a number is written with an exponent
+_LONG = 1e15  # numbers from here on are written with an exponent
 MINUS, EN_DASH, TIMES = "\u2212", "\u2013", "\u00d7"
 
 
 def number(value: float, digits: int = 3) -> str:
-    """`value` with so many significant digits and a comma between thousands: 0.0123, 9.84, 812, 1,234, 12,300."""
+    """`value` with `digits` significant digits and a comma between thousands: 0.0123, 9.84, 812, 1,234, 12,300."""
     if abs(value) >= _LONG:
         return f"{value:.{digits - 1}e}".replace("-", MINUS)
     return _rounded(value, _places(value, digits))
@@ -32,7 +32,7 @@ def _rounded(value: float, places: int) -> str:
 
 
 def _places(value: float, digits: int) -> int:
-    """Decimal places that leave so many significant digits, after the rounding itself (99.96 is 100, not 100.0)."""
+    """Decimal places for `digits` significant digits, after rounding (99.96 is 100, not 100.0)."""
     if value == 0:
         return 0
     places = digits - 1 - math.floor(math.log10(abs(value)))
@@ -42,7 +42,7 @@ def _places(value: float, digits: int) -> int:
 
 
 def bounds(est: float, lo: float, hi: float, digits: int = 3) -> tuple[str, str]:
-    """The estimate and `lo-hi`, rounded alike; a digit is added where rounding would hide the interval."""
+    """The estimate and `lo-hi`, rounded alike, with one more digit if rounding would hide the interval."""
     shown = [_rounded(x, _places(est, digits)) for x in (est, lo, hi)]
     if shown[1] == shown[2] and lo < hi:
         shown = [_rounded(x, _places(est, digits + 1)) for x in (est, lo, hi)]
@@ -50,12 +50,12 @@ def bounds(est: float, lo: float, hi: float, digits: int = 3) -> tuple[str, str]
 
 
 def missing(reason: str | None = None) -> Value:
-    """`not measured: reason`; what was not run says that alone."""
+    """`not measured: reason`. For `not run`, there is no reason to add."""
     if not reason or reason == NOT_RUN:
         said_alone = reason or NOT_MEASURED
         return Value(said_alone, main=said_alone, missing=True)
-    said = sentence(reason)
-    return Value(f"{NOT_MEASURED}: {said.text}", said.title, main=NOT_MEASURED, detail=said.text, missing=True)
+    why = sentence(reason)
+    return Value(f"{NOT_MEASURED}: {why.text}", why.title, main=NOT_MEASURED, detail=why.text, missing=True)
 
 
 def quantity(value: float | None, unit: str = "", reason: str | None = None, digits: int = 3) -> Value:
@@ -67,7 +67,7 @@ def quantity(value: float | None, unit: str = "", reason: str | None = None, dig
 
 
 def interval(value: Interval | None, reason: str | None = None, unit: str = "", digits: int = 3) -> Value:
-    """`812 (790-835)` with an en dash; `812 (n = 1)` where one round alone was measured."""
+    """`812 (790-835)` with an en dash, or `812 (n = 1)` if only one round was measured."""
     if value is None or not math.isfinite(value.est):
         return missing(reason)
     if value.lo is None or value.hi is None or not math.isfinite(value.lo + value.hi):
@@ -80,7 +80,7 @@ def interval(value: Interval | None, reason: str | None = None, unit: str = "", 
 
 
 def times(ratio: Interval | None, reason: str | None = None) -> Value:
-    """`1.51x (1.49-1.53x)`, as conclusions write it; `1.51x (n = 1)` where one round alone was measured."""
+    """`1.51x (1.49-1.53x)`, as in conclusions, or `1.51x (n = 1)` if only one round was measured."""
     if ratio is None or not math.isfinite(ratio.est):
         return missing(reason)
     main, bounded = times_and_bounds(ratio)
@@ -89,7 +89,7 @@ def times(ratio: Interval | None, reason: str | None = None) -> Value:
 
 
 def difference(value: Interval | None, unit: str, reason: str | None = None) -> Value:
-    """`4.2 ms (3.1-5.3 ms)`, or `not significant (-0.8 to 1.2 ms)` where it holds 0; bounds set the decimals."""
+    """`4.2 ms (3.1-5.3 ms)`, or `not significant (-0.8 to 1.2 ms)` if it includes 0. The bounds set the decimals."""
     if value is None or not math.isfinite(value.est):
         return missing(reason)
     if value.lo is None or value.hi is None:
@@ -109,7 +109,7 @@ def share(value: Interval | float | None, reason: str | None = None) -> Value:
 
 
 def percent(value: float | None, reason: str | None = None) -> Value:
-    """A number that is a percentage already."""
+    """A number that is already a percentage."""
     if value is None or not math.isfinite(value):
         return missing(reason)
     return quantity(value, "%", digits=3 if abs(value) >= 99.5 else 2)
@@ -123,12 +123,12 @@ def scaled(value: Interval, factor: float) -> Interval:
 
 
 def with_unit(text: str, unit: str) -> str:
-    """A number and its unit with a space between; none before a percent or a multiplication sign."""
+    """A number and its unit with a space between, except before a percent or a multiplication sign."""
     return f"{text}{'' if unit in ('', '%', TIMES) else ' '}{unit}"
 
 
 def memory(value: float | None, reason: str | None = None) -> Value:
-    """Bytes as GiB, as MiB below one GiB."""
+    """Bytes as GiB, or as MiB below one GiB."""
     if value is None:
         return missing(reason)
     text = f"{number(value / 2**30)} GiB" if value >= 2**30 else f"{number(value / 2**20)} MiB"
@@ -136,13 +136,13 @@ def memory(value: float | None, reason: str | None = None) -> Value:
 
 
 def memory_rate(value: float | None, reason: str | None = None) -> Value:
-    """Bytes per second."""
-    found = memory(value, reason)
-    return found if found.missing else Value(f"{found.text}/s", main=f"{found.main}/s", sort=value)
+    """Bytes per second, as GiB/s or MiB/s."""
+    size = memory(value, reason)
+    return size if size.missing else Value(f"{size.text}/s", main=f"{size.main}/s", sort=value)
 
 
 def duration(seconds: float | None, reason: str | None = None) -> Value:
-    """Seconds in the unit a person would use."""
+    """Seconds in a suitable unit."""
     if seconds is None or not math.isfinite(seconds):
         return missing(reason)
     text = _duration(seconds)
@@ -161,9 +161,9 @@ def _duration(seconds: float) -> str:
 
 
 def gain(est: float, lo: float | None, hi: float | None, over: str = "") -> Value:
-    """A ratio as what it means: `+25% vs baseline (21-29%)`, or `4.1x vs baseline (3.9-4.3x)` from twofold on.
+    """A ratio as a gain: `+25% vs baseline (21-29%)`, or `4.1x vs baseline (3.9-4.3x)` from twofold on.
 
-    `over` says what the gain is over: `vs baseline`.
+    `over` is the reference, such as `vs baseline`.
     """
     if est >= 2:
         value = times(Interval(est, lo, hi))
@@ -175,14 +175,14 @@ def gain(est: float, lo: float | None, hi: float | None, over: str = "") -> Valu
 
 
 def _percent_bounds(est: float, lo: float, hi: float) -> str:
-    """`21-29%`, or `-5 to 12%`: with as many decimals as the estimate has."""
+    """`21-29%`, or `-5 to 12%`, with as many decimals as the estimate."""
     places = _places((est - 1) * 100, 2)
     low, high = (_rounded((bound - 1) * 100, places) for bound in (lo, hi))
     return f"{low}{' to ' if lo < 1 else EN_DASH}{high}%"
 
 
 def whole(value: float | None, reason: str | None = None) -> Value:
-    """A count: every digit of it."""
+    """A count with all its digits."""
     if value is None:
         return missing(reason)
     text = f"{round(value):,}"
@@ -190,7 +190,7 @@ def whole(value: float | None, reason: str | None = None) -> Value:
 
 
 def _signed(ratio: float, like: float) -> str:
-    """A ratio as a signed percentage, with as many decimals as two digits of the ratio `like` have."""
+    """A ratio as a signed percentage, with the decimals of two digits of the ratio `like`."""
     percentage = (ratio - 1) * 100
     return f"{'+' if percentage > 0 else ''}{_rounded(percentage, _places((like - 1) * 100, 2))}%"
 
@@ -201,7 +201,7 @@ def count(number_of: int, one: str, many: str | None = None) -> str:
 
 
 def when(started_at: str, finished_at: str) -> str:
-    """`2026-03-12 14:03 UTC, 6 min 4 s`; what is no date is shown as it stands."""
+    """`2026-03-12 14:03 UTC, 6 min 4 s`. A start that is not a valid date is shown unchanged."""
     start, end = moment(started_at), moment(finished_at)
     if start is None:
         return plain(started_at, NAME_LIMIT)

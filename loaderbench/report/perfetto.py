@@ -1,4 +1,4 @@
-"""A trial as a Chrome trace, which ui.perfetto.dev and chrome://tracing open: what the lanes of the page show.
+"""A trial as a Chrome trace for ui.perfetto.dev and chrome://tracing, with the lanes of the report.
 
 Source: Trace Event Format (Google), https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsNchNAySU;
 times are microseconds, and the first is 0.
@@ -22,7 +22,7 @@ from loaderbench.report.view import View
 
 PROCESS = 1
 CALLS, STEPS, FIRST_WORKER = 1, 2, 10
-"""Threads of the trace: the calls of `next()`, the training step, and the workers from here on."""
+"""Thread IDs of the trace: the calls of `next()`, the training step, and the first worker."""
 
 NOTHING_KEPT = "no batches of its trials were saved: the run was killed, or an older version made it; measure again"
 NOT_OF_AB = (
@@ -30,13 +30,13 @@ NOT_OF_AB = (
     "or measure one version with loaderbench run"
 )
 _KEEPING = ("sweep", "profile")
-_EDGE_US = 0.5  # an arrow starts and ends inside the slices that it joins
+_EDGE_US = 0.5  # places the ends of an arrow inside the slices that it connects
 
 
 def chrome_trace(run: RunRecord, readings: Readings, trial: str | None = None) -> Json:
-    """The trace of a trial, by default the representative trial of the verdict's configuration.
+    """The trace of a trial, by default the median trial of the verdict's configuration.
 
-    Raises `UsageError` for a trial of which no batch was kept.
+    Raises `UsageError` for a trial without recorded batches.
     """
     shown, lanes = _chosen(View(run, readings), trial)
     read = readings.of(shown.id).items()
@@ -61,7 +61,7 @@ def chrome_trace(run: RunRecord, readings: Readings, trial: str | None = None) -
 
 
 def write_trace(path: Path, trace: Json) -> None:
-    """Write it as JSON, compressed where the name ends in `.gz`. Raises `OSError`."""
+    """Write the trace as JSON, compressed if the name ends in `.gz`. Raises `OSError`."""
     data = json.dumps(trace, allow_nan=False, separators=(",", ":")).encode()
     path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
 
@@ -71,14 +71,14 @@ _NAMES = {"wait": "waiting for data", "step": "training step", "between": "betwe
 
 def _chosen(view: View, trial: str | None) -> tuple[Trial, Lanes]:
     if trial is None:
-        found = lanes_of(view)
-        if found is None:
+        lanes = lanes_of(view)
+        if lanes is None:
             raise UsageError(f"no trace can be drawn: {_why_none(view)}")
-        return found
-    kept = view.readings.batches
-    if trial not in view.trials or trial not in kept:
+        return lanes
+    recorded = view.readings.batches
+    if trial not in view.trials or trial not in recorded:
         raise UsageError(f"trial {trial}: {_why_not(view, trial)}")
-    return view.trials[trial], Lanes(kept[trial][:MOST_BATCHES])
+    return view.trials[trial], Lanes(recorded[trial][:MOST_BATCHES])
 
 
 def _why_none(view: View) -> str:
@@ -89,22 +89,22 @@ def _why_none(view: View) -> str:
 
 
 def _why_not(view: View, trial: str) -> str:
-    """Why a trial has no trace: it is none of the run's, none that keeps batches, or its batches are lost."""
+    """Why a trial has no trace: it does not exist, its role keeps no batches, or its batches were lost."""
     known = _known(view)
     if not known:
         return _why_none(view)
-    found = next((one for one in view.run.trials if one.id == trial), None)
-    if found is None:
+    known_trial = next((one for one in view.run.trials if one.id == trial), None)
+    if known_trial is None:
         return known
-    if found.role not in _KEEPING:
+    if known_trial.role not in _KEEPING:
         return f"only trials of the sweep keep batches; {known}"
-    if found.status != "completed":
+    if known_trial.status != "completed":
         return f"it was not completed, so it has no batches; {known}"
     return f"its batches were lost: the run was killed before it wrote them, and resumed; {known}"
 
 
 def _known(view: View) -> str:
-    """The trials that can be drawn; empty where there are none."""
+    """The trials that can be drawn, as a hint; empty if there are none."""
     names = [name for name in view.readings.batches if name in view.trials]
     return f"expected one of {', '.join(names)}" if names else ""
 
@@ -131,12 +131,12 @@ def _named(what: str, thread: int | None, name: str) -> Json:
 
 
 def _thread(worker: int | None) -> int:
-    """What the main process makes, it makes inside `next()`."""
+    """The thread ID of a worker. The main process loads inside `next()`."""
     return CALLS if worker is None else FIRST_WORKER + worker
 
 
 def _batch(made: Made, worker: int | None) -> Iterator[Json]:
-    """A batch, and inside it its stages."""
+    """A slice for a batch, with nested slices for its stages."""
     batch = made.batch
     whole = Piece("batch", batch, made.began_s, made.ended_s)
     more = {"samples": batch.samples, "seconds by stage": batch.stages_s}
@@ -160,15 +160,15 @@ def _slice(thread: int, name: str, piece: Piece, category: str, more: Json | Non
 
 
 def _arrows(lanes: Lanes) -> Iterator[Json]:
-    """From each batch of a worker to the call that took it."""
-    made = {(one.batch.epoch, one.batch.batch): one for own in lanes.makers.values() for one in own}
+    """Arrows from each batch of a worker to the call that received it."""
+    made_by_key = {(one.batch.epoch, one.batch.batch): one for own in lanes.makers.values() for one in own}
     for number, call in enumerate(lanes.calls):
-        found = made.get((call.batch.epoch, call.batch.batch))
-        if found is not None and found.batch.worker is not None:
-            start = max(found.began_s * 1e6, found.ended_s * 1e6 - _EDGE_US)
+        source = made_by_key.get((call.batch.epoch, call.batch.batch))
+        if source is not None and source.batch.worker is not None:
+            start = max(source.began_s * 1e6, source.ended_s * 1e6 - _EDGE_US)
             end = max(call.began_s * 1e6, call.ended_s * 1e6 - _EDGE_US)
             same = {"name": "hand-over", "cat": "hand-over", "id": number, "pid": PROCESS}
-            yield same | {"ph": "s", "tid": _thread(found.batch.worker), "ts": start}
+            yield same | {"ph": "s", "tid": _thread(source.batch.worker), "ts": start}
             yield same | {"ph": "f", "bp": "e", "tid": CALLS, "ts": end}
 
 
@@ -177,20 +177,20 @@ def _counter(name: str, at_s: float, value: float) -> Json:
 
 
 def _readings(name: str, series: Series) -> Iterator[Json]:
-    """A counter of one metric; values that are not finite are left out."""
+    """A counter for one metric, without values that are not finite."""
     for at_s, value in zip(*series, strict=True):
         if isfinite(at_s) and isfinite(value):
             yield _counter(name, at_s, value)
 
 
 def _metric(name: str) -> str:
-    """The name of a reading as in the tables, with the unit it is stored in."""
+    """The label of a reading as in tables, with the unit it is stored in."""
     metric = BY_ID.get(name)
     return f"{metric.label} ({metric.unit})" if metric else name
 
 
 def _shifted(event: Json, zero_s: float) -> Json:
-    """With its moment counted from the trace's first one, in whole nanoseconds."""
+    """The event with times relative to the trace's first one, rounded to nanoseconds."""
     if "ts" not in event:
         return event
     begin = round(event["ts"] - zero_s * 1e6, 3)

@@ -1,7 +1,7 @@
-"""A pipe as a drawing: a piece for each part, as wide as its rate, with what flows through it.
+"""The pipeline drawn as a pipe: each part is as wide as its rate, with the flow inside.
 
-Pieces lie below one another, each in a box of `WIDTH` by `HEIGHT` that the page stretches. They join into one
-pipe at any row height. Widths are linear: a logarithm would hide the difference of a fifth that decides.
+Pieces are stacked, each in a box of `WIDTH` by `HEIGHT` that the report stretches. They form one pipe at any row
+height. Widths are linear, because a logarithmic scale would hide decisive differences of a fifth.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 WIDTH, HEIGHT = 1000.0, 100.0
-_TAPER = 16.0  # of a piece's height, where it meets a narrower one
-_TO_SCALE = 4.0  # what is wider than so many times the lowest rate is drawn as wide as there is room
-_LEAST_ROOM, _MARGIN = 2.0, 1.2  # of the scale: over the lowest rate, and over the highest that is to scale
+_TAPER = 16.0  # height of the taper toward a narrower piece
+_TO_SCALE = 4.0  # a rate above this multiple of the lowest one is drawn at the full width
+_LEAST_ROOM, _MARGIN = 2.0, 1.2  # end of the scale: multiples of the lowest rate, and of the highest one drawn to scale
 
 
 @dataclass(frozen=True)
 class Band:
-    """A piece of a row: where it begins, and how wide it is."""
+    """A horizontal band: its left edge and width."""
 
     x: float
     width: float
@@ -25,9 +25,9 @@ class Band:
 
 @dataclass(frozen=True, kw_only=True)
 class Piece:
-    """One part: its area and its two walls as points of SVG, and what flows through it.
+    """One part: its area and its two walls as SVG points, and the flow through it.
 
-    `beyond` is wider than the scale. A piece of unknown width has no area.
+    `beyond` is true if the part is wider than the scale. A part with an unknown rate has no area.
     """
 
     area: str
@@ -38,16 +38,16 @@ class Piece:
 
 @dataclass(frozen=True, kw_only=True)
 class Pipe:
-    """All pieces, from the first to the last. `marks` are the left and right place of a rate drawn across them."""
+    """All pieces, from first to last. `marks` are the left and right positions of a rate drawn across all pieces."""
 
     pieces: tuple[Piece, ...]
     marks: tuple[float, float] | None
 
 
 def draw_pipe(rates: Sequence[float | None], flow: float, mark: float | None, neck: int | None = None) -> Pipe:
-    """A pipe of these rates, all in samples/s; one that is not known is `None`. `mark` is drawn across all of it.
+    """Draw a pipe for these rates in samples/s, `None` if unknown. `mark` is a rate drawn across all pieces.
 
-    `neck` is the part that holds the flow back: with an unknown rate it is drawn as wide as the flow.
+    `neck` is the index of the part that limits the flow. If its rate is unknown, it is drawn as wide as the flow.
     """
     end = _end_of_scale([rate for rate in rates if rate is not None], flow, mark)
     flow_width = WIDTH * min(1.0, flow / end)
@@ -69,7 +69,7 @@ def _end_of_scale(rates: Sequence[float], flow: float, mark: float | None) -> fl
 
 
 def _piece(rate: float | None, around: Sequence[float], flow: float, *, beyond: bool) -> Piece:
-    """One piece, by the widths of the one before it, its own, and that of the next."""
+    """One piece, from the widths of the previous piece, itself and the next one."""
     before, own, after = around
     heights = (0.0, _TAPER, HEIGHT - _TAPER, HEIGHT)
     sides = [_sides(width) for width in (min(before, own), own, own, min(after, own))]

@@ -1,4 +1,4 @@
-"""Commands to measure again: a change against its starting configuration, or a single configuration."""
+"""Commands that measure a change against its starting configuration, or one configuration, again."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from loaderbench.records import Config, RunRecord, Scalar, format_scalar
 from loaderbench.records.words import OWN_LOADER
 from loaderbench.report import axes, words
 
-_LONGEST = 400  # characters: a longer one nobody types, and a cut one does something else
-_MOST_CHANGES = 3  # together they are measured in all combinations: eight configurations
+_LONGEST = 400  # characters; a longer command is omitted, because a truncated one would do something else
+_MOST_CHANGES = 3  # measured in all combinations: eight configurations
 _ROUNDS = 6
 _PLAIN = re.compile(r"[A-Za-z_/.][\w./:-]*(?<!:)")
 _OTHER_WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n", ".nan", ".inf"}
@@ -22,14 +22,14 @@ _PLAIN_FILE = re.compile(r"(?!-)[^\x00-\x1f\ud800-\udfff]+")
 
 
 def command_for_change(run: RunRecord, change: Config, before: Config) -> str | None:
-    """The command that measures the change against its starting configuration; `None` where no sweep can show it."""
+    """The command that measures a change against its starting configuration; `None` if no sweep can measure it."""
     changed = {axis: value for axis, value in change.items() if axes.key(before.get(axis)) != axes.key(value)}
     if run.kind == "profile" or not changed or len(changed) > _MOST_CHANGES:
         return None
-    own, new = _taken(run, before), _taken(run, {**before, **change})
+    own, new = _accepted(run, before), _accepted(run, {**before, **change})
     swept: dict[str, Sequence[Scalar]] = {axis: [value] for axis, value in own.items()}
     for axis, value in changed.items():
-        old = [before[axis]] if axis in before else _set(run, axis)
+        old = [before[axis]] if axis in before else _suite_values(run, axis)
         if not old:
             return None
         swept[axis] = [*(old if axis in own or axis not in before else []), *([value] if axis in new else [])]
@@ -37,40 +37,40 @@ def command_for_change(run: RunRecord, change: Config, before: Config) -> str | 
 
 
 def command_for_configuration(run: RunRecord, config: Config) -> str | None:
-    """The command that runs one configuration once; `None` for a loop of the user's own."""
+    """The command that runs one configuration once; `None` for a user's own loop."""
     if run.kind == "profile":
         return None
-    return _command(run, {axis: [value] for axis, value in _taken(run, config).items()}, 1)
+    return _command(run, {axis: [value] for axis, value in _accepted(run, config).items()}, 1)
 
 
 def measures_script(run: RunRecord) -> bool:
-    """Whether `tune` measured the loader of a script, which no command of `run` can do."""
+    """Whether `tune` measured a script's loader, which `run` cannot do."""
     return run.section("dataset").get("target") == OWN_LOADER
 
 
-def _taken(run: RunRecord, config: Config) -> Config:
-    """Without what only other loaders take, which is null in it."""
+def _accepted(run: RunRecord, config: Config) -> Config:
+    """The configuration without null arguments that only other loaders accept."""
     own = own_arguments({**run.loader, **config}, LOADER_BACKENDS.values())
     return {axis: value for axis, value in config.items() if value is not None or axis in own}
 
 
-def _set(run: RunRecord, axis: str) -> list[Scalar]:
-    """The value that the suite gives a loader argument or a dataset option, if it gives one."""
+def _suite_values(run: RunRecord, axis: str) -> list[Scalar]:
+    """The suite's value for a loader argument or dataset option, if it sets one."""
     for part in ("dataset", "loader"):
-        found = run.section(part)
-        if axis in found and isinstance(found[axis], str | int | float | None):
-            return [found[axis]]
+        section = run.section(part)
+        if axis in section and isinstance(section[axis], str | int | float | None):
+            return [section[axis]]
     return []
 
 
 def _data(run: RunRecord) -> list[str]:
-    """`--data DIR` as it was given; a folder named in the suite is relative to its file."""
+    """`--data DIR`, if the folder is absolute. A relative folder in the suite is relative to the suite's file."""
     root = run.section("dataset").get("root")
     return ["--data", root] if isinstance(root, str) and Path(root).is_absolute() else []
 
 
 def _as_yaml(value: Scalar) -> str:
-    """A text that YAML would read as something else is quoted, as JSON writes it."""
+    """A value in YAML notation. Text that YAML would interpret differently is quoted like JSON."""
     if isinstance(value, str) and (not _PLAIN.fullmatch(value) or value.lower() in _OTHER_WORDS):
         return json.dumps(value)
     return format_scalar(value)
@@ -82,5 +82,5 @@ def _command(run: RunRecord, swept: Mapping[str, Sequence[Scalar]], rounds: int)
         return None
     values = (f"{axis}={','.join(map(_as_yaml, found))}" for axis, found in swept.items())
     parts = ["loaderbench", "run", file, *_data(run), *(word for value in values for word in ("-P", value))]
-    said = words.clean(" ".join(map(shlex.quote, [*parts, "--rounds", str(rounds), "--no-verify"])))
-    return said if len(said) <= _LONGEST and "\n" not in said else None
+    command = words.clean(" ".join(map(shlex.quote, [*parts, "--rounds", str(rounds), "--no-verify"])))
+    return command if len(command) <= _LONGEST and "\n" not in command else None

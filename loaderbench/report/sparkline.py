@@ -1,4 +1,4 @@
-"""Samples/s over the runs of a suite as a small line: the place of each point, and the same as text."""
+"""Samples/s over the runs of a suite as a sparkline: the position of each point, and a text description."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from loaderbench.report import numbers
 
 MOST_POINTS = 24
 WIDTH, HEIGHT = 240, 56
-_MARGIN = 5.0  # room for the last point's mark
-_LEAST_SPAN = 0.2  # of the highest rate spans the full height at least: noise must not look like a change
+_MARGIN = 5.0  # space for the last point's marker
+_LEAST_SPAN = 0.2  # of the highest rate: the full height spans at least this, so noise does not look like a change
 
 Point = tuple[float, float]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sparkline:
-    """A drawing `WIDTH` by `HEIGHT`: `lines` and `bands` (the intervals) are lists of points as SVG writes them.
+    """A drawing of `WIDTH` by `HEIGHT`. `lines` and `bands` (the intervals) are lists of points in SVG notation.
 
-    `dots` are the points that no line would show; `last` is the newest that was measured.
+    `dots` are points without an adjacent one, which no line would show. `last` is the newest measured point.
     """
 
     label: str
@@ -33,7 +33,7 @@ class Sparkline:
 
 
 def sparkline(rates: Sequence[Interval | None]) -> Sparkline | None:
-    """Draw rates, the oldest first; one that was not measured is a gap. `None` where one run or none was."""
+    """Draw rates, the oldest first, with a gap for each `None`. Returns `None` for fewer than two measured runs."""
     shown = rates[-MOST_POINTS:]
     measured = [rate for rate in shown if rate is not None]
     if len(measured) < 2:
@@ -56,7 +56,7 @@ def _is_gap(numbered: tuple[int, Interval | None]) -> bool:
 
 
 class _Scale:
-    """From the number of a run and a rate to a point; the drawing fills the height, which need not begin at 0."""
+    """Maps the number of a run and its rate to a point. The drawing fills the height and need not begin at 0."""
 
     def __init__(self, count: int, rates: Sequence[Interval]) -> None:
         self._step = (WIDTH - 2 * _MARGIN) / (count - 1)
@@ -74,13 +74,13 @@ class _Scale:
 
 
 def _ends(rate: Interval) -> tuple[float, float]:
-    """Its interval, where there is one around it."""
+    """The ends of the interval, or the estimate twice if there is no interval."""
     low, high = rate.lo, rate.hi
     return (rate.est, rate.est) if low is None or high is None else (min(low, rate.est), max(high, rate.est))
 
 
 def _around(piece: Sequence[tuple[float, Interval]], place: _Scale) -> Iterator[Point]:
-    """Along the upper bounds and back along the lower ones."""
+    """Points along the upper bounds and back along the lower ones."""
     yield from ((x, place.y(_ends(rate)[1])) for x, rate in piece)
     yield from ((x, place.y(_ends(rate)[0])) for x, rate in reversed(piece))
 
@@ -90,12 +90,12 @@ def _points(points: Iterator[Point]) -> str:
 
 
 def _label(shown: Sequence[Interval | None], count: int) -> str:
-    """Every number of the drawing."""
+    """A description with every number of the drawing."""
     which = f"{count:,} runs, oldest first"
     if count > len(shown):
         which = f"the newest {len(shown)} of {count:,} runs, oldest first"
-    said = (numbers.number(rate.est) if rate else numbers.NOT_MEASURED for rate in shown)
-    return f"Samples/s of {which}: {', '.join(said)}"
+    texts = (numbers.number(rate.est) if rate else numbers.NOT_MEASURED for rate in shown)
+    return f"Samples/s of {which}: {', '.join(texts)}"
 
 
 def _caption(measured: Sequence[Interval]) -> str:

@@ -1,4 +1,4 @@
-"""Stacks of the threads that load, as a file for speedscope.app and the editors that show its format.
+"""Stack samples of the threads that load, as a file for speedscope.app and editors that support its format.
 
 Source: speedscope's file format, https://www.speedscope.app/file-format-schema.json; one profile of the type `sampled`.
 """
@@ -18,7 +18,7 @@ SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
 def speedscope_profile(run: RunRecord) -> Json:
-    """The stacks of the configuration that the verdict is about; each weighs its share of loading time, in percent.
+    """The stacks of the verdict's configuration, weighted by their share of loading time, in percent.
 
     Raises `UsageError` for a run without stacks.
     """
@@ -50,18 +50,18 @@ def speedscope_profile(run: RunRecord) -> Json:
 
 
 def write_speedscope(path: Path, run: RunRecord) -> None:
-    """Write it as JSON. Raises `OSError`, and `UsageError` for a run without stacks."""
+    """Write the profile as JSON. Raises `OSError`, and `UsageError` for a run without stacks."""
     path.write_text(json.dumps(speedscope_profile(run), allow_nan=False, separators=(",", ":")), encoding="utf-8")
 
 
 def _frame(one: str | StackFrame) -> Json:
-    """A call; a stage has no place in the code."""
+    """A frame for a call, or for a stage, which has no file or line."""
     if isinstance(one, str):
         return {"name": f"[{one}]"}
     return {"name": one.function, "file": one.file, "line": one.line}
 
 
 def _why_none(run: RunRecord) -> str:
-    """What the first trial says."""
+    """The reason that the first trial gives for missing stacks."""
     reasons = (trial.not_measured.get("code_looks") for trial in run.sweep)
     return next(filter(None, reasons), "only profile, attach with py-spy, and runs of your own code record them")

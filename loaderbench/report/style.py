@@ -1,4 +1,4 @@
-"""How charts and the heat map look, in light and in dark: colors, inks, dashes, shapes, axes."""
+"""Styles of charts and the heat map in light and dark themes: colors, dashes, symbols and axes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from loaderbench.report.model import Json
 
 Color = tuple[int, int, int]
 
-# Okabe and Ito's colors, distinct for any color vision, without those too pale for the background.
+# Okabe and Ito's colors, distinguishable with any color vision, without those too pale for the background.
 LINES = {
     "light": ["#0b63a5", "#b34a00", "#00735a", "#9a4b82", "#5d5d5d", "#7a6400", "#3f3fbf", "#a3202a"],
     "dark": ["#6bb6f2", "#f0965a", "#4cc9a3", "#e09cc6", "#b8b8b8", "#e6d04d", "#a5a5ff", "#ff8a8a"],
@@ -33,15 +33,15 @@ LEGEND: Json = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
 
 
 def figure(traces: list[Json], layout: Callable[[str], Json], height: int) -> Json:
-    """A figure of plotly: its traces, and one layout for each theme, to switch themes without new data.
+    """A Plotly figure: its traces, and a layout for each theme, to switch themes without new data.
 
-    Figures are plain dicts, since importing plotly takes longer than drawing the report.
+    Figures are plain dicts, because importing plotly takes longer than drawing the report.
     """
     return {"data": traces, "layout": {theme: _base(theme) | layout(theme) for theme in THEMES}, "height": height}
 
 
 def _base(theme: str) -> Json:
-    """What the layouts of a theme share."""
+    """Layout options shared by all figures of a theme."""
     return {
         "hovermode": "closest",
         "paper_bgcolor": "rgba(0,0,0,0)",
@@ -72,12 +72,12 @@ def axis_title(text: str) -> Json:
 
 
 def safe(text: str) -> str:
-    """Plotly interprets some HTML in its strings; text from outside is escaped."""
+    """Escape text from outside, because Plotly interprets some HTML."""
     return html.escape(text, quote=False)
 
 
 def cividis(place: float) -> Color:
-    """The color at `place`, 0 to 1, between the two nearest steps."""
+    """The color at `place`, 0 to 1, interpolated between the two nearest steps."""
     at = min(max(place, 0.0), 1.0) * (len(_CIVIDIS) - 1)
     low = min(int(at), len(_CIVIDIS) - 2)
     first, second = _CIVIDIS[low], _CIVIDIS[low + 1]
@@ -86,7 +86,7 @@ def cividis(place: float) -> Color:
 
 
 def ink(paper: Color) -> Color:
-    """Black or white, whichever contrasts more: one of the two always reaches 4.58 to 1."""
+    """Black or white, whichever has more contrast. One of the two always reaches 4.58 to 1."""
     black, white = (0, 0, 0), (255, 255, 255)
     return black if contrast(black, paper) >= contrast(white, paper) else white
 
@@ -107,12 +107,12 @@ def _linear(channel: float) -> float:
 
 
 def css(color: Color) -> str:
-    """`#rrggbb`."""
+    """The color as `#rrggbb`."""
     return "#{:02x}{:02x}{:02x}".format(*color)
 
 
 def cell_style(place: float | None) -> str:
-    """The paper and ink of a heat map's cell, as CSS; nothing for one without a reading."""
+    """CSS for the background and text color of a heat map's cell; empty for a cell without a reading."""
     if place is None:
         return ""
     paper = cividis(place)
@@ -120,5 +120,5 @@ def cell_style(place: float | None) -> str:
 
 
 def gradient() -> str:
-    """The whole scale, as CSS."""
+    """The complete color scale, as CSS."""
     return f"linear-gradient(to right, {', '.join(css(color) for color in _CIVIDIS)})"

@@ -1,4 +1,4 @@
-"""What tables and bars share: shares that add up to 100%, aligned columns of times, and distributions."""
+"""Helpers for tables and bars: shares that add up to 100%, aligned columns of times, and distributions."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from loaderbench.records import Spread
 from loaderbench.report import numbers
 from loaderbench.report.model import Column, Row, Segment, Table, Text, Value
 
-REST = "rest"  # the tone of what is left over
+REST = "rest"  # the tone of the remainder
 TONES = ("1", "2", "3", "4", "5", "6")
-_SMALLEST = 3  # digits of the longest time of a column; the others have as many decimals
+_SMALLEST = 3  # digits of the longest time in a column; all times have its number of decimals
 _TENTHS = 1000
 ACCURACY = Text("Percentiles accurate to \u00b15%.")
 _QUANTILES = ("Mean", "p50", "p95", "p99", "Max")
 
 
 def tones(lengths: Sequence[float]) -> list[str]:
-    """A tone for each piece: the longest has the strongest; beyond the last tone they look like a rest."""
+    """A tone for each part, the strongest for the longest. Parts beyond the last tone look like the remainder."""
     ranked = sorted(range(len(lengths)), key=lambda i: -lengths[i])
     return [TONES[ranked.index(i)] if ranked.index(i) < len(TONES) else REST for i in range(len(lengths))]
 
 
 def shares(lengths: Sequence[float]) -> list[float]:
-    """Each length over their sum, which is above 0."""
+    """Each length divided by their sum, which must be positive."""
     whole = math.fsum(lengths)
     return [length / whole for length in lengths]
 
 
 def segments(names: Sequence[str], parts: Sequence[float], colors: Sequence[str]) -> tuple[Segment, ...]:
-    """The pieces of a bar in their order; `parts` are shares that add up to 1."""
+    """The segments of a bar, in order. `parts` are shares that add up to 1."""
     starts = [math.fsum(parts[:i]) for i in range(len(parts))]
-    said = [f"{name}: {value.text}" for name, value in zip(names, percentages(parts), strict=True)]
-    return tuple(Segment(*piece) for piece in zip(said, starts, parts, colors, strict=True))
+    texts = [f"{name}: {value.text}" for name, value in zip(names, percentages(parts), strict=True)]
+    return tuple(Segment(*piece) for piece in zip(texts, starts, parts, colors, strict=True))
 
 
 def percentages(parts: Sequence[float]) -> list[Value]:
-    """Shares that add up to 1, to a tenth of a percent; the written numbers add up to 100.0, too.
+    """Shares that add up to 1, to a tenth of a percent. The written numbers add up to 100.0, too.
 
-    The remainder of rounding goes to the shares that lost most by it (Hamilton's method).
+    The remainder of rounding goes to the shares that lost the most (Hamilton's method).
     """
     tenths = [math.floor(part * _TENTHS) for part in parts]
     left = _TENTHS - sum(tenths)
@@ -49,7 +49,7 @@ def percentages(parts: Sequence[float]) -> list[Value]:
 
 
 def percentage(part: float) -> Value:
-    """A share written like those of `percentages`."""
+    """A share in the format of `percentages`."""
     return _percentage(part, round(part * _TENTHS))
 
 
@@ -59,7 +59,7 @@ def _percentage(part: float, tenths: int) -> Value:
 
 
 def milliseconds(times_s: Sequence[float | None], reason: str | None = None) -> list[Value]:
-    """A column of times, all with as many decimals as three digits of the longest have."""
+    """A column of times, all with the decimals of three digits of the longest."""
     known = [time_s for time_s in times_s if time_s is not None]
     longest = max(known, default=0.0) * 1e3
     places = max(1, _SMALLEST - 1 - math.floor(math.log10(longest))) if longest > 0 else 1
@@ -74,7 +74,7 @@ def _milliseconds(time_s: float, places: int) -> Value:
 
 
 def of_spreads(caption: str, one: str, many: str, found: Sequence[tuple[str, Spread]]) -> Table:
-    """How times are distributed, in ms: a row for each, over a number of what is called `one` or `many`."""
+    """A table of distributions in ms, one row each. `one` and `many` name the counted items."""
     columns = (Column("Time"), *(Column(name, numeric=True) for name in _QUANTILES))
     over = numbers.count(max(spread.count for _, spread in found), one, many)
     rows = tuple(

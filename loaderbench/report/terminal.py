@@ -1,4 +1,4 @@
-"""The summary in a terminal, or as plain aligned lines where something else reads it."""
+"""The summary for a terminal, or as plain aligned lines for a program."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from loaderbench.report.sections.sweep import Ranking
 from loaderbench.report.sections.verdict import VerdictBlock
 
 _MOST_CONFIGURATIONS = 5
-_MOST_COLUMNS = 4  # measured ones; the report has them all
+_MOST_COLUMNS = 4  # columns of metrics; the report has all
 _MOST_FIXES = 3
-_WIDTH = 100  # columns of a usual terminal
-_MOST_LINES = 3  # of doubts, failures and reasons
+_WIDTH = 100  # columns of a typical terminal
+_MOST_LINES = 3  # failures
 _FIXES = {
     "measured": "Fixes, measured",
     "predicted": "Fixes, predicted (not run)",
@@ -40,10 +40,10 @@ _PLAIN = {
 def print_summary(
     document: Document, console: Console, *, report_path: str | Path | None = None, verbose: bool = False
 ) -> None:
-    """The verdict, the fixes, why, and the table that shows it: about 30 lines, if not `verbose`.
+    """Print the verdict, the fixes, the reasons and the table: about 30 lines unless `verbose`.
 
-    `verbose` adds all warnings, all fixes and all failures, the pipeline with its limits, isolation runs, evidence
-    against the verdict, and notes.
+    `verbose` adds all warnings, fixes and failures, the pipeline with its limits, isolation runs, evidence against the
+    verdict, and notes.
     """
     for found in document.all(VerdictBlock):
         _verdict(console, document, found, None if verbose else _MOST_DOUBTS)
@@ -69,22 +69,22 @@ def print_summary(
         say(console, f"Report: {report_path}")
 
 
-def _verdict(console: Console, document: Document, found: VerdictBlock, most: int | None) -> None:
-    """Its line, what was reached and wanted, and reasons to distrust both."""
-    say(console, found.headline.text, _BOUND_STYLES.get(found.headline.text.partition("-")[0].split()[0], "bold"))
-    for text in found.reached:
+def _verdict(console: Console, document: Document, finding: VerdictBlock, most: int | None) -> None:
+    """Print the headline, the measured and target rates, and reasons to distrust them."""
+    say(console, finding.headline.text, _BOUND_STYLES.get(finding.headline.text.partition("-")[0].split()[0], "bold"))
+    for text in finding.reached:
         say(console, text.text)
     if document.state.tone != "ok" and not document.state.label.startswith("complete"):  # a warning counts its failures
         say(console, f"Run {document.state.label}", "bold red" if document.state.tone == "bad" else "yellow")
-    shown = found.doubts if most is None or len(found.doubts) <= most else found.doubts[: most - 1]
+    shown = finding.doubts if most is None or len(finding.doubts) <= most else finding.doubts[: most - 1]
     for text in shown:
         say(console, f"Warning: {text.text}", "yellow")
-    if left := len(found.doubts) - len(shown):
+    if left := len(finding.doubts) - len(shown):
         say(console, f"{left} more warnings in the report", "yellow")
 
 
 def _fixes(console: Console, found: Cards | None, most: int | None) -> None:
-    """What to do, then what it gives and over what; in brief those of the best basis alone."""
+    """Print the fixes with their gains and references. Unless verbose, only those of the best basis."""
     if found and found.empty:
         say(console)
         say(console, found.empty)
@@ -105,9 +105,9 @@ def _fixes(console: Console, found: Cards | None, most: int | None) -> None:
 
 
 def _numbered(console: Console, fixes: Sequence[tuple[bool, str, str]]) -> None:
-    """Each in one line if all fit in `_WIDTH` columns, else with its outcome below it.
+    """Print each fix in one line if all fit in `_WIDTH` columns, otherwise with its outcome below it.
 
-    A gain that the target capped has no rank among the others, and gets a dash in place of a number.
+    A gain that the target capped cannot be ranked among the others, and gets a dash instead of a number.
     """
     width = max(cell_len(title) for _, title, _ in fixes)
     in_one_line = width + max(cell_len(outcome) for *_, outcome in fixes) + 6 <= _WIDTH
@@ -121,10 +121,10 @@ def _numbered(console: Console, fixes: Sequence[tuple[bool, str, str]]) -> None:
             say(console, f"    {outcome}")
 
 
-def _why(console: Console, found: VerdictBlock, *, verbose: bool) -> None:
-    rows: list[Fact] = [reason for reason in found.why if verbose or not reason.only_verbose]
+def _why(console: Console, finding: VerdictBlock, *, verbose: bool) -> None:
+    rows: list[Fact] = [reason for reason in finding.why if verbose or not reason.only_verbose]
     rows = rows if verbose else rows[:_MOST_REASONS]
-    rows += [Fact("Against", text) for text in found.against if verbose]
+    rows += [Fact("Against", text) for text in finding.against if verbose]
     if not rows:
         return
     say(console)
@@ -135,12 +135,12 @@ def _why(console: Console, found: VerdictBlock, *, verbose: bool) -> None:
 
 
 def _causes(groups: Sequence[FailureGroup]) -> list[FailureGroup]:
-    """Without the trials that were pruned because another failed; a warning counts them."""
+    """The failures without trials pruned because of another failure, which a warning counts."""
     return [group for group in groups if group.kind.text != "pruned"]
 
 
 def _failure(group: FailureGroup, *, with_log: bool) -> str:
-    """What ended the trials, what to do, and where to read on: a line for each that is known."""
+    """Why the trials failed, the hint and the log, each on a line if known."""
     log = f"log: {group.log.text}" if group.log and with_log else ""
     what = [f"{group.kind.text} ({group.count}): {group.last_words.text or group.hint.text}"]
     return "\n    ".join(what + [text for text in (group.hint.text, log) if text and text not in what[0]])
@@ -159,13 +159,13 @@ def _list(console: Console, title: str, lines: Sequence[str], style: str = "", m
 
 
 def _last_table(blocks: Sequence[Glance]) -> list[Glance]:
-    """The last of several tables, and all lines."""
+    """All lines, and the last of several tables."""
     tables = [block for block in blocks if isinstance(block, Table)]
     return [block for block in blocks if block not in tables[:-1]]
 
 
 def _at_a_glance(console: Console, blocks: list[Glance], *, verbose: bool) -> None:
-    """Tables with their captions, and facts as lines of their own; parts of a row only if `verbose`."""
+    """Print tables with their captions, and facts as lines. Nested rows are printed only if `verbose`."""
     before: Glance | None = None
     for block in blocks:
         if isinstance(block, Table) or not isinstance(before, Fact):
@@ -181,37 +181,37 @@ def _at_a_glance(console: Console, blocks: list[Glance], *, verbose: bool) -> No
 
 
 def _best(console: Console, ranking: Ranking) -> None:
-    """The table, and what its marks mean."""
+    """Print the table of configurations, and the meaning of its marks."""
     columns, rows = _cut(ranking)
     draw(console, columns, rows)
     marks = {row.mark for row in rows} if len(rows) > 1 else set[str]()
     why = ranking.why.text.partition(". ")[0] if ranking.why else ""
-    said = {"best": f"recommended: {why[:1].lower()}{why[1:]}" if why else "recommended", "tied": "tied with it"}
-    if legend := [f"{_MARKS[mark]} {said[mark]}" for mark in said if mark in marks]:
+    meanings = {"best": f"recommended: {why[:1].lower()}{why[1:]}" if why else "recommended", "tied": "tied with it"}
+    if legend := [f"{_MARKS[mark]} {meanings[mark]}" for mark in meanings if mark in marks]:
         say(console, "   ".join(legend), "dim")
 
 
 def _cut(ranking: Table) -> tuple[tuple[Column, ...], tuple[Row, ...]]:
-    """The first rows, the columns of the configuration and the first of what was measured."""
+    """The first rows, with the columns of the configuration and the first metrics."""
     first = next((i for i, c in enumerate(ranking.columns) if c.label == SAMPLES.label), 0)
     end = first + _MOST_COLUMNS
     shown, columns = _first(ranking.rows), ranking.columns[:end]
     if not any(row.is_baseline for row in shown):
         return columns, tuple(Row(row.cells[:end], mark=row.mark) for row in shown)
-    said = {True: Text("baseline"), False: Text("")}
-    rows = tuple(Row((*row.cells[:end], said[row.is_baseline]), mark=row.mark) for row in shown)
+    notes = {True: Text("baseline"), False: Text("")}
+    rows = tuple(Row((*row.cells[:end], notes[row.is_baseline]), mark=row.mark) for row in shown)
     return (*columns, Column("")), rows
 
 
 def _first(rows: Sequence[Row]) -> list[Row]:
-    """The best and the first others by rank, and the baseline, which gains are relative to."""
+    """The best and next configurations by rank, and the baseline, which gains are relative to."""
     best_first = sorted(rows, key=lambda row: row.mark != "best")
     shown, left = best_first[:_MOST_CONFIGURATIONS], best_first[_MOST_CONFIGURATIONS:]
     return [*shown, *(row for row in left if row.is_baseline)]
 
 
 def draw(console: Console, columns: tuple[Column, ...], rows: tuple[Row, ...]) -> None:
-    """A table that fits where it goes."""
+    """Print a table in the format for a terminal or for a program."""
     table = _rich_table if console.is_terminal else _plain_table
     table(console, columns, rows)
 
@@ -231,18 +231,18 @@ def _rich_table(console: Console, columns: tuple[Column, ...], rows: tuple[Row, 
 
 
 def _texts(row: Row) -> list[str]:
-    """A row's texts, those of a part of the row above set in."""
+    """A row's texts, indented if the row is a part of the row above."""
     first, *others = map(_short, row.cells)
     return [f"{'  ' * row.depth}{first}", *others]
 
 
 def _short(cell: Text) -> str:
-    """A cell's text; why something is missing has no room in a table."""
+    """A cell's text. A table has no room for the reason of a missing value."""
     return cell.main if isinstance(cell, Value) and cell.missing else cell.text
 
 
 def _plain_table(console: Console, columns: tuple[Column, ...], rows: tuple[Row, ...]) -> None:
-    """Each row is one line, however wide: `awk` can parse it."""
+    """Print each row on one line, however wide, so `awk` can parse it."""
     marks = [_fit(_MARKS.get(row.mark, " "), console) for row in rows]
     lines = [[_fit(column.label, console) for column in columns]]
     lines += [[_fit(text, console) for text in _texts(row)] for row in rows]
@@ -258,12 +258,12 @@ def _pad(text: str, width: int, right: bool) -> str:
 
 
 def say(console: Console, text: str = "", style: str = "") -> None:
-    """One line; it wraps in a terminal, and is left whole for a program that reads it."""
+    """Print one line. It wraps in a terminal, and stays unwrapped for a program."""
     console.print(RichText(_fit(text, console), style=style), soft_wrap=not console.is_terminal)
 
 
 def _fit(text: str, console: Console) -> str:
-    """The text in letters that the output can hold: a log may know ASCII only."""
+    """The text in characters that the output's encoding has: a log can be limited to ASCII."""
     try:
         text.encode(console.encoding)
     except UnicodeEncodeError:

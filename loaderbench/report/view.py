@@ -1,4 +1,4 @@
-"""What several sections need from a run: trials by anchor, selectable configurations, representative trials."""
+"""Parts of a run that several sections need: anchors of trials, selectable configurations, median trials."""
 
 from __future__ import annotations
 
@@ -10,54 +10,54 @@ from functools import cached_property
 from loaderbench.records import Config, Configuration, Readings, RunRecord, Trial
 from loaderbench.report import axes, numbers, words
 
-MOST_ROWS = 400  # of the table of trials: keeps the page below its size; the downloads hold every trial
-MOST_CHOICES = 150  # some kB of the page each; the table of trials and run.json hold the others
+MOST_ROWS = 400  # rows in the table of trials, to limit the report's size; the downloads have all trials
+MOST_CHOICES = 150  # some kB of HTML each; the table of trials and run.json have the others
 _NOTHING = Trial(id="", role="profile", config={}, round=1, status="failed")
 
 
 @dataclass(frozen=True)
 class View:
-    """A run and the readings of its monitors, as the sections see them."""
+    """A run and the readings of its monitors, for the sections."""
 
     run: RunRecord
     readings: Readings
 
     @cached_property
     def profile(self) -> Trial | None:
-        """The one trial of a profile, an empty one where none was started; `None` for a sweep."""
+        """The only trial of a profile, or an empty one if none was started; `None` for a sweep."""
         if self.run.kind != "profile":
             return None
         return self.run.sweep[0] if self.run.sweep else _NOTHING
 
     @cached_property
     def anchors(self) -> Mapping[str, str]:
-        """The anchor of each trial that has a row: by number, since a trial's name may hold anything."""
+        """The anchor of each trial with a row. Anchors are numbers, because a trial's id can contain any character."""
         if self.profile:
             return {}
         return {trial.id: f"trial-{i}" for i, trial in enumerate(self.run.sweep[:MOST_ROWS], start=1)}
 
     @cached_property
     def trials(self) -> Mapping[str, Trial]:
-        """The trials of the sweep by id."""
+        """The trials of the sweep, by id."""
         return {trial.id: trial for trial in self.run.sweep}
 
     @cached_property
     def reported(self) -> Sequence[int]:
-        """The numbers of the configurations that have a trial, the most interesting first."""
+        """The numbers of the configurations with a trial, the most interesting first."""
         if self.profile:
             return []
         places = {id(configuration): number for number, configuration in enumerate(self.run.configurations)}
-        found = [places[id(c)] for c in by_interest(self.run) if trials_of(c, self.trials)]
-        return found[:MOST_CHOICES]
+        reported = [places[id(c)] for c in by_interest(self.run) if trials_of(c, self.trials)]
+        return reported[:MOST_CHOICES]
 
     @property
     def choices(self) -> Sequence[int]:
-        """The numbers of the configurations that a reader can select; none where there is only one."""
+        """The numbers of the configurations that a reader can select; empty if there is only one."""
         return self.reported if len(self.reported) > 1 else []
 
     @cached_property
     def shown(self) -> int | None:
-        """The number that the verdict is about: the best, or without one the fastest estimate."""
+        """The number of the verdict's configuration: the best, or the fastest estimate if there is no best."""
         configurations, best = self.run.configurations, self.run.best
         if best is not None:
             about = [i for i in self.reported if axes.same(configurations[i].config, best.config)]
@@ -71,25 +71,25 @@ class View:
         series = self.readings.of(trial.id).get("data_wait_s")
         return series is not None and len(series[1]) < (trial.of_one_process.batches or 0)
 
-    def is_best(self, found: Configuration) -> bool:
-        """Whether the run names it best."""
-        return self.run.best is not None and axes.same(found.config, self.run.best.config)
+    def is_best(self, configuration: Configuration) -> bool:
+        """Whether this is the run's best configuration."""
+        return self.run.best is not None and axes.same(configuration.config, self.run.best.config)
 
-    def is_baseline(self, found: Configuration) -> bool:
-        """Whether gains are over it; it may be the best, or tied with it."""
-        return axes.same(found.config, self.run.baseline.config)
+    def is_baseline(self, configuration: Configuration) -> bool:
+        """Whether this is the baseline, which can also be the best or tied with it."""
+        return axes.same(configuration.config, self.run.baseline.config)
 
-    def mark(self, found: Configuration) -> str:
-        """Its mark in the first column of a table."""
-        if self.is_best(found):
+    def mark(self, configuration: Configuration) -> str:
+        """The configuration's mark in the first column of a table."""
+        if self.is_best(configuration):
             return "best"
-        if self.run.best is not None and found.tied_with_best:
+        if self.run.best is not None and configuration.tied_with_best:
             return "tied"
-        return "baseline" if self.is_baseline(found) else ""
+        return "baseline" if self.is_baseline(configuration) else ""
 
 
 def representative(trials: Iterable[Trial]) -> Trial | None:
-    """The trial in the middle by samples/s, of completed ones where there are any; `None` of none."""
+    """The median trial by samples/s, among completed ones if there are any; `None` without trials."""
     own = list(trials)
     done = [trial for trial in own if trial.status == "completed"] or own
     done.sort(key=lambda trial: trial.samples_per_s or 0)
@@ -102,7 +102,10 @@ def find(run: RunRecord, config: Config) -> Configuration | None:
 
 
 def by_interest(run: RunRecord) -> list[Configuration]:
-    """The best configuration, the baseline, then all others by rank; those without a rank come last, as planned."""
+    """The best configuration, the baseline, then all others by rank.
+
+    Those without a rank come last, in planned order.
+    """
     first = [found for part in (run.best, run.baseline) if part and (found := find(run, part.config))]
     ranked = sorted(run.configurations, key=lambda c: (c.rank is None, c.rank or 0))
     unique = {id(configuration): configuration for configuration in [*first, *ranked]}
@@ -110,12 +113,12 @@ def by_interest(run: RunRecord) -> list[Configuration]:
 
 
 def trials_of(configuration: Configuration, by_id: Mapping[str, Trial]) -> list[Trial]:
-    """Its trials, as far as they were run."""
+    """The trials of a configuration that were run."""
     return [by_id[name] for name in configuration.trials if name in by_id]
 
 
 def trials_with_stacks(view: View) -> list[Trial]:
-    """Those whose stacks were looked at, of the configuration that the verdict is about."""
+    """The trials of the verdict's configuration that have stack samples."""
     if view.profile:
         trials = [view.profile]
     else:
@@ -124,13 +127,13 @@ def trials_with_stacks(view: View) -> list[Trial]:
 
 
 def failures_in_words(trials: Sequence[Trial]) -> list[str]:
-    """What trials without a measurement ended by, and how often: `worker killed in 3 of 3 trials`."""
+    """How trials without a measurement ended, and how often: `worker killed in 3 of 3 trials`."""
     kinds = Counter(t.failure.kind if t.failure else t.status for t in trials if t.status != "completed")
     of = numbers.count(len(trials), "trial")
     return [f"{words.plain(kind.replace('_', ' '), words.NAME_LIMIT)} in {n} of {of}" for kind, n in kinds.items()]
 
 
 def why(trial: Trial, *fields: str) -> str | None:
-    """Why fields of the trial are empty; a trial that failed has one reason for all of them."""
+    """Why fields of the trial are empty. A failed trial has one reason for all fields."""
     failure = f"the trial failed ({trial.failure.kind.replace('_', ' ')})" if trial.failure else None
     return next((trial.not_measured[field] for field in fields if field in trial.not_measured), failure)

@@ -1,4 +1,4 @@
-"""Words that several parts share, and strings from outside, cleaned and cut to a length that a report can show."""
+"""Shared words, and strings from outside, cleaned and cut to a length that a report can show."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from loaderbench.records import Config, IsolationName, config_name
 from loaderbench.records.stages import STAGE_NAMES
 from loaderbench.report.model import Text
 
-WHOLE_LIMIT = 20_000  # characters that a title keeps: what nobody can read would only make the page heavy
+WHOLE_LIMIT = 20_000  # characters of a title; more would bloat the report and never be read
 NAME_LIMIT = 60
 LABEL_LIMIT = 120
 SENTENCE_LIMIT = 600
@@ -32,19 +32,19 @@ _EXPLAINED = {
     "transfer": "stage transfer: from host memory to the GPU",
 }
 
-# Marks that turn the direction of what follows: they could show one word and mean another.
+# Marks that change the text direction: they can display text in another order than it is stored.
 _DIRECTION_MARKS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _SEPARATOR = re.compile(r"[/\\]")
 
 
 def clean(text: str) -> str:
-    """The text without control characters, lone surrogates (odd file names have them) and direction marks."""
+    """The text without control characters, lone surrogates (found in odd file names) and direction marks."""
     safe = _DIRECTION_MARKS.sub("", text.encode("utf-8", "replace").decode("utf-8"))
     return "".join(" " if unicodedata.category(c) == "Cc" and c != "\n" else c for c in safe)
 
 
 def outside(text: str, limit: int) -> Text:
-    """One line of at most `limit` characters, with the whole in its title where something was cut."""
+    """One line of at most `limit` characters, with the complete text in its title if it was cut."""
     safe = clean(text)
     line = " ".join(safe.split())
     if len(line) <= limit:
@@ -53,7 +53,7 @@ def outside(text: str, limit: int) -> Text:
 
 
 def plain(text: str, limit: int) -> str:
-    """As `outside`, where no title can be shown."""
+    """Like `outside`, for places without a title."""
     return outside(text, limit).text
 
 
@@ -68,7 +68,7 @@ def sentence(text: str) -> Text:
 
 
 def message_end(text: str) -> Text:
-    """The end of an error's message, its lines kept: that is where the cause is."""
+    """The end of an error message, which has the cause. Lines are kept."""
     safe = clean(text).strip()
     if len(safe) <= MESSAGE_LIMIT:
         return Text(safe)
@@ -76,17 +76,17 @@ def message_end(text: str) -> Text:
 
 
 def configuration(config: Config) -> Text:
-    """A configuration in a line; one without any axis is the user's own loader."""
+    """A configuration in one line. Without axes, it is the user's own loader."""
     return outside(config_name(config), LABEL_LIMIT)
 
 
 def stage(name_of: str) -> Text:
-    """How a stage is shown; `sample` is the time that no other stage covers, and users name their own."""
+    """The displayed name of a stage. `sample` is the time outside all other stages; users can name their own stages."""
     return Text(STAGE_NAMES[name_of], _EXPLAINED[name_of]) if name_of in _EXPLAINED else outside(name_of, 40)
 
 
 def file_name(path: str) -> str:
-    """The last component of a path of any system."""
+    """The last component of a path of any operating system."""
     return _SEPARATOR.split(path.rstrip("/\\"))[-1]
 
 
@@ -96,5 +96,5 @@ def capitalised(text: str) -> str:
 
 
 def reason_of(field: str, *reasons: Mapping[str, str]) -> str | None:
-    """Why `field` is missing, from the first record that says so."""
-    return next((found[field] for found in reasons if found.get(field)), None)
+    """Why `field` is missing, from the first record with a reason."""
+    return next((reasons_of_record[field] for reasons_of_record in reasons if reasons_of_record.get(field)), None)

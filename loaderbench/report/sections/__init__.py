@@ -1,4 +1,4 @@
-"""The sections of the page, one file each; what is registered here is drawn, in this order."""
+"""The sections of the report, one file each. Registered sections are drawn in this order."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from loaderbench.report.sections import (
 from loaderbench.report.view import View
 
 Builder = Callable[[View], Section | Sequence[Section] | None]
-"""What one file says of a run: a section, several that belong together, or nothing."""
+"""Builds the part of the report from one file: a section, several related ones, or none."""
 
 SECTIONS: tuple[Builder, ...] = (
     comparison.section,
@@ -70,10 +70,10 @@ OF_TWO_VERSIONS: tuple[Builder, ...] = (
     trials.section,
     about.section,
 )
-"""Those of `ab`: a sweep of the later version was not asked for."""
+"""The sections for `ab`, which does not sweep the later version."""
 
 
 def sections(view: View) -> tuple[Section, ...]:
-    """The sections with content for this run."""
-    found = (build(view) for build in (OF_TWO_VERSIONS if view.run.side_by_side else SECTIONS))
-    return tuple(one for some in found for one in ((some,) if isinstance(some, Section) else some or ()))
+    """The sections of this run that have content."""
+    built = (build(view) for build in (OF_TWO_VERSIONS if view.run.side_by_side else SECTIONS))
+    return tuple(one for some in built for one in ((some,) if isinstance(some, Section) else some or ()))

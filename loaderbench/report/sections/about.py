@@ -1,4 +1,4 @@
-"""About the run: its machine and GPUs, how it was measured, and what the terms mean."""
+"""About the run: its machine and GPUs, its method, and a glossary."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OF_PAIRS = (
 
 
 def section(view: View) -> Section:
-    """Folded, at the end of the report."""
+    """The folded section at the end of the report."""
     terms = tuple(Fact(term.name, Text(term.meaning)) for term in of_report("profile" if view.profile else "sweep"))
     method = _of_profile(view.profile) if view.profile else _of_sweep(view.run)
     folds = (
@@ -37,7 +37,7 @@ def section(view: View) -> Section:
 
 
 def _environment(run: RunRecord) -> tuple[Fact, ...]:
-    """The machine and its versions, all that is known."""
+    """All known facts about the machine and its package versions."""
     env = run.environment
     reasons = env.not_measured
     others = sorted((key, version) for key, version in env.versions.items() if key != "loaderbench")
@@ -73,7 +73,7 @@ def _open_files(env: Environment) -> Text:
 
 
 def _of_sweep(run: RunRecord) -> tuple[str, ...]:
-    """How it was measured, in the numbers of this run."""
+    """The method of measurement, with the numbers of this run."""
     cache = _setting(run, "cache")
     return (
         _plan(run),
@@ -98,7 +98,7 @@ def _setting(run: RunRecord, key: str) -> str | None:
 
 
 def _of_profile(trial: Trial) -> tuple[str, ...]:
-    """How it was measured, in the numbers of this profile."""
+    """The method of measurement, with the numbers of this profile."""
     traced = (
         "Stages in the workers: timed by wrappers around worker_init_fn and collate_fn, set only while an epoch "
         "starts. Your source code was not changed."
@@ -121,20 +121,23 @@ def _warmup(trial: Trial) -> str:
 
 
 def gpu_facts(gpus: Sequence[Gpu], uses: Sequence[GpuUse] = ()) -> Iterator[Fact]:
-    """A line for all GPUs that are alike; nothing of a run that did not keep it. `uses` are those of its trials."""
-    for label, said in (("GPU link", partial(_link, uses)), ("GPU clock limit", _clock), ("GPU NUMA", _place)):
-        alike: dict[str, list[int]] = {}
+    """Facts about the GPUs, a line for all that are alike. `uses` are their readings from the run's trials.
+
+    A fact is omitted if the run did not record it.
+    """
+    for label, describe in (("GPU link", partial(_link, uses)), ("GPU clock limit", _clock), ("GPU NUMA", _place)):
+        by_text: dict[str, list[int]] = {}
         for gpu in gpus:
-            if text := said(gpu):
-                alike.setdefault(text, []).append(gpu.index)
-        if alike:
+            if text := describe(gpu):
+                by_text.setdefault(text, []).append(gpu.index)
+        if by_text:
             one = len(gpus) == 1
-            lines = [text if one else f"GPU {', '.join(map(str, which))}: {text}" for text, which in alike.items()]
+            lines = [text if one else f"GPU {', '.join(map(str, which))}: {text}" for text, which in by_text.items()]
             yield Fact(label, words.outside("; ".join(lines), words.LABEL_LIMIT))
 
 
 def _link(uses: Sequence[GpuUse], gpu: Gpu) -> str:
-    """`PCIe 4 x8 (max PCIe 5 x16)`: the fastest that a trial has read, as an idle link goes slower."""
+    """`PCIe 4 x8 (max PCIe 5 x16)`: the fastest link that a trial has read, because an idle link runs slower."""
     links = [PcieLink(use.pcie_generation, use.pcie_width) for use in uses if use.index == gpu.index]
     known = [link for link in links if link.gb_per_s is not None]
     used = f"{max(known, key=lambda link: link.gb_per_s or 0.0)}" if known else ""

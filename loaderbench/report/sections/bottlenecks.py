@@ -1,4 +1,4 @@
-"""What each stage would gain if it were free, measured: a chart of the gains, and the tables."""
+"""The measured gain of each stage if it were free: a chart and tables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OTHERS = "Worker settings that the sweep did not cover, interleaved with the un
 
 @dataclass(frozen=True)
 class _Freed:
-    """A row: a stage, or at depth 1 a transform by its name."""
+    """A row: a stage, or at depth 1 a named transform."""
 
     name: str
     rate: Interval
@@ -33,7 +33,7 @@ class _Freed:
 
 
 def section(view: View) -> Section | None:
-    """The gains, the largest first; nothing where no stage was made free and no other workers were measured."""
+    """The gains, the largest first; `None` if no freed stages or other workers were measured."""
     rows, others = _rows(view.run), _other_workers(view.run)
     if not (rows or others):
         return None
@@ -55,11 +55,11 @@ def section(view: View) -> Section | None:
 
 def _rows(run: RunRecord) -> list[_Freed]:
     rows: list[_Freed] = []
-    for found in run.bottlenecks:
-        rows.append(_Freed(label_of(found.stage), found.samples_per_s_if_free, found.gain_if_free))
+    for bottleneck in run.bottlenecks:
+        rows.append(_Freed(label_of(bottleneck.stage), bottleneck.samples_per_s_if_free, bottleneck.gain_if_free))
         rows += [
             _Freed(words.plain(part.name, words.NAME_LIMIT), part.samples_per_s_if_free, part.gain_if_free, 1)
-            for part in found.parts
+            for part in bottleneck.parts
         ]
     return rows
 
@@ -71,7 +71,7 @@ def _table(rows: list[_Freed]) -> Table:
 
 
 def _other_workers(run: RunRecord) -> tuple[Table, ...]:
-    """The worker settings that were measured next to the stages; nothing where none was."""
+    """The worker settings measured alongside the stages; empty if there are none."""
     columns = (Column("Setting"), Column("Gain", numeric=True), Column("Samples/s", numeric=True))
     rows = tuple(
         Row((Text(config_label(one.change)), _gain_of_setting(one), numbers.interval(one.samples_per_s)))
@@ -81,15 +81,15 @@ def _other_workers(run: RunRecord) -> tuple[Table, ...]:
 
 
 def _gain_of_setting(one: WorkerSetting) -> Text:
-    found = numbers.gain(one.gain.est, one.gain.lo, one.gain.hi)
-    said = setting_in_words(one)
-    return Text(f"{said} ({found.detail})") if said == NOT_SIGNIFICANT else found
+    gain = numbers.gain(one.gain.est, one.gain.lo, one.gain.hi)
+    text = setting_in_words(one)
+    return Text(f"{text} ({gain.detail})") if text == NOT_SIGNIFICANT else gain
 
 
 def _gain(ratio: Interval) -> Text:
-    found = numbers.gain(ratio.est, ratio.lo, ratio.hi)
-    said = gain_in_words(ratio)
-    return Text(f"{said} ({found.detail})") if said in (NOT_SIGNIFICANT, NO_GAIN) else found
+    gain = numbers.gain(ratio.est, ratio.lo, ratio.hi)
+    text = gain_in_words(ratio)
+    return Text(f"{text} ({gain.detail})") if text in (NOT_SIGNIFICANT, NO_GAIN) else gain
 
 
 def _missing(run: RunRecord) -> tuple[Fact, ...]:
@@ -104,7 +104,7 @@ def _missing(run: RunRecord) -> tuple[Fact, ...]:
 
 
 def _name(key: str) -> str:
-    """Of a setting, a stage as in the table, or a part of one."""
+    """The displayed name of a setting, a stage or a part of a stage."""
     section, _, name = key.partition(".")
     if section == KEY.rstrip("."):
         return words.plain(name, words.NAME_LIMIT)
@@ -113,7 +113,10 @@ def _name(key: str) -> str:
 
 
 def _chart(rows: list[_Freed]) -> Chart:
-    """Bars of the gains in percent with their intervals, the largest on top; of stages that have an interval."""
+    """Bars of the gains in percent with their intervals, the largest at the top.
+
+    Stages without an interval are left out.
+    """
     gains = [_percent(one.gain.est) for one in rows]
     bars: Json = {
         "type": "bar",

@@ -1,4 +1,4 @@
-"""What changed: tables of two runs or versions, and the section of two versions measured in interleaved pairs."""
+"""Tables that compare two runs or versions, and the section on two versions measured in interleaved pairs."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ Pair = tuple[int, float, float]
 
 
 def section(view: View) -> Section | None:
-    """First of all, where a run measured two versions."""
+    """The first section of a run that measured two versions."""
     run = view.run
     if run.side_by_side is None or run.comparison is None:
         return None
-    found = run.comparison
+    comparison = run.comparison
     gates = (gates_table(run.gates),) if run.gates else ()
-    changes = comparison_table(found, "versions")
+    changes = comparison_table(comparison, "versions")
     blocks = (
-        Paragraph(words.sentence(found.headline)),
-        *(Paragraph(words.sentence(reason), "small") for reason in found.reasons),
+        Paragraph(words.sentence(comparison.headline)),
+        *(Paragraph(words.sentence(reason), "small") for reason in comparison.reasons),
         Facts(version_facts(run)),
         changes,
         *gates,
@@ -64,26 +64,26 @@ def section(view: View) -> Section | None:
 
 
 def _pairs(run: RunRecord) -> tuple[Block, ...]:
-    """Each pair as a dot, and its numbers; nothing where no pair was completed."""
+    """A dot for each pair, and a table of the pairs; empty if no pair was completed."""
     configs = run.side_by_side.configs if run.side_by_side else ()
-    found = [(axes.label(run, config), pairs) for config in configs if (pairs := _of(config, run.ab_trials))]
-    if not found:
+    by_config = [(axes.label(run, config), pairs) for config in configs if (pairs := _pairs_of(config, run.ab_trials))]
+    if not by_config:
         return ()
-    percent = [[round((after / before - 1) * 100, 2) for _, before, after in pairs] for _, pairs in found]
+    percent = [[round((after / before - 1) * 100, 2) for _, before, after in pairs] for _, pairs in by_config]
     chart = Chart(
         name="pairs",
         label="Change of samples/s in each pair",
         caption=_CAPTION,
-        figures=(noise_charts.rounds([label.text for label, _ in found], percent, "change of samples/s, %"),),
+        figures=(noise_charts.rounds([label.text for label, _ in by_config], percent, "change of samples/s, %"),),
     )
     names = ("Pair", "Samples/s, before", "after", "Change")
     columns = (Column("Config"), *(Column(name, numeric=True) for name in names))
-    rows = tuple(Row((label, *_cells(pair))) for label, pairs in found for pair in pairs)
+    rows = tuple(Row((label, *_cells(pair))) for label, pairs in by_config for pair in pairs)
     return Heading(chart.label), chart, data_table(Table("Pairs", columns, rows))
 
 
-def _of(config: Config, trials: Sequence[Trial]) -> list[Pair]:
-    """Its rounds with a rate of both versions."""
+def _pairs_of(config: Config, trials: Sequence[Trial]) -> list[Pair]:
+    """Rounds of a configuration with a rate for both versions."""
     rates = {
         (trial.round, trial.side): trial.samples_per_s
         for trial in trials
@@ -104,10 +104,10 @@ def _cells(pair: Pair) -> tuple[Text, ...]:
     )
 
 
-def comparison_table(found: Comparison, both: str = "runs") -> Table:
-    """A row for each configuration that both measured, the fastest first: samples/s, data wait, and their changes."""
-    rates = [c for c in found.metrics if c.metric == "samples_per_s"]
-    shares = [c for c in found.metrics if c.metric == "data_wait_share"]
+def comparison_table(comparison: Comparison, both: str = "runs") -> Table:
+    """Samples/s, data wait, and their changes: a row for each configuration in both runs, the fastest first."""
+    rates = [c for c in comparison.metrics if c.metric == "samples_per_s"]
+    shares = [c for c in comparison.metrics if c.metric == "data_wait_share"]
     shares = shares if any(share.before or share.after for share in shares) else []
     columns = (
         Column("Config"),
@@ -116,7 +116,7 @@ def comparison_table(found: Comparison, both: str = "runs") -> Table:
         *(Column(name, numeric=True) for name in ("Data wait, before", "after", "change, pp") if shares),
     )
     fastest_first = sorted(zip_longest(rates, shares), key=lambda both: -_rate_after(both[0]))
-    rows = tuple(_row(*changes, found=found) for changes in fastest_first)
+    rows = tuple(_row(*changes, found=comparison) for changes in fastest_first)
     left = len(rows) - _MOST_ROWS
     note = f"{numbers.count(left, 'more config')} measured in both {both}." if left > 0 else None
     return Table(f"Configs measured in both {both}", columns, rows[:_MOST_ROWS], note)
@@ -147,21 +147,21 @@ def _points(change: Interval | None) -> Value:
 
 
 def version_facts(run: RunRecord) -> tuple[Fact, ...]:
-    """Both versions of a run that measured two, how many pairs, and why it ended; nothing for any other run."""
-    asked = run.side_by_side
-    if asked is None:
+    """Both versions, the number of pairs, and why the run ended; empty for a run without two versions."""
+    side_by_side = run.side_by_side
+    if side_by_side is None:
         return ()
-    complete = sum(pairs_of(config, run.ab_trials) for config in asked.configs)
+    complete = sum(pairs_of(config, run.ab_trials) for config in side_by_side.configs)
     pairs = numbers.count(complete, "complete pair") if complete else "no complete pair"
     took = numbers.duration(sum(trial.duration_s or 0.0 for trial in run.ab_trials)).text
     return (
-        *(Fact(version.side.capitalize(), words.name(str(version))) for version in asked.versions),
-        Fact("Measured", Text(f"{pairs} of interleaved processes, {took}; {words.plain(asked.ended, 200)}")),
+        *(Fact(version.side.capitalize(), words.name(str(version))) for version in side_by_side.versions),
+        Fact("Measured", Text(f"{pairs} of interleaved processes, {took}; {words.plain(side_by_side.ended, 200)}")),
     )
 
 
 def gates_table(gates: Sequence[GateResult]) -> Table:
-    """A row for each gate: its outcome, and what was measured."""
+    """A row for each gate: its outcome and its measurement."""
     columns = (Column("Gate"), Column("Outcome"), Column("Measured", prose=True))
     rows = tuple(Row((Text(g.gate.text), Text(marked(g)), words.sentence(g.said))) for g in gates)
     return Table("Gates", columns, rows)
@@ -172,5 +172,5 @@ def _gate_fact(result: GateResult) -> Fact:
 
 
 def marked(result: GateResult) -> str:
-    """Its outcome in a word or two."""
+    """The gate's outcome in one or two words."""
     return f"{_MARKS[result.outcome]}{' (warning only)' if result.gate.warns_only else ''}"

@@ -1,4 +1,4 @@
-"""The formats that trials read: how large they are, and what writing them took."""
+"""The dataset formats that trials read: their sizes, and the time to write them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _METHOD = (
 
 
 def section(view: View) -> Section | None:
-    """A row for each copy."""
-    found = view.run.copies
-    if not found:
+    """A table with a row for each copy."""
+    copies = view.run.copies
+    if not copies:
         return None
     columns = (
         Column("Format"),
@@ -27,19 +27,19 @@ def section(view: View) -> Section | None:
         Column("Time to write", numeric=True),
         Column("Checksum"),
     )
-    table = Table("Converted datasets", columns, tuple(map(_row, found)))
+    table = Table("Converted datasets", columns, tuple(map(_row, copies)))
     return Section(id="copies", title="Formats", blocks=(Paragraph(Text(_METHOD), "small"), table))
 
 
-def _row(found: FormatCopy) -> Row:
+def _row(copy: FormatCopy) -> Row:
     return Row(
         (
-            words.name(found.format),
-            numbers.whole(found.samples),
-            numbers.whole(found.files),
-            numbers.memory(found.stored_bytes),
-            numbers.share(found.stored_bytes / found.source_bytes if found.source_bytes else None),
-            numbers.duration(found.write_s),
-            words.name(found.checksum),
+            words.name(copy.format),
+            numbers.whole(copy.samples),
+            numbers.whole(copy.files),
+            numbers.memory(copy.stored_bytes),
+            numbers.share(copy.stored_bytes / copy.source_bytes if copy.source_bytes else None),
+            numbers.duration(copy.write_s),
+            words.name(copy.checksum),
         )
     )

@@ -19,7 +19,7 @@ _CAPTION = (
 
 @dataclass(frozen=True)
 class CostPoint:
-    """A configuration by what it takes (`x`, in the unit of its axis) and gives (`y`, samples/s)."""
+    """A configuration by its use of a resource (`x`, in the unit of the axis) and its rate (`y`, samples/s)."""
 
     x: float
     y: float
@@ -29,7 +29,7 @@ class CostPoint:
 
 
 def _figure(x_axis: str, points: Sequence[CostPoint]) -> Json:
-    """The Pareto frontier, and all other configurations as points."""
+    """The Pareto frontier as a line, and all other configurations as points."""
     line = [point for point in points if point.on_line]
     beaten = [point for point in points if not point.on_line and not point.best]
     best = [point for point in points if point.best]
@@ -74,8 +74,8 @@ class _Resource:
     taken: Callable[[Configuration, View], float | None]
 
 
-def _cores(found: Configuration, view: View) -> float | None:
-    share = found.cpu_percent_of_allotted
+def _cores(configuration: Configuration, view: View) -> float | None:
+    share = configuration.cpu_percent_of_allotted
     return None if share is None else share / 100 * view.run.environment.cpus_allotted
 
 
@@ -93,7 +93,7 @@ _RESOURCES = (
 
 
 def section(view: View) -> Section | None:
-    """The charts of the resources in which configurations differ; `None` where there are none."""
+    """Charts of the resources whose use differs among configurations; `None` if there are none."""
     if view.profile:
         return None
     measured = [c for c in view.run.configurations if c.samples_per_s is not None]
@@ -114,7 +114,7 @@ def section(view: View) -> Section | None:
 
 
 def pareto(taken: Sequence[float], given: Sequence[float]) -> list[int]:
-    """The places of those that give more than all that take as little or less, in the order of what they take."""
+    """Indices of the Pareto frontier, in order of use: each gives more than all others that take as little or less."""
     line: list[int] = []
     for place in sorted(range(len(taken)), key=lambda i: (taken[i], -given[i])):
         if not line or given[place] > given[line[-1]]:
@@ -142,16 +142,16 @@ def _line(resource: _Resource, measured: Sequence[Configuration], view: View) ->
         for c in measured
         if c.samples_per_s and (taken := resource.taken(c, view)) is not None
     ]
-    found = pareto([taken for _, taken, _ in known], [rate for _, _, rate in known])
-    return [id(known[place][0]) for place in found]
+    frontier = pareto([taken for _, taken, _ in known], [rate for _, _, rate in known])
+    return [id(known[place][0]) for place in frontier]
 
 
-def _point(found: Configuration, taken: float, view: View, *, on_line: bool, axis: str) -> CostPoint:
-    rate = found.samples_per_s.est if found.samples_per_s else 0.0
-    level, label = numbers.number(rate), axes.label(view.run, found.config).text
+def _point(configuration: Configuration, taken: float, view: View, *, on_line: bool, axis: str) -> CostPoint:
+    rate = configuration.samples_per_s.est if configuration.samples_per_s else 0.0
+    level, label = numbers.number(rate), axes.label(view.run, configuration.config).text
     name, _, unit = axis.partition(", ")
-    said = f"{label}: {level} samples/s, {name} {numbers.with_unit(numbers.number(taken), unit)}"
-    return CostPoint(float(f"{taken:.4g}"), float(f"{rate:.5g}"), said, on_line, view.is_best(found))
+    hover = f"{label}: {level} samples/s, {name} {numbers.with_unit(numbers.number(taken), unit)}"
+    return CostPoint(float(f"{taken:.4g}"), float(f"{rate:.5g}"), hover, on_line, view.is_best(configuration))
 
 
 def _table(view: View, measured: Sequence[Configuration], resources: Sequence[_Resource]) -> Table:
@@ -173,13 +173,13 @@ def _table(view: View, measured: Sequence[Configuration], resources: Sequence[_R
 
 def _row(
     view: View,
-    found: Configuration,
+    configuration: Configuration,
     named: Sequence[str],
     resources: Sequence[_Resource],
     lines: Mapping[str, set[int]],
 ) -> Row:
-    taken = (numbers.quantity(resource.taken(found, view)) for resource in resources)
-    where = ", ".join(r.axis.partition(",")[0] for r in resources if id(found) in lines[r.id])
-    rate = metrics.of_configuration(metrics.SAMPLES, found, view.run.environment)
-    cells = (*axes.cells(view.run, found.config, named), rate, *taken, Text(where))
-    return Row(cells, mark="best" if view.is_best(found) else "")
+    taken = (numbers.quantity(resource.taken(configuration, view)) for resource in resources)
+    where = ", ".join(r.axis.partition(",")[0] for r in resources if id(configuration) in lines[r.id])
+    rate = metrics.of_configuration(metrics.SAMPLES, configuration, view.run.environment)
+    cells = (*axes.cells(view.run, configuration.config, named), rate, *taken, Text(where))
+    return Row(cells, mark="best" if view.is_best(configuration) else "")

@@ -1,4 +1,4 @@
-"""Configurations that an adaptive sweep measured in no further round: after how many, and why."""
+"""Configurations that an adaptive sweep stopped measuring: after how many rounds, and why."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _METHOD = (
 
 
 def section(view: View) -> Section | None:
-    """A row for each, those that were measured longest first."""
-    found = sorted(view.run.dropped, key=lambda dropped: -dropped.rounds)
-    if not found:
+    """A table with a row for each configuration, those measured in the most rounds first."""
+    dropped_configs = sorted(view.run.dropped, key=lambda dropped: -dropped.rounds)
+    if not dropped_configs:
         return None
     names = axes.columns(view.run)
     columns = (*axes.headings(names), Column("Rounds", numeric=True), Column("Reason"))
-    rows = tuple(_row(view, dropped, names) for dropped in found[:MOST_ROWS])
-    left = len(found) - len(rows)
+    rows = tuple(_row(view, dropped, names) for dropped in dropped_configs[:MOST_ROWS])
+    left = len(dropped_configs) - len(rows)
     note = f"{numbers.count(left, 'more config')} in run.json." if left else None
     table = Table("Dropped configs", columns, rows, note, sortable=True)
     blocks = (Paragraph(Text(_METHOD), "small"), Details("All dropped configs", (table,), len(rows)))

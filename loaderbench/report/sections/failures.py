@@ -1,4 +1,4 @@
-"""Failed trials, grouped by cause, each with a hint on what to do."""
+"""Failed trials, grouped by cause, each group with a hint."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from loaderbench.report.view import View
 
 _MOST_LOGS = 5
 _MOST_MESSAGES = 5
-"""Of one kind, each a group of its own: every trial may name another missing file."""
+"""The most groups per kind of failure, because every trial can name another missing file."""
 
 _SEVERAL = ", several messages"
 _STATUS_HINTS = {
@@ -26,7 +26,7 @@ _STATUS_HINTS = {
 
 @dataclass(frozen=True, kw_only=True)
 class FailureGroup:
-    """All trials that failed for one cause. `last_words`, `message`, `log` and `command` are those of one of them.
+    """All trials that failed for one cause. `last_words`, `message`, `log` and `command` are from one of them.
 
     The rarest causes of a kind share a group if there are many.
     """
@@ -51,21 +51,21 @@ class Failures(Block):
 
 
 def section(view: View) -> Section | None:
-    """What ended trials, and what to do."""
+    """Why trials failed, and hints."""
     kinds: dict[str, list[Trial]] = {}
     for trial in view.run.sweep:
         if trial.status != "completed":
             kinds.setdefault(trial.failure.kind if trial.failure else trial.status, []).append(trial)
     if not kinds:
         return None
-    found = [(kind, trials) for kind, of_kind in kinds.items() for trials in _groups(of_kind)]
-    ranked = sorted(found, key=lambda one: (len(_causes(one[1])) > 1, -len(one[1])))
+    groups = [(kind, trials) for kind, of_kind in kinds.items() for trials in _groups(of_kind)]
+    ranked = sorted(groups, key=lambda one: (len(_causes(one[1])) > 1, -len(one[1])))
     block = Failures(tuple(_group(view, kind, trials) for kind, trials in ranked))
     return Section(id="failures", title="Failed trials", label="Failures", blocks=(block,))
 
 
 def _causes(trials: Sequence[Trial]) -> dict[str, list[Trial]]:
-    """Failed trials of one kind by what they share if they have one cause."""
+    """Failed trials of one kind, grouped by a text that trials with the same cause share."""
     causes: dict[str, list[Trial]] = {}
     for trial in trials:
         causes.setdefault(cause_of(trial.failure) if trial.failure else "", []).append(trial)
@@ -73,14 +73,14 @@ def _causes(trials: Sequence[Trial]) -> dict[str, list[Trial]]:
 
 
 def _groups(trials: Sequence[Trial]) -> list[list[Trial]]:
-    """Failed trials of one kind: those of each cause together, and those of all rarer causes."""
+    """Failed trials of one kind: a group for each frequent cause, and one for all rarer causes."""
     ranked = sorted(_causes(trials).values(), key=len, reverse=True)
     rarer = [trial for of_cause in ranked[_MOST_MESSAGES:] for trial in of_cause]
     return [*ranked[:_MOST_MESSAGES], *([rarer] if rarer else [])]
 
 
 def _largest_batch(run: RunRecord, kind: str) -> str:
-    """The batch that fits in GPU memory by the line through smaller ones, for a failure by that memory."""
+    """For a failure by GPU memory: the batch size that fits, extrapolated from smaller batches."""
     if kind != "device_memory" or run.gpu_memory is None or run.gpu_memory.largest_batch is None:
         return ""
     return f"Estimated maximum: batch_size={run.gpu_memory.largest_batch:,} (extrapolated from smaller batches)"

@@ -1,4 +1,4 @@
-"""GPU memory by batch size, what is left of it, and the batch that would fill it."""
+"""GPU memory by batch size, its headroom, and the batch size that would fill it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _COLUMNS = (
 
 
 def section(view: View) -> Section | None:
-    """The table, and the largest batch that fits; `None` where no trial used a GPU."""
-    found = view.run.gpu_memory
-    if found is None:
+    """The table, and the largest batch that fits; `None` if no trial used a GPU."""
+    memory = view.run.gpu_memory
+    if memory is None:
         return None
-    table = Table(f"Peaks of {in_bytes(found.total_bytes)}", _COLUMNS, tuple(_row(one) for one in found.batches))
-    fact = Fact("Largest batch that fits", _largest(found))
-    failed = [Fact("Ran out of memory", Text(", ".join(f"batch size {size:,}" for size in found.too_large)))]
-    facts = (fact, *(failed if found.too_large else []))
+    table = Table(f"Peaks of {in_bytes(memory.total_bytes)}", _COLUMNS, tuple(_row(one) for one in memory.batches))
+    fact = Fact("Largest batch that fits", _largest(memory))
+    failed = [Fact("Ran out of memory", Text(", ".join(f"batch size {size:,}" for size in memory.too_large)))]
+    facts = (fact, *(failed if memory.too_large else []))
     return Section(
         id="gpu-memory", title=_TITLE, label=_TITLE, blocks=(table, Facts(facts)), glance=facts, only_verbose=True
     )
@@ -44,8 +44,8 @@ def _row(one: BatchMemory) -> Row:
     )
 
 
-def _largest(found: GpuMemory) -> Text | Value:
-    if found.largest_batch is None or found.bytes_per_sample is None or found.fixed_bytes is None:
-        return numbers.missing(found.not_measured.get("largest_batch"))
-    line = f"{in_bytes(int(found.fixed_bytes))} + {in_bytes(int(found.bytes_per_sample))} per sample"
-    return Text(f"about {found.largest_batch:,} (extrapolated: {line})")
+def _largest(memory: GpuMemory) -> Text | Value:
+    if memory.largest_batch is None or memory.bytes_per_sample is None or memory.fixed_bytes is None:
+        return numbers.missing(memory.not_measured.get("largest_batch"))
+    line = f"{in_bytes(int(memory.fixed_bytes))} + {in_bytes(int(memory.bytes_per_sample))} per sample"
+    return Text(f"about {memory.largest_batch:,} (extrapolated: {line})")

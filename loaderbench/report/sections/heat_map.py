@@ -1,4 +1,4 @@
-"""The heat map and its cells: what was measured there, what failed, what was not run."""
+"""The heat map and its cells: measured, failed and missing configurations."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ _STATES = {
     "not_planned": "\u2013",
 }
 REPEATED = "same measurement as in the first panel"
-"""Without workers, torch refuses some axes: one measurement then counts for all their values."""
+"""Without workers, torch rejects some axes. One measurement then counts for all their values."""
 
 
 @dataclass(frozen=True)
 class CellReading:
-    """What a cell shows for one metric. `place` is its place on the color scale, 0 to 1; `None`: no color."""
+    """The content of a cell for one metric.
+
+    `place` is its position on the color scale, 0 to 1, or `None` for no color.
+    """
 
     metric: str
     text: str
@@ -57,7 +60,7 @@ class HeatRow:
 
 @dataclass(frozen=True)
 class Facet:
-    """One table of the heat map: a combination of all axes but the two that span it."""
+    """One table of the heat map, for one combination of all axes but the two that span it."""
 
     title: Text | None
     rows: tuple[HeatRow, ...]
@@ -75,9 +78,9 @@ class HeatMetric:
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """A configuration that can be selected, and what the report then shows. `number` is its place in the run.
+    """A selectable configuration, and what the report shows when it is selected. `number` is its index in the run.
 
-    `inside` are the sections about it; `missing` says why there are none.
+    `inside` are the sections about it, or `missing` says why there are none.
     """
 
     number: int
@@ -91,9 +94,9 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class HeatMap(Block):
-    """The configurations by two axes; `y_axis` is `None` where only one axis was swept.
+    """The configurations by two axes. `y_axis` is `None` if only one axis was swept.
 
-    `shown` is the one of the `choices` that is selected at first.
+    `shown` is the choice selected initially.
     """
 
     template = "heat_map.html"
@@ -109,7 +112,7 @@ class HeatMap(Block):
 
 @dataclass(frozen=True)
 class ColorScale:
-    """The range of a metric over the whole sweep: all facets share its colors."""
+    """The range of a metric over the complete sweep: all facets share its colors."""
 
     metric: Metric
     low: float
@@ -123,7 +126,7 @@ class ColorScale:
 
 
 class Cells:
-    """Draws the cell of a combination of values; axes that do not vary need not be named."""
+    """Draws the cell for a combination of values. Axes that do not vary need not be given."""
 
     def __init__(self, view: View, scales: Sequence[ColorScale]) -> None:
         self._view, self._scales, self.run = view, scales, view.run
@@ -133,58 +136,58 @@ class Cells:
         self._by_values = {axes.combination(c.config, self._axes): c for c in reversed(run.configurations)}
 
     def cell(self, wanted: Config, in_first_panel: Config | None = None) -> HeatCell:
-        """The cell of the configuration with the values wanted; it says when the first panel shows it already."""
-        found = self._find(wanted)
-        if found is None:
+        """The cell of the configuration with the `wanted` values, with a remark if the first panel already shows it."""
+        configuration = self._find(wanted)
+        if configuration is None:
             state: CellState = "not_planned" if self.run.complete else "not_run"
             why = "not planned" if self.run.complete else "not run: the run was interrupted"
             return self._drawn(state, None, f"{words.configuration(wanted).text}: {why}")
-        trials = trials_of(found, self._view.trials)
-        said = self._say(found, trials)
-        if in_first_panel is not None and self._find(in_first_panel) is found:
-            said = f"{said}; {REPEATED}"
-        return self._drawn(self._state(found, trials), found, said, trials)
+        trials = trials_of(configuration, self._view.trials)
+        title = self._say(configuration, trials)
+        if in_first_panel is not None and self._find(in_first_panel) is configuration:
+            title = f"{title}; {REPEATED}"
+        return self._drawn(self._state(configuration, trials), configuration, title, trials)
 
     def _find(self, wanted: Config) -> Configuration | None:
-        """The configuration with these values; without workers, axes that torch then refuses do not distinguish it."""
-        found = self._first_with(wanted)
-        if found is None and without_workers(wanted):
+        """The configuration with these values. Without workers, the axes that torch then rejects are ignored."""
+        configuration = self._first_with(wanted)
+        if configuration is None and without_workers(wanted):
             swept = {axis: value for axis, value in wanted.items() if axis not in self.run.plan.collapsed}
-            found = self._first_with(swept)
-        return found
+            configuration = self._first_with(swept)
+        return configuration
 
     def _first_with(self, wanted: Config) -> Configuration | None:
         if wanted.keys() == set(self._axes):
             return self._by_values.get(axes.combination(wanted, self._axes))
         return next((c for c in self.run.configurations if _holds(c.config, wanted)), None)
 
-    def _state(self, found: Configuration, trials: Sequence[Trial]) -> CellState:
-        if found.samples_per_s is not None:
+    def _state(self, configuration: Configuration, trials: Sequence[Trial]) -> CellState:
+        if configuration.samples_per_s is not None:
             return "measured"
         if any(trial.status != "completed" for trial in trials):
             return "failed"
         return "not_measured" if self.run.complete or trials else "not_run"
 
-    def _say(self, found: Configuration, trials: Sequence[Trial]) -> str:
-        rate = metrics.rate(metrics.of_configuration(metrics.SAMPLES, found, self.run.environment))
-        reached = rate if found.samples_per_s else _STATES[self._state(found, trials)]
-        said = f"{words.configuration(found.config).text}: {reached}"
-        return "; ".join([said, *failures_in_words(trials)])
+    def _say(self, configuration: Configuration, trials: Sequence[Trial]) -> str:
+        rate = metrics.rate(metrics.of_configuration(metrics.SAMPLES, configuration, self.run.environment))
+        reached = rate if configuration.samples_per_s else _STATES[self._state(configuration, trials)]
+        text = f"{words.configuration(configuration.config).text}: {reached}"
+        return "; ".join([text, *failures_in_words(trials)])
 
     def _drawn(
-        self, state: CellState, found: Configuration | None, title: str, trials: Sequence[Trial] = ()
+        self, state: CellState, configuration: Configuration | None, title: str, trials: Sequence[Trial] = ()
     ) -> HeatCell:
-        mark = self._view.mark(found) if found else ""
+        mark = self._view.mark(configuration) if configuration else ""
         failed = sum(trial.status != "completed" for trial in trials)
         return HeatCell(
             state=state,
-            readings=tuple(_reading(scale, found, state) for scale in self._scales),
+            readings=tuple(_reading(scale, configuration, state) for scale in self._scales),
             title=title,
             best=mark == "best",
             tied=mark == "tied",
             remark=f"{failed} failed" if failed and state == "measured" else "",
             anchor=next((self._view.anchors[t.id] for t in trials if t.id in self._view.anchors), None),
-            choice=self._choices.get(id(found)),
+            choice=self._choices.get(id(configuration)),
         )
 
 
@@ -193,12 +196,12 @@ def _holds(config: Config, wanted: Config) -> bool:
 
 
 def without_workers(config: Config) -> bool:
-    """Whether the main process loads the data: torch then refuses arguments that only apply to workers."""
+    """Whether the main process loads the data. In that case, torch rejects arguments that apply only to workers."""
     return axes.key(config.get("num_workers")) == axes.key(0)
 
 
-def _reading(scale: ColorScale, found: Configuration | None, state: CellState) -> CellReading:
-    if state != "measured" or found is None:
+def _reading(scale: ColorScale, configuration: Configuration | None, state: CellState) -> CellReading:
+    if state != "measured" or configuration is None:
         return CellReading(scale.metric.id, _STATES.get(state, numbers.NOT_MEASURED), None)
-    text = metrics.short(scale.metric, found) or numbers.NOT_MEASURED
-    return CellReading(scale.metric.id, text, scale.place(metrics.estimate(scale.metric, found)))
+    text = metrics.short(scale.metric, configuration) or numbers.NOT_MEASURED
+    return CellReading(scale.metric.id, text, scale.place(metrics.estimate(scale.metric, configuration)))

@@ -1,4 +1,4 @@
-"""Inside one trial: that of a profile, or the median trial of the selected configuration of a sweep."""
+"""Inside one trial: a profile's trial, or the median trial of the selected configuration of a sweep."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from loaderbench.report.sections.waits import slow, slowest, waits
 from loaderbench.report.view import View, representative, trials_of, why
 
 _WORKERS = "Worker time breakdown"
-_SLOWEST = 3  # samples that a terminal shows
+_SLOWEST = 3  # samples shown in a terminal
 _STATES = (
     ("on a CPU", "1", "running"),
     ("waiting for a CPU", "3", "ready to run; all available CPUs busy"),
@@ -40,7 +40,7 @@ _COLUMNS = (Column("State"), Column("Share", numeric=True), Column("Meaning", pr
 
 @dataclass(frozen=True)
 class _Reading:
-    """One field of the workers' states: how it is called, read and written, and what it counts."""
+    """One field of the workers' states: its label, name and format, and what it counts."""
 
     label: str
     field: str
@@ -48,12 +48,12 @@ class _Reading:
     of: str = ""
 
     def fact(self, states: WorkerStates) -> Fact | None:
-        """The value, or why it is missing; `None` where no reason was recorded."""
-        found, reason = getattr(states, self.field), states.not_measured.get(self.field)
-        if found is None:
+        """The value, or why it is missing; `None` if no reason was recorded."""
+        value, reason = getattr(states, self.field), states.not_measured.get(self.field)
+        if value is None:
             return Fact(self.label, numbers.missing(reason)) if reason else None
-        said = self.write(found).text
-        return Fact(self.label, Text(f"{said} {self.of}".rstrip()))
+        text = self.write(value).text
+        return Fact(self.label, Text(f"{text} {self.of}".rstrip()))
 
 
 _READINGS = (
@@ -67,45 +67,45 @@ _READINGS = (
 
 
 def sections(view: View) -> tuple[Section, ...]:
-    """Those of a profile's trial, or of the configuration that is shown at first."""
+    """Sections about a profile's trial, or about the initially selected configuration."""
     trial = view.profile
     if trial is not None:
         return of_trial(trial) if trial.status == "completed" else ()
-    found = () if view.shown is None else of_configuration(view, view.shown)
-    return found or (Section(id="inside", title="", of_choice=True),)  # a placeholder for those of another choice
+    shown = () if view.shown is None else of_configuration(view, view.shown)
+    return shown or (Section(id="inside", title="", of_choice=True),)  # a placeholder for another choice
 
 
 def of_configuration(view: View, number: int) -> tuple[Section, ...]:
-    """Sections about the median traced trial; none where no trial was traced."""
-    found = view.run.configurations[number]
-    trials = trials_of(found, view.trials)
+    """Sections about the median traced trial; empty if no trial was traced."""
+    configuration = view.run.configurations[number]
+    trials = trials_of(configuration, view.trials)
     traced = representative(trial for trial in trials if trial.status == "completed" and trial.stages)
     if traced is None:
         return ()
-    known, label = role(view, found), words.configuration(found.config).text
+    known, label = role(view, configuration), words.configuration(configuration.config).text
     return of_trial(traced, words.sentence(f"From trial {traced.id}{f' ({known})' if known else ''}: {label}"))
 
 
-def role(view: View, found: Configuration) -> str:
-    """What the configuration is to the run; empty for one among many."""
-    return _best_or_baseline(view, found) or ("tied with the best" if view.mark(found) else "")
+def role(view: View, configuration: Configuration) -> str:
+    """The configuration's role in the run; empty if it has none."""
+    return _best_or_baseline(view, configuration) or ("tied with the best" if view.mark(configuration) else "")
 
 
-def _best_or_baseline(view: View, found: Configuration) -> str | None:
+def _best_or_baseline(view: View, configuration: Configuration) -> str | None:
     run = view.run
-    baseline = axes.same(found.config, run.baseline.config)
-    if view.is_best(found):
+    baseline = axes.same(configuration.config, run.baseline.config)
+    if view.is_best(configuration):
         return "best config, also the baseline" if baseline else "best config"
     if baseline:
         return "baseline"
-    return "fastest estimate" if run.best is None and found.rank == 1 else None
+    return "fastest estimate" if run.best is None and configuration.rank == 1 else None
 
 
 def of_trial(trial: Trial, subject: Text | None = None) -> tuple[Section, ...]:
-    """Everything known about it, and why the rest is unknown; what was not looked for is left out.
+    """All that is known about a trial, and why the rest is unknown. Measurements that were not requested are left out.
 
-    `subject` says which of many trials it is; of these a terminal shows lines of code alone, of the only trial of a run
-    all of it.
+    `subject` says which of many trials it is. For these, a terminal shows only lines of code; for the only trial of a
+    run, it shows everything.
     """
     if trial.is_from_outside:
         workers = _workers(trial)
@@ -120,7 +120,7 @@ def of_trial(trial: Trial, subject: Text | None = None) -> tuple[Section, ...]:
     states, times = (part if part not in unmeasured else None for part in others)
     first = (step(trial), replace(inner, notes=(*inner.notes, *_same_reason(unmeasured))))
     found = [
-        _step_and_sample(tuple(filter(_says_something, first)), subject),
+        _step_and_sample(tuple(filter(_has_content, first)), subject),
         _section("workers", "Workers", states, _states_at_a_glance(trial, states)),
         _section("waits", "Data wait", waits(trial)),
         stacks.lines(trial),
@@ -132,29 +132,29 @@ def of_trial(trial: Trial, subject: Text | None = None) -> tuple[Section, ...]:
     )
 
 
-def _says_something(part: Breakdown) -> bool:
-    """Values, or the reason why there are none."""
+def _has_content(part: Breakdown) -> bool:
+    """Whether the part has values, or a reason why there are none."""
     return part.missing is None or bool(part.missing.detail)
 
 
 def _same_reason(parts: Sequence[Breakdown]) -> list[Text]:
-    """One reason, given once for all parts that share it."""
+    """One note for all parts that are missing for the same reason."""
     titles = " and ".join(f"\u201c{part.title}\u201d" for part in parts)
     return [Text(f"{titles}: not measured, for the same reason.")] if parts else []
 
 
 def _step_and_sample(parts: tuple[Breakdown, ...], subject: Text | None) -> Section | None:
-    """In one row."""
+    """The breakdowns of step and sample, side by side."""
     if not parts:
         return None
-    said = (Paragraph(subject, "small"),) if subject else ()
+    intro = (Paragraph(subject, "small"),) if subject else ()
     columns = Columns(tuple((Heading(part.title), part) for part in parts))
     glance = tuple(found for part in parts if (found := _first(part)))
-    return _of_choice("inside", "Step time breakdown", "Step", (*said, columns), glance)
+    return _of_choice("inside", "Step time breakdown", "Step", (*intro, columns), glance)
 
 
 def _section(id_: str, label: str, part: Breakdown | None, glance: Glance | None = None) -> Section | None:
-    if part is None or not _says_something(part):
+    if part is None or not _has_content(part):
         return None
     section = _of_choice(id_, part.title, label, (part,), (glance,) if glance else ())
     return replace(section, narrow=True, only_verbose=True)
@@ -165,7 +165,7 @@ def _of_choice(id_: str, title: str, label: str, blocks: tuple[Block, ...], glan
 
 
 def _first(part: Breakdown | None, label: str = "") -> Glance | None:
-    """Its first table, or why it has none."""
+    """The part's first table, or why it has none."""
     if part is None or part.missing is not None:
         return Fact(label or part.title, part.missing) if part and part.missing else None
     return part.tables[0] if part.tables else None
@@ -183,10 +183,10 @@ def _slowest_at_a_glance(trial: Trial, part: Breakdown | None) -> Glance | None:
 
 
 def _workers(trial: Trial) -> Breakdown:
-    """The main threads of all workers over the steady state."""
-    found = trial.workers
-    lengths = [found.on_cpu_share, found.run_queue_share, found.blocked_share] if found else []
-    if found is None or sum(lengths) <= 0:
+    """How the main threads of all workers spent the steady state."""
+    states = trial.workers
+    lengths = [states.on_cpu_share, states.run_queue_share, states.blocked_share] if states else []
+    if states is None or sum(lengths) <= 0:
         return Breakdown(title=_WORKERS, missing=numbers.missing(why(trial, "workers")))
     parts = tables.shares(lengths)
     names, tones = [name for name, _, _ in _STATES], [tone for _, tone, _ in _STATES]
@@ -194,11 +194,11 @@ def _workers(trial: Trial) -> Breakdown:
         Row((Text(name), share, Text(meaning)), tone=tone)
         for (name, tone, meaning), share in zip(_STATES, tables.percentages(parts), strict=True)
     )
-    facts = [reading.fact(found) for reading in _READINGS]
+    facts = [reading.fact(states) for reading in _READINGS]
     return Breakdown(
         title=_WORKERS,
         segments=tables.segments(names, parts, tones),
-        tables=(Table(_caption(found), _COLUMNS, rows),),
+        tables=(Table(_caption(states), _COLUMNS, rows),),
         facts=tuple(fact for fact in facts if fact),
     )
 

@@ -1,4 +1,4 @@
-"""Isolation runs: one configuration with parts of the pipeline removed, what each part costs, and contention."""
+"""Isolation runs: one configuration with parts of the pipeline removed, the cost of each part, and contention."""
 
 from __future__ import annotations
 
@@ -49,21 +49,21 @@ def section(view: View) -> Section | None:
     """The isolation runs, and the cost of more workers, as far as they were measured."""
     if view.profile:
         return None
-    found = view.run.isolation
-    parts = [_runs(found, view.run)] if _measured(found) else []
+    isolation = view.run.isolation
+    parts = [_runs(isolation, view.run)] if _measured(isolation) else []
     parts += [_contention(view.run.contention)] if view.run.contention else []
     return Section(
         id="isolation",
         title=_TITLE,
         label="Isolation",
         blocks=tuple(block for part in parts for block in (Heading(part.title), part)),
-        glance=tuple(_in_short(view.run)),
+        glance=tuple(_summary(view.run)),
         only_verbose=True,
     )
 
 
-def _in_short(run: RunRecord) -> list[Glance]:
-    """The isolation runs that were measured, and a line for each result."""
+def _summary(run: RunRecord) -> list[Glance]:
+    """The measured isolation runs, and a line for each result."""
     found, said = run.isolation, list[Glance]()
     if _measured(found):
         rows = tuple(_row(one, run) for one in found.runs if one.time_s)
@@ -71,31 +71,31 @@ def _in_short(run: RunRecord) -> list[Glance]:
         said += [fact for fact in _differences(found) if not (isinstance(fact.value, Value) and fact.value.missing)]
     if run.ceiling and not consumer_kind(run.consumer).why_not_replayed:
         said.append(Fact("Ceiling", words.sentence(ceiling(run.ceiling))))
-    workers = _workers_in_short(run)
+    workers = _contention_summary(run)
     return [*said, workers] if workers else said
 
 
-def _measured(found: Isolation | None) -> TypeGuard[Isolation]:
-    return found is not None and any(one.time_s for one in found.runs if one.name != "end_to_end")
+def _measured(isolation: Isolation | None) -> TypeGuard[Isolation]:
+    return isolation is not None and any(one.time_s for one in isolation.runs if one.name != "end_to_end")
 
 
-def _runs(found: Isolation, run: RunRecord) -> Breakdown:
-    shown = words.configuration(found.config).text
-    rounds = numbers.count(found.rounds, "round")
-    rows = tuple(_row(one, run) for one in found.runs if one.time_s)  # why others are not there, the differences say
+def _runs(isolation: Isolation, run: RunRecord) -> Breakdown:
+    shown = words.configuration(isolation.config).text
+    rounds = numbers.count(isolation.rounds, "round")
+    rows = tuple(_row(one, run) for one in isolation.runs if one.time_s)  # differences say why others are missing
     return Breakdown(
         title="Cost of each part",
         lead=words.sentence(f"{shown}: {rounds}, one process per row, after the sweep."),
-        tables=(Table("Time with parts of the pipeline removed", _columns(found), rows),),
-        facts=tuple(_differences(found)),
-        notes=(*(words.sentence(f"{words.capitalised(note)}.") for note in found.notes), *_turns(found)),
+        tables=(Table("Time with parts of the pipeline removed", _columns(isolation), rows),),
+        facts=tuple(_differences(isolation)),
+        notes=(*(words.sentence(f"{words.capitalised(note)}.") for note in isolation.notes), *_serial_notes(isolation)),
     )
 
 
-def _columns(found: Isolation) -> tuple[Column, ...]:
+def _columns(isolation: Isolation) -> tuple[Column, ...]:
     return (
         Column("Run"),
-        Column(f"ms per {found.per}", numeric=True),
+        Column(f"ms per {isolation.per}", numeric=True),
         Column("Samples/s", numeric=True),
         Column("Includes", prose=True),
     )
@@ -104,20 +104,20 @@ def _columns(found: Isolation) -> tuple[Column, ...]:
 def _row(one: IsolationRun, run: RunRecord) -> Row:
     """One isolation run, and what it includes."""
     time = numbers.interval(numbers.scaled(one.time_s, 1e3) if one.time_s else None)
-    name = _whole(run) if one.name == "end_to_end" else words.ISOLATION_RUNS[one.name]
+    name = _loader_and_consumer(run) if one.name == "end_to_end" else words.ISOLATION_RUNS[one.name]
     return Row((Text(name), time, numbers.interval(one.samples_per_s), Text(_INCLUDES[one.name])))
 
 
-def _whole(run: RunRecord) -> str:
-    """The loader with what takes its batches."""
+def _loader_and_consumer(run: RunRecord) -> str:
+    """The loader with its consumer."""
     kind = consumer_kind(run.consumer)
     return f"loader + {kind.who if kind.capped else 'training step'}" if kind.consumes else "loader"
 
 
-def _differences(found: Isolation) -> list[Fact]:
-    """What each part costs; a difference whose interval holds 0 is not significant. Copies have a bandwidth too."""
-    facts = [_difference(found, label, field) for label, field in _DIFFERENCES]
-    return [*facts, _bandwidth(found.copy)] if found.copy else facts
+def _differences(isolation: Isolation) -> list[Fact]:
+    """The cost of each part, and the bandwidth of copies. An interval that includes 0 is not significant."""
+    facts = [_difference(isolation, label, field) for label, field in _DIFFERENCES]
+    return [*facts, _bandwidth(isolation.copy)] if isolation.copy else facts
 
 
 def _bandwidth(copy: CopyBandwidth) -> Fact:
@@ -128,22 +128,22 @@ def _bandwidth(copy: CopyBandwidth) -> Fact:
     return Fact("Copy bandwidth, GB/s", Text("; ".join(parts)))
 
 
-def _difference(found: Isolation, label: str, field: str) -> Fact:
-    value: Interval | None = getattr(found, field)
-    shown = numbers.difference(numbers.scaled(value, 1e3) if value else None, "ms", found.not_measured.get(field))
+def _difference(isolation: Isolation, label: str, field: str) -> Fact:
+    value: Interval | None = getattr(isolation, field)
+    shown = numbers.difference(numbers.scaled(value, 1e3) if value else None, "ms", isolation.not_measured.get(field))
     if shown.missing:
         return Fact(label, shown)
     if shown.main == numbers.NONE_SEEN:
-        return Fact(label, Text(f"{shown.main} ({shown.detail} per {found.per})"))
-    return Fact(label, Text(f"{shown.main} per {found.per} ({shown.detail})"))
+        return Fact(label, Text(f"{shown.main} ({shown.detail} per {isolation.per})"))
+    return Fact(label, Text(f"{shown.main} per {isolation.per} ({shown.detail})"))
 
 
-def _turns(found: Isolation) -> tuple[Text, ...]:
-    return (Text(_TAKE_TURNS),) if found.config.get("num_workers") == 0 else ()
+def _serial_notes(isolation: Isolation) -> tuple[Text, ...]:
+    return (Text(_TAKE_TURNS),) if isolation.config.get("num_workers") == 0 else ()
 
 
 def _contention(found: tuple[Contention, ...]) -> Breakdown:
-    """A row for each number of workers."""
+    """A table with a row for each number of workers."""
     caption = "Cost per sample by number of workers, same config otherwise"
     return Breakdown(
         title="Contention between workers",
@@ -152,30 +152,30 @@ def _contention(found: tuple[Contention, ...]) -> Breakdown:
     )
 
 
-def _workers_in_short(run: RunRecord) -> Fact | None:
-    """What the most workers cost compared with the fewest; nothing where it is not known."""
+def _contention_summary(run: RunRecord) -> Fact | None:
+    """The cost of the most workers relative to the fewest; `None` if unknown."""
     least = run.contention[0].workers if run.contention else 0
-    measured = [found for found in run.contention if found.cpu_ratio or found.beyond_cores]
+    measured = [contention for contention in run.contention if contention.cpu_ratio or contention.beyond_cores]
     if not measured:
         return None
     most = measured[-1]
-    said = [_ratio("CPU time per sample", most.cpu_ratio)] if most.cpu_ratio else []
-    said += [_ratio("unexplained slowdown", most.beyond_cores, _BEYOND)] if most.beyond_cores else []
-    return Fact(f"Contention ({most.workers} vs {numbers.count(least, 'worker')})", Text(", ".join(said)))
+    costs = [_ratio("CPU time per sample", most.cpu_ratio)] if most.cpu_ratio else []
+    costs += [_ratio("unexplained slowdown", most.beyond_cores, _BEYOND)] if most.beyond_cores else []
+    return Fact(f"Contention ({most.workers} vs {numbers.count(least, 'worker')})", Text(", ".join(costs)))
 
 
-def _contention_row(found: Contention) -> Row:
-    why = found.not_measured
-    cells: list[Text] = [Value(str(found.workers), sort=found.workers)]
+def _contention_row(contention: Contention) -> Row:
+    why = contention.not_measured
+    cells: list[Text] = [Value(str(contention.workers), sort=contention.workers)]
     for cost, ratio in (("cpu_s_per_sample", "cpu_ratio"), ("wall_s_per_sample", "wall_ratio")):
-        value: Interval | None = getattr(found, cost)
+        value: Interval | None = getattr(contention, cost)
         cells.append(numbers.interval(numbers.scaled(value, 1e3) if value else None, why.get(cost)))
-        cells.append(numbers.times(getattr(found, ratio), why.get(ratio)))
-    return Row((*cells, numbers.times(found.beyond_cores, why.get("beyond_cores"))))
+        cells.append(numbers.times(getattr(contention, ratio), why.get(ratio)))
+    return Row((*cells, numbers.times(contention.beyond_cores, why.get("beyond_cores"))))
 
 
 def _ratio(label: str, ratio: Interval, cause: str = "") -> str:
-    """Only an interval wholly above 1 is a slowdown, with that cause; a single round decides nothing."""
+    """A ratio in words. Only an interval entirely above 1 is a slowdown, with its cause; one round decides nothing."""
     shown = numbers.times(ratio)
     if ratio.lo is None or ratio.hi is None:
         return f"{label} {shown.text}"

@@ -1,4 +1,4 @@
-"""The swim lanes: a lane for each worker and its batches, the ready batches, the loop waiting or computing."""
+"""The swim lanes: each worker with its batches, the ready batches, and the loop while it waits or computes."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _COLUMNS = (
 
 
 def section(view: View) -> Section | None:
-    """The representative trial of the verdict's configuration; `None` if none of its batches were kept."""
-    found = lanes_of(view)
-    if found is None:
+    """The median trial of the verdict's configuration; `None` if none of its batches were recorded."""
+    drawn = lanes_of(view)
+    if drawn is None:
         return None
-    trial, lanes = found
+    trial, lanes = drawn
     windows = windows_of(lanes)
     if not windows:
         return None
@@ -44,29 +44,29 @@ def section(view: View) -> Section | None:
 
 
 def sentences(lanes: Lanes) -> Iterator[str]:
-    """What there is to see: whether a batch took much longer than others, and what that cost."""
+    """A summary: whether a batch took much longer than the others, and what that cost."""
     made = lanes.slowest()
-    found = slow_batch(made.batch, [one.batch for own in lanes.makers.values() for one in own]) if made else None
-    if made is None or found is None:
+    slow = slow_batch(made.batch, [one.batch for own in lanes.makers.values() for one in own]) if made else None
+    if made is None or slow is None:
         longest = max((wait for wait in lanes.waits if wait.batch.steady), key=lambda w: w.seconds, default=None)
         if longest is not None:
             yield f"Longest wait: {_time(longest.seconds)}, for batch {longest.batch.batch}."
         return
-    took, typical = _time(found.took_s), _time(found.typical_s)
-    if not found.is_straggler:
+    took, typical = _time(slow.took_s), _time(slow.typical_s)
+    if not slow.is_straggler:
         yield f"No straggler: batches took {typical} to make (median), the slowest {took}."
         return
-    maker = f"{_whose(made)} took {took}, {found.ratio:.0f}\u00d7 the median of {typical}"
+    maker = f"{_whose(made)} took {took}, {slow.ratio:.0f}\u00d7 the median of {typical}"
     yield f"Batch {made.batch.batch} is a straggler: {maker}{_mostly(made)}."
-    yield from _cost(found)
+    yield from _cost(slow)
 
 
-def _cost(found: SlowBatch) -> Iterator[str]:
-    """What a straggler cost the loop, where that is known."""
-    if found.waited_s:
-        yield f"The loop waited {_time(found.waited_s)} for it."
-    elif found.waited_s is not None:
-        yield f"The loop did not wait for it{': other batches were ready' if found.ready else ''}."
+def _cost(slow: SlowBatch) -> Iterator[str]:
+    """The cost of a straggler for the loop, if known."""
+    if slow.waited_s:
+        yield f"The loop waited {_time(slow.waited_s)} for it."
+    elif slow.waited_s is not None:
+        yield f"The loop did not wait for it{': other batches were ready' if slow.ready else ''}."
 
 
 def _whose(made: Made) -> str:
@@ -79,7 +79,7 @@ def _mostly(made: Made) -> str:
 
 
 def largest_stage(made: Made) -> str | None:
-    """The stage that took most of a batch; `None` where its stages were not timed."""
+    """The stage with most of a batch's time; `None` if its stages were not timed."""
     if not made.batch.stages_s:
         return None
     pieces = list(made.stages())
@@ -96,7 +96,7 @@ def _without_workers(trial: Trial) -> Paragraph:
 
 
 def _title(window: Window, lanes: Lanes) -> str:
-    """What the window shows, and how long it is."""
+    """What the window shows, and its length."""
     start = "Start of the first epoch" if window.epoch == 0 else f"Start of epoch {window.epoch + 1}"
     slowest = "the slowest batch" if lanes.slowest() else "the longest wait"
     titles = {
@@ -110,11 +110,11 @@ def _title(window: Window, lanes: Lanes) -> str:
 
 def _method(view: View, trial: Trial, lanes: Lanes) -> str:
     which = f"Trial {words.plain(trial.id, words.NAME_LIMIT)} (config of the verdict). "
-    said = f"{'' if view.profile else which}Bars are numbered by batch, from 0 in each epoch."
+    text = f"{'' if view.profile else which}Bars are numbered by batch, from 0 in each epoch."
     if any(made.batch.stages_s for own in lanes.makers.values() for made in own):
-        said += " Colors show time per stage, summed over a batch, not in time order."
+        text += " Colors show time per stage, summed over a batch, not in time order."
     left = len(lanes.makers) - MOST_LANES
-    return f"{said} {numbers.count(left, 'more worker')} in the trace of --perfetto." if left > 0 else said
+    return f"{text} {numbers.count(left, 'more worker')} in the trace of --perfetto." if left > 0 else text
 
 
 def _table(lanes: Lanes, windows: Sequence[Window], who: str, drawings: Sequence[LaneDrawing]) -> Table:
@@ -122,8 +122,8 @@ def _table(lanes: Lanes, windows: Sequence[Window], who: str, drawings: Sequence
     named: list[tuple[str, Sequence[Piece | Made]]] = list(_made_by_lane(lanes))
     named += [(f"{who}: waiting", lanes.waits), (f"{who}: computing", lanes.steps)]
     rows = [_row(label, own, window) for window in windows for label, own in named]
-    said = "; ".join(drawing.title for drawing in drawings)
-    return Table(f"Lanes, in this order: {said}" if len(windows) > 1 else said, _COLUMNS, tuple(rows))
+    titles = "; ".join(drawing.title for drawing in drawings)
+    return Table(f"Lanes, in this order: {titles}" if len(windows) > 1 else titles, _COLUMNS, tuple(rows))
 
 
 def _made_by_lane(lanes: Lanes) -> Iterator[tuple[str, Sequence[Piece | Made]]]:

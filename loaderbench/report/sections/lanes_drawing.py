@@ -14,9 +14,9 @@ from loaderbench.report.lanes_window import Window
 from loaderbench.report.model import Block
 
 _THINNEST = 4e-4  # of the width: less than half a pixel
-_NUMBERED = 0.012  # of the width, for each digit of a batch's number
+_NUMBERED = 0.012  # of the width: space for one digit of a batch's number
 _TICKS = 6
-READY_WIDTH, READY_HEIGHT = 1000, 100  # of the drawing of ready batches
+READY_WIDTH, READY_HEIGHT = 1000, 100  # size of the drawing of ready batches
 _NAMES: dict[Kind, str] = {
     "read": "read",
     "decode": "decode",
@@ -34,7 +34,7 @@ _READY = "ready to be taken"
 
 @dataclass(frozen=True)
 class Bar:
-    """A rectangle of a lane. `kind` is its color."""
+    """A rectangle in a lane. `kind` selects its color."""
 
     kind: Kind
     start: float
@@ -44,7 +44,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Frame:
-    """The outline of a batch, with its number where there is room, and all of it in words."""
+    """The outline of a batch, with its number if there is space, and a description."""
 
     start: float
     share: float
@@ -55,7 +55,10 @@ class Frame:
 
 @dataclass(frozen=True)
 class Lane:
-    """One row: bars with frames, or (`paths`) areas with their classes. `idles`: what is left of it is idle time."""
+    """One row: bars with frames, or areas with their CSS classes (`paths`).
+
+    If `idles`, the rest of the row is idle time.
+    """
 
     label: str
     bars: tuple[Bar, ...] = ()
@@ -66,7 +69,7 @@ class Lane:
 
 @dataclass(frozen=True)
 class Mark:
-    """A tick of the time axis, or the start of an epoch; `anchor` aligns its text."""
+    """A tick of the time axis, or the start of an epoch. `anchor` aligns its text."""
 
     place: float
     text: str
@@ -75,7 +78,7 @@ class Mark:
 
 @dataclass(frozen=True, kw_only=True)
 class LaneDrawing(Block):
-    """One window. `said` describes it to who cannot see it."""
+    """One window. `said` is its description for screen readers."""
 
     template = "lanes.html"
     title: str
@@ -87,7 +90,7 @@ class LaneDrawing(Block):
 
 
 def drawing_of(lanes: Lanes, window: Window, consumer: str, title: str) -> LaneDrawing:
-    """Draw a window; `consumer` names the lane of the loop."""
+    """Draw a window. `consumer` is the label of the loop's lane."""
     rows = [*_makers(lanes, window), *_ready(lanes.ready, window)]
     rows.append(Lane(consumer, tuple(_bars((*lanes.waits, *lanes.steps, *lanes.breaks), window))))
     return LaneDrawing(
@@ -116,8 +119,8 @@ def _frame(made: Made, window: Window, *, slowest: bool) -> Frame:
     start = window.place(made.began_s)
     share, number = window.place(made.ended_s) - start, str(made.batch.batch)
     stages = ", ".join(f"{words.stage(s).text} {_time(took_s)}" for s, took_s in made.batch.stages_s.items())
-    said = f"Batch {number}: {_time(made.seconds)} to make{f' ({stages})' if stages else ''}{_handed_over(made)}"
-    return Frame(start, share, said, number if share > _NUMBERED * (len(number) + 1) else "", slowest)
+    text = f"Batch {number}: {_time(made.seconds)} to make{f' ({stages})' if stages else ''}{_handed_over(made)}"
+    return Frame(start, share, text, number if share > _NUMBERED * (len(number) + 1) else "", slowest)
 
 
 def _handed_over(made: Made) -> str:
@@ -126,19 +129,19 @@ def _handed_over(made: Made) -> str:
 
 
 def _bars(pieces: Iterable[Piece], window: Window) -> Iterator[Bar]:
-    """What can be seen of the pieces."""
+    """The visible parts of the pieces."""
     for piece in pieces:
         start = window.place(piece.began_s)
         share = window.place(piece.ended_s) - start
         if share >= _THINNEST:
-            said = f"{_NAMES[kind_of(piece.what)].capitalize()}, batch {piece.batch.batch}: {_time(piece.seconds)}"
-            yield Bar(kind_of(piece.what), start, share, said if piece.what in _OF_LOOP else "")
+            text = f"{_NAMES[kind_of(piece.what)].capitalize()}, batch {piece.batch.batch}: {_time(piece.seconds)}"
+            yield Bar(kind_of(piece.what), start, share, text if piece.what in _OF_LOOP else "")
 
 
 def _ready(ready: Sequence[Ready], window: Window) -> Iterator[Lane]:
-    """How many batches are ready, as an area, and above it those held up by an earlier batch.
+    """The number of ready batches as an area, and on top of it those held up by an earlier batch.
 
-    All windows of a trial have one scale, from 0 to the most of the trial.
+    All windows of a trial share one scale, from 0 to the maximum of the trial.
     """
     top = max((one.count for one in ready), default=0)
     if not top:
@@ -153,7 +156,7 @@ _AREAS = (("ready", False), ("held-up", True))
 
 
 def _area(steps: Sequence[tuple[float, float, Ready]], top: int) -> str:
-    """The steps as one path of rectangles that stand on the ground."""
+    """The steps as one path of rectangles from the baseline up."""
     parts = []
     for start, end, one in steps:
         if one.count:
@@ -164,7 +167,7 @@ def _area(steps: Sequence[tuple[float, float, Ready]], top: int) -> str:
 
 
 def _ticks(window: Window) -> Iterator[Mark]:
-    """Round moments since the window's beginning, in one unit."""
+    """Round times since the start of the window, in one unit."""
     step_s = _round_step(window.seconds / _TICKS)
     unit, factor = next((found for found in _UNITS if step_s * found[1] >= 1), _UNITS[-1])
     for number in range(1 + math.floor(window.seconds / step_s + 1e-9)):
@@ -177,7 +180,7 @@ _UNITS = (("s", 1.0), ("ms", 1e3), ("\u00b5s", 1e6))
 
 
 def _round_step(least_s: float) -> float:
-    """1, 2 or 5 times a power of ten, no less than this."""
+    """The smallest 1, 2 or 5 times a power of ten that is not below `least_s`."""
     power = 10.0 ** math.floor(math.log10(least_s))
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least_s * (1 - 1e-9))
 
@@ -190,7 +193,7 @@ def _epochs(lanes: Lanes, window: Window) -> Iterator[Mark]:
 
 
 def _key(rows: Sequence[Lane]) -> Iterator[tuple[str, str]]:
-    """The colors in use, in the order in which a batch meets them."""
+    """The colors in use, in the order in which a batch passes them."""
     seen = {bar.kind for row in rows for bar in row.bars}
     areas = {name for row in rows for name, _ in row.paths}
     yield from ((kind, name) for kind, name in _NAMES.items() if kind in seen and kind not in _OF_LOOP)
@@ -200,12 +203,12 @@ def _key(rows: Sequence[Lane]) -> Iterator[tuple[str, str]]:
 
 
 def _shares(lanes: Lanes, window: Window, consumer: str) -> str:
-    """How busy each lane is."""
-    said = []
+    """The busy share of each lane."""
+    parts = []
     for worker, own in lanes.shown.items():
-        said.append(f"{'Main process' if worker is None else f'worker {worker}'} {_share(own, window)} busy")
-    said.append(f"{consumer} {_share(lanes.waits, window)} waiting")
-    return words.plain(", ".join(said), words.SENTENCE_LIMIT) + "."
+        parts.append(f"{'Main process' if worker is None else f'worker {worker}'} {_share(own, window)} busy")
+    parts.append(f"{consumer} {_share(lanes.waits, window)} waiting")
+    return words.plain(", ".join(parts), words.SENTENCE_LIMIT) + "."
 
 
 def _share(pieces: Sequence[Piece | Made], window: Window) -> str:

@@ -31,9 +31,9 @@ from loaderbench.report.view import View, by_interest, trials_of
 
 _OVERHEAD = "Profiling overhead"
 _AA_TEST = "A/A test"
-_MOST = 12  # configurations: what one screen holds
-_FEWEST_WAITS = 20  # batches, below which quartiles say little
-_WHISKER = 1.5  # of the distance of the quartiles (Tukey 1977)
+_MOST = 12  # configurations that fit on one screen
+_FEWEST_WAITS = 20  # batches; quartiles of fewer say little
+_WHISKER = 1.5  # interquartile ranges (Tukey 1977)
 _MOST_DECODES = 600  # points
 
 Own = Sequence[tuple[Text, Sequence[Trial]]]
@@ -41,7 +41,7 @@ Drawn = tuple[Chart, Table] | None
 
 
 def section(view: View) -> Section | None:
-    """Noise and overhead; for a profile the overhead only. `None`: nothing is known."""
+    """Noise and overhead, or for a profile only the overhead; `None` if nothing is known."""
     if view.profile:
         known = view.profile.status == "completed" and not view.profile.is_from_outside
         return _of_profile(view) if known else None
@@ -87,7 +87,7 @@ def _facts(run: RunRecord) -> tuple[Fact, ...]:
 
 
 def _spread(run: RunRecord) -> list[Fact]:
-    """The reference decode: one known JPEG, decoded before and after each trial."""
+    """The spread of the reference decode: one fixed JPEG, decoded before and after each trial."""
     spread = run.noise.reference_decode_spread
     if spread is None:
         reason = run.noise.not_measured.get("reference_decode_spread")
@@ -103,14 +103,14 @@ def _without_quartiles(view: View) -> list[Fact]:
     return [Fact("Data wait quartiles", Text(reason))] if thinned else []
 
 
-def _overhead(found: Overhead) -> tuple[Fact, ...]:
-    """The recorder per batch, tracing per sample, and both as a share of wall time, as far as they are known."""
-    share = "" if found.share_of_wall is None else f"{numbers.share(found.share_of_wall).text} of wall time"
-    traced = found.tracing_per_sample_s
+def _overhead(overhead: Overhead) -> tuple[Fact, ...]:
+    """The recorder per batch, tracing per sample, and both as a share of wall time, as far as known."""
+    share = "" if overhead.share_of_wall is None else f"{numbers.share(overhead.share_of_wall).text} of wall time"
+    traced = overhead.tracing_per_sample_s
     facts = []
-    if found.per_batch_s is not None:
+    if overhead.per_batch_s is not None:
         alone = f", {share}" if share and traced is None else ""
-        facts.append(Fact("Recorder", Text(f"{numbers.duration(found.per_batch_s).text} per batch{alone}")))
+        facts.append(Fact("Recorder", Text(f"{numbers.duration(overhead.per_batch_s).text} per batch{alone}")))
     if traced is not None:
         facts.append(Fact("Tracing", Text(f"{numbers.duration(traced).text} per sample, from on/off pairs")))
         facts += [Fact("Total", Text(f"at most {share}"))] if share else []
@@ -118,7 +118,7 @@ def _overhead(found: Overhead) -> tuple[Fact, ...]:
 
 
 def _charts(view: View) -> tuple[Block, ...]:
-    """The charts that have data, each with its title and its numbers."""
+    """The charts with data, each with its title and its numbers."""
     run = view.run
     by_id = {name: trial for name, trial in view.trials.items() if trial.status == "completed"}
     shown = [(axes.label(run, c.config), own) for c in by_interest(run)[:_MOST] if (own := trials_of(c, by_id))]
@@ -135,7 +135,7 @@ def _charts(view: View) -> tuple[Block, ...]:
 
 def _rounds(shown: Own, some: str) -> Drawn:
     rates = [(label, [rate for t in own if (rate := t.samples_per_s) and _is_rate(rate)]) for label, own in shown]
-    several = [(label, found) for label, found in rates if len(found) > 1]
+    several = [(label, pairs) for label, pairs in rates if len(pairs) > 1]
     if not several:
         return None
     names = ("Min, samples/s", "Max, samples/s", "Rounds", "Max / min")
@@ -144,19 +144,19 @@ def _rounds(shown: Own, some: str) -> Drawn:
         name="rounds",
         label="Spread over rounds",
         caption=f"One dot per round: deviation of its samples/s from the mean of the config.{some}",
-        figures=(noise_charts.rounds([label.text for label, _ in several], [_percent(found) for _, found in several]),),
+        figures=(noise_charts.rounds([label.text for label, _ in several], [_percent(pairs) for _, pairs in several]),),
     )
-    rows = tuple(Row((label, *_extremes(found))) for label, found in several)
+    rows = tuple(Row((label, *_extremes(pairs))) for label, pairs in several)
     return chart, Table("Spread over rounds", columns, rows)
 
 
 def _is_rate(value: float) -> bool:
-    """A saved run may hold any number."""
+    """Whether a rate is valid. A saved run can contain any number."""
     return 0 < value < math.inf
 
 
 def _percent(rates: Sequence[float]) -> tuple[float, ...]:
-    """The deviation of each from their geometric mean, in percent."""
+    """The deviation of each rate from their geometric mean, in percent."""
     mean = math.exp(math.fsum(map(math.log, rates)) / len(rates))
     return tuple(round((rate / mean - 1) * 100, 2) for rate in rates)
 
@@ -189,10 +189,10 @@ def _waits(shown: Own, view: View, some: str) -> Drawn:
 
 
 def _waits_ms(trials: Sequence[Trial], view: View) -> np.ndarray:
-    """The data waits of all batches of trials that kept them all, of shape (batches,)."""
+    """The data waits of all batches, from trials that kept all of them, with shape (batches,)."""
     whole = [view.readings.of(trial.id) for trial in trials if not view.lacks_waits(trial)]
-    found = [np.array(read["data_wait_s"][1]) for read in whole if "data_wait_s" in read]
-    waits = np.concatenate(found) if found else np.zeros(0)
+    arrays = [np.array(read["data_wait_s"][1]) for read in whole if "data_wait_s" in read]
+    waits = np.concatenate(arrays) if arrays else np.zeros(0)
     return waits[np.abs(waits) < LARGEST] * 1e3
 
 
@@ -204,13 +204,13 @@ def _box(label: str, waits: np.ndarray) -> Box:
 
 
 def _drift(run: RunRecord) -> Drawn:
-    """The reference decode of each trial, in the order of time."""
+    """The reference decode of each trial, in order of time."""
     began = moment(run.started_at)
-    found = sorted(_decodes(run, began)) if began else []
-    if len({at for at, _ in found}) < 2:
+    decodes = sorted(_decodes(run, began)) if began else []
+    if len({at for at, _ in decodes}) < 2:
         return None
-    times = [ms for _, ms in found]
-    minutes, drawn = min_max((np.array([at for at, _ in found]), np.array(times)), _MOST_DECODES)
+    times = [ms for _, ms in decodes]
+    minutes, drawn = min_max((np.array([at for at, _ in decodes]), np.array(times)), _MOST_DECODES)
     thinned = f" Downsampled to {len(drawn):,} of {len(times):,} points (min and max kept)."
     columns = tuple(Column(name, numeric=True) for name in ("Count", "Min, ms", "Median, ms", "Max, ms"))
     cells = (numbers.whole(len(times)), *(numbers.quantity(float(np.quantile(times, q))) for q in (0, 0.5, 1)))

@@ -1,4 +1,4 @@
-"""The charts of noise: rounds as dots, waits as boxes, the reference decode over minutes."""
+"""The charts of noise: rounds as dots, waits as boxes, and reference decodes over minutes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ROW_PX, _EDGE_PX = 44, 70
 
 @dataclass(frozen=True)
 class Box:
-    """The quartiles of one time, in ms, and the outermost readings within 1.5 times their distance (Tukey 1977)."""
+    """Quartiles of a time in ms, and the outermost readings within 1.5 interquartile ranges of them (Tukey 1977)."""
 
     label: str
     low: float
@@ -27,7 +27,7 @@ MEAN = "deviation from mean samples/s, %"
 
 
 def rounds(labels: Sequence[str], percent: Sequence[Sequence[float]], axis: str = MEAN) -> Json:
-    """One row of dots for each configuration, around 0: its mean, or what `axis` says."""
+    """A row of dots for each configuration, around 0: the configuration's mean, or the reference that `axis` names."""
     dots = [(place, x) for place, row in enumerate(percent) for x in row]
     trace = {
         "type": "scatter",
@@ -42,7 +42,7 @@ def rounds(labels: Sequence[str], percent: Sequence[Sequence[float]], axis: str 
 
 
 def boxes(found: Sequence[Box]) -> Json:
-    """Data waits per batch, one box in each row."""
+    """Data waits per batch, one box per row."""
     trace = {
         "type": "box",
         "orientation": "h",
@@ -60,7 +60,7 @@ def boxes(found: Sequence[Box]) -> Json:
 
 
 def drift(minutes: Sequence[float], ms: Sequence[float]) -> Json:
-    """One fixed piece of work, timed again and again: a dot for each time."""
+    """A dot for each repetition of a fixed piece of work."""
     trace = {
         "type": "scatter",
         "mode": "markers",
@@ -83,13 +83,13 @@ def drift(minutes: Sequence[float], ms: Sequence[float]) -> Json:
 
 
 def _rows(traces: list[Json], x_title: str, labels: Sequence[str], *, zero: bool = False) -> Json:
-    """A row for each label, the first above."""
+    """A row for each label, the first at the top."""
     height = _EDGE_PX + _ROW_PX * len(labels)
     return style.figure(traces, lambda theme: _layout(x_title, labels, theme, zero=zero), height)
 
 
 def _layout(x_title: str, labels: Sequence[str], theme: str, *, zero: bool) -> Json:
-    """Each label is above its row: a narrow screen has no room next to it."""
+    """The layout, with each label above its row: a narrow screen has no space at the side."""
     x_axis: Json = {"title": style.axis_title(x_title), **style.axis(theme), "zeroline": zero}
     if zero:
         x_axis |= {"zerolinecolor": style.MUTED[theme], "zerolinewidth": 1.5}

@@ -1,4 +1,4 @@
-"""Whether the loaders of a sweep gave the same batches."""
+"""Whether the loaders of a sweep yielded the same batches."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ _METHOD = (
 
 
 def section(view: View) -> Section | None:
-    """A row for each loader but the one that the others were compared with."""
-    found = view.run.parity
-    if not found:
+    """A table with a row for each loader except the reference loader."""
+    parity = view.run.parity
+    if not parity:
         return None
     columns = (Column("Loader"), Column("Samples", numeric=True), Column("Batches"), Column("Difference", numeric=True))
-    table = Table(f"Compared with {found[0].against}", columns, tuple(map(_row, found)))
+    table = Table(f"Compared with {parity[0].against}", columns, tuple(map(_row, parity)))
     return Section(id="parity", title="Same batches", blocks=(Paragraph(Text(_METHOD), "small"), table))
 
 
-def _row(found: Parity) -> Row:
-    samples = numbers.whole(found.samples, found.not_measured.get("samples"))
-    return Row((words.name(found.loader), samples, words.sentence(_said(found)), _difference(found)))
+def _row(parity: Parity) -> Row:
+    samples = numbers.whole(parity.samples, parity.not_measured.get("samples"))
+    return Row((words.name(parity.loader), samples, words.sentence(_said(parity)), _difference(parity)))
 
 
-def _said(found: Parity) -> str:
-    if found.refused:
-        return f"not measured: {found.refused}"
-    return "not compared" if found.samples is None else "equal shapes, dtypes and labels"
+def _said(parity: Parity) -> str:
+    if parity.refused:
+        return f"not measured: {parity.refused}"
+    return "not compared" if parity.samples is None else "equal shapes, dtypes and labels"
 
 
-def _difference(found: Parity) -> Value:
-    return numbers.share(found.difference, found.not_measured.get("difference"))
+def _difference(parity: Parity) -> Value:
+    return numbers.share(parity.difference, parity.not_measured.get("difference"))

@@ -1,4 +1,4 @@
-"""The picture of the pipeline: each part as wide as the samples/s that it allows, the bottleneck marked."""
+"""The pipeline: each part drawn as wide as the samples/s that it allows, with the bottleneck marked."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from loaderbench.report.model import Block, Column, Fact, Row, Section, Table, T
 from loaderbench.report.pipe import Piece, draw_pipe
 from loaderbench.report.view import View
 
-_MOST_STAGES = 5  # of a part; the others are added up
-_IN_TEXT = 3  # the same, of a line of text
+_MOST_STAGES = 5  # stages shown of a part; the others are added up
+_IN_TEXT = 3  # stages in a line of text
 _WITHIN = {name: STAGE_NAMES[name].removeprefix("the ") for name in ("startup", "stragglers", "main_process")}
 _LEFT_OUT = {
     "storage": "storage",
@@ -43,19 +43,22 @@ _WHY: dict[Limit | None, str] = {
     "neighbors": "Other programs hold CPUs. This throughput limit assumes all available CPUs.",
     "memory": "Page faults delay this stage. Throughput limits include only part of that time.",
 }
-"""Why a limit of this kind does not show as the narrowest part."""
+"""Why a limit of this kind is not visible as the narrowest part."""
 
 _HANDING_OVER = "Worker-to-main IPC delays batches. Its throughput limit counts only CPU time of the main process."
 _ONE_THREAD = "Work in the main process is serialized. Its throughput limit counts only its CPU time."
 _OUTSIDE = "Most of the time is spent outside `__getitem__` and collate. The throughput limit does not include it."
 
 Mark = Literal["", "bottleneck", "narrowest"]
-"""The part that the verdict names; where it names none, the part with the lowest limit."""
+"""The part that the verdict names is the `bottleneck`.
+
+If it names none, the part with the lowest limit is `narrowest`.
+"""
 
 
 @dataclass(frozen=True)
 class Share:
-    """A stage within a part. `tone` is its colour; the verdict's stage is `marked`."""
+    """A stage within a part. `tone` is its color; the verdict's stage is `marked`."""
 
     said: str
     title: str | None
@@ -67,10 +70,10 @@ class Share:
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """One part of the picture. `tag` is what its `mark` says in words, `note` what its rate is made of.
+    """One part of the picture. `tag` describes its `mark` in words, and `note` what its rate includes.
 
-    `why` says why a bottleneck is not the narrowest part, or passes less than it allows; `limits` is whether its rate
-    is what holds throughput back.
+    `why` says why a bottleneck is not the narrowest part, or passes less than it allows. `limits` is true if the part's
+    rate limits throughput.
     """
 
     name: str
@@ -86,9 +89,9 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Picture(Block):
-    """The pipe. `marks` are the places of the target, drawn across all parts.
+    """The pipe. `marks` are the positions of the target, drawn across all parts.
 
-    `healthy`: the loader keeps up. `fading` explains parts that are wider than the scale.
+    `healthy` is true if the loader keeps up. `fading` explains parts that are wider than the scale.
     """
 
     template = "pipeline.html"
@@ -104,11 +107,11 @@ class Picture(Block):
 
 
 def section(view: View) -> Section | None:
-    """The pipeline of the configuration that the verdict is about; `None` where nothing was measured."""
-    found = describe_pipeline(view.run)
-    if found is None:
+    """The pipeline of the verdict's configuration; `None` if nothing was measured."""
+    pipeline = describe_pipeline(view.run)
+    if pipeline is None:
         return None
-    picture = _picture(found, _subject(view, found), _target_name(view))
+    picture = _picture(pipeline, _subject(view, pipeline), _target_name(view))
     return Section(
         id="pipeline",
         title="Pipeline",
@@ -120,9 +123,9 @@ def section(view: View) -> Section | None:
     )
 
 
-def _subject(view: View, found: Pipeline) -> Text:
-    """Which configuration it is, by the axes that vary; a profile has one."""
-    config = varying(found.config, view.run.plan.axes)
+def _subject(view: View, pipeline: Pipeline) -> Text:
+    """The configuration by the axes that vary; empty for a profile, which has only one."""
+    config = varying(pipeline.config, view.run.plan.axes)
     if view.profile or not config:
         return Text("")
     return words.outside(
@@ -130,91 +133,91 @@ def _subject(view: View, found: Pipeline) -> Text:
     )
 
 
-def _picture(found: Pipeline, subject: Text, target_name: str) -> Picture:
-    names = [part.name for part in found.parts]
-    neck = names.index(found.bottleneck) if found.bottleneck in names else None
-    pipe = draw_pipe([part.samples_per_s for part in found.parts], found.delivered, found.target, neck)
+def _picture(pipeline: Pipeline, subject: Text, target_name: str) -> Picture:
+    names = [part.name for part in pipeline.parts]
+    neck = names.index(pipeline.bottleneck) if pipeline.bottleneck in names else None
+    pipe = draw_pipe([part.samples_per_s for part in pipeline.parts], pipeline.delivered, pipeline.target, neck)
     return Picture(
         subject=subject,
-        throughput=_rate(found.delivered).text,
-        target=_target(found, target_name, shown=pipe.marks is not None),
-        parts=tuple(_part(found, part, piece) for part, piece in zip(found.parts, pipe.pieces, strict=True)),
+        throughput=_rate(pipeline.delivered).text,
+        target=_target(pipeline, target_name, shown=pipe.marks is not None),
+        parts=tuple(_part(pipeline, part, piece) for part, piece in zip(pipeline.parts, pipe.pieces, strict=True)),
         marks=pipe.marks,
         fading=_FADING if any(piece.beyond for piece in pipe.pieces) else "",
-        notes=tuple(map(Text, _notes(found))),
-        left_out=words.plain(", ".join(f"{_LEFT_OUT[name]} ({why})" for name, why in found.left_out.items()), 600),
-        healthy=found.limit == "none",
+        notes=tuple(map(Text, _notes(pipeline))),
+        left_out=words.plain(", ".join(f"{_LEFT_OUT[name]} ({why})" for name, why in pipeline.left_out.items()), 600),
+        healthy=pipeline.limit == "none",
     )
 
 
-def _part(found: Pipeline, part: PipelinePart, piece: Piece) -> Part:
-    mark = _mark(found, part.name)
-    why = _why_not_narrowest(found) if mark == "bottleneck" else ""
+def _part(pipeline: Pipeline, part: PipelinePart, piece: Piece) -> Part:
+    mark = _mark(pipeline, part.name)
+    why = _why_not_narrowest(pipeline) if mark == "bottleneck" else ""
     return Part(
-        name=_name(found, part.name),
+        name=_name(pipeline, part.name),
         rate=_rate(part.samples_per_s, part.reason),
         mark=mark,
-        tag=_tag(found, part.name),
-        note=None if why and part.name == "ipc" else _note(found, part),
+        tag=_tag(pipeline, part.name),
+        note=None if why and part.name == "ipc" else _note(pipeline, part),
         why=why,
-        limits=mark == "bottleneck" and found.limits_explain_it,
-        stages=_stages(part, found.stage),
+        limits=mark == "bottleneck" and pipeline.limits_explain_it,
+        stages=_stages(part, pipeline.stage),
         piece=piece,
     )
 
 
-def _name(found: Pipeline, name: PartName) -> str:
-    loader = "Main process, loading" if found.is_loader else "Loader"
+def _name(pipeline: Pipeline, name: PartName) -> str:
+    loader = "Main process, loading" if pipeline.is_loader else "Loader"
     names: dict[PartName, str] = {
         "storage": "Storage",
-        "workers": numbers.count(found.workers, "worker") if found.workers else loader,
-        "cpus": f"{found.cpus:g} CPU{'' if found.cpus == 1 else 's'}",
+        "workers": numbers.count(pipeline.workers, "worker") if pipeline.workers else loader,
+        "cpus": f"{pipeline.cpus:g} CPU{'' if pipeline.cpus == 1 else 's'}",
         "ipc": "Worker-to-main IPC",
-        "step": "Emulated GPU" if found.given else "Training step",
+        "step": "Emulated GPU" if pipeline.given else "Training step",
     }
     return names[name]
 
 
 def _rate(rate: float | None, reason: str | None = None) -> Value:
-    """Samples/s as the verdict's evidence writes them: every digit of 10 or more."""
+    """Samples/s in the format of the verdict's evidence: a rate of 10 or more as an integer."""
     return numbers.whole(rate) if rate is not None and 10 <= rate < math.inf else numbers.quantity(rate, reason=reason)
 
 
-def _mark(found: Pipeline, name: PartName) -> Mark:
-    if found.bottleneck is None:
-        return "narrowest" if name == found.narrowest else ""
-    return "bottleneck" if name == found.bottleneck else ""
+def _mark(pipeline: Pipeline, name: PartName) -> Mark:
+    if pipeline.bottleneck is None:
+        return "narrowest" if name == pipeline.narrowest else ""
+    return "bottleneck" if name == pipeline.bottleneck else ""
 
 
-def _tag(found: Pipeline, name: PartName) -> str:
-    """The mark, with the stage where the part alone does not say it."""
-    mark = _mark(found, name)
-    within = _stage_within(found, name) if mark == "bottleneck" else None
+def _tag(pipeline: Pipeline, name: PartName) -> str:
+    """The mark, with the stage if the part's name does not imply it."""
+    mark = _mark(pipeline, name)
+    within = _stage_within(pipeline, name) if mark == "bottleneck" else None
     return f"{mark}: {within}" if within else mark
 
 
-def _stage_within(found: Pipeline, name: PartName) -> str | None:
-    stage = found.stage
+def _stage_within(pipeline: Pipeline, name: PartName) -> str | None:
+    stage = pipeline.stage
     if name == "step":
         return "copy" if stage == COPY else None
     return _WITHIN.get(stage or "") or (words.stage(stage).text if stage and name == "workers" else None)
 
 
-def _note(found: Pipeline, part: PipelinePart) -> Text | None:
-    """Why the rate is not known, or what it is made of."""
+def _note(pipeline: Pipeline, part: PipelinePart) -> Text | None:
+    """Why the rate is not known, or what it includes."""
     if part.samples_per_s is None:
         return words.sentence(part.reason or "")
     notes: dict[PartName, str] = {
-        "storage": "if workers only read" if found.workers else "if the process only reads",
+        "storage": "if workers only read" if pipeline.workers else "if the process only reads",
         "cpus": "shared by all processes",
         "ipc": "estimated from CPU time of the main process",
-        "step": "target" if found.given else "",
+        "step": "target" if pipeline.given else "",
     }
     return Text(notes[part.name]) if notes.get(part.name) else None
 
 
 def _stages(part: PipelinePart, marked: str | None) -> tuple[Share, ...]:
-    """The largest, in the order of a sample, and what the others add up to."""
+    """The largest stages, in the order of a sample, and the sum of the others."""
     ranked = sorted(part.stages, key=lambda one: -one.share)
     few = ranked if len(ranked) <= _MOST_STAGES else ranked[: _MOST_STAGES - 1]
     shown = [one for one in part.stages if one in few]
@@ -230,16 +233,16 @@ def _stages(part: PipelinePart, marked: str | None) -> tuple[Share, ...]:
 
 
 def _stage_name(stage: str, part: PartName) -> Text:
-    """How a stage is called; those of the step are ours, all others may be the user's."""
+    """The name of a stage. Stages of the step are loaderbench's; others can be the user's."""
     return (
         Text({COPY: "host-to-device copy", REST: "rest of the step"}[stage]) if part == "step" else words.stage(stage)
     )
 
 
 def _share(name: Text, length: float, start: float, tone: str, marked: bool) -> Share:
-    said = "<1%" if 0 < length < 0.005 else f"{length * 100:.0f}%"
+    percentage = "<1%" if 0 < length < 0.005 else f"{length * 100:.0f}%"
     share, begins = round(length, 4), round(start, 4)
-    return Share(f"{name.text} {said}", name.title, tone, begins, share, marked)
+    return Share(f"{name.text} {percentage}", name.title, tone, begins, share, marked)
 
 
 def _target_name(view: View) -> str:
@@ -249,40 +252,42 @@ def _target_name(view: View) -> str:
     return "Loop without data waits" if kind.of_loop else "Training step alone"
 
 
-def _target(found: Pipeline, name: str, *, shown: bool) -> str:
-    """What is drawn across; said also where it is too far out to be drawn."""
-    if found.target is None:
+def _target(pipeline: Pipeline, name: str, *, shown: bool) -> str:
+    """The rate drawn across, with a note if it is too large to be drawn."""
+    if pipeline.target is None:
         return ""
-    return f"{name}: {_rate(found.target).text} samples/s{'' if shown else ' (beyond the scale)'}"
+    return f"{name}: {_rate(pipeline.target).text} samples/s{'' if shown else ' (beyond the scale)'}"
 
 
-def _notes(found: Pipeline) -> list[str]:
-    """What the widths do not say, of no part alone."""
-    said = [_LAZY.format(words.capitalised(stage_name(found.reads_inside)))] if found.reads_inside else []
-    if found.exceeds_limits:
-        return [*said, _EXCEEDS]
-    return [*said, _why(found)] if found.bottleneck is None and not found.limits_explain_it else said
+def _notes(pipeline: Pipeline) -> list[str]:
+    """Notes about the complete pipeline that the widths do not show."""
+    notes = [_LAZY.format(words.capitalised(stage_name(pipeline.reads_inside)))] if pipeline.reads_inside else []
+    if pipeline.exceeds_limits:
+        return [*notes, _EXCEEDS]
+    return [*notes, _why(pipeline)] if pipeline.bottleneck is None and not pipeline.limits_explain_it else notes
 
 
-def _why_not_narrowest(found: Pipeline) -> str:
-    if found.bottleneck == "storage":
-        return f"{'Workers wait' if found.workers else 'The main process waits'} for storage, which lowers both values."
-    return "" if found.limits_explain_it or found.exceeds_limits else _why(found)
+def _why_not_narrowest(pipeline: Pipeline) -> str:
+    if pipeline.bottleneck == "storage":
+        return (
+            f"{'Workers wait' if pipeline.workers else 'The main process waits'} for storage, which lowers both values."
+        )
+    return "" if pipeline.limits_explain_it or pipeline.exceeds_limits else _why(pipeline)
 
 
-def _why(found: Pipeline) -> str:
-    """Why the part that is marked is not the narrowest, or passes less than it allows."""
-    if found.bottleneck == "ipc":
-        return _ONE_THREAD if found.stage == "main_process" else _HANDING_OVER
-    if found.bottleneck == "workers" and found.stage == "main_process":
+def _why(pipeline: Pipeline) -> str:
+    """Why the marked part is not the narrowest, or passes less than it allows."""
+    if pipeline.bottleneck == "ipc":
+        return _ONE_THREAD if pipeline.stage == "main_process" else _HANDING_OVER
+    if pipeline.bottleneck == "workers" and pipeline.stage == "main_process":
         return _OUTSIDE
-    if found.in_turn and found.limit not in _WHY:
+    if pipeline.in_turn and pipeline.limit not in _WHY:
         return _IN_TURN
-    return _WHY.get(found.limit, _WAITS if found.slower_than_limits else _CLOSE)
+    return _WHY.get(pipeline.limit, _WAITS if pipeline.slower_than_limits else _CLOSE)
 
 
 def _table(picture: Picture) -> Table:
-    """The same in a few lines of text."""
+    """The picture as a table for a terminal."""
     rows = [Row((Text(part.name), part.rate, Text(_details(part))), mark=part.mark) for part in picture.parts]
     measured = Value(picture.throughput, main=picture.throughput)
     rows.append(Row((Text("Throughput"), measured, Text("measured")), mark="total"))
@@ -291,14 +296,14 @@ def _table(picture: Picture) -> Table:
 
 
 def _remarks(picture: Picture) -> list[Fact]:
-    """What is written below the picture, and why its bottleneck is not its narrowest part."""
-    said = [*(part.why for part in picture.parts if part.why), *(note.text for note in picture.notes)]
+    """The notes below the picture, and why its bottleneck is not its narrowest part."""
+    texts = [*(part.why for part in picture.parts if part.why), *(note.text for note in picture.notes)]
     left_out = [Fact("Not shown", Text(picture.left_out))] if picture.left_out else []
-    return [*(Fact("Note", Text(text)) for text in said), *left_out]
+    return [*(Fact("Note", Text(text)) for text in texts), *left_out]
 
 
 def _details(part: Part) -> str:
-    """On one line of a terminal: only the largest stages."""
+    """The details of a part on one line of a terminal, with only its largest stages."""
     largest = sorted(part.stages, key=lambda one: -one.share)
     shares = [one.said for one in largest[:_IN_TEXT]] + (["..."] if len(largest) > _IN_TEXT else [])
     note = part.note.text if part.note else ""

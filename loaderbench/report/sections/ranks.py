@@ -1,4 +1,4 @@
-"""The ranks of a distributed training: how much each waits for data, and what it says of itself."""
+"""The ranks of a distributed training: each rank's data wait and verdict."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BAR_PX, _THIN_PX, _EDGES_PX = 26, 16, 84
 
 
 def section(view: View) -> Section | None:
-    """A table of all ranks, or of the slowest of many; `None` outside of a distributed training."""
+    """A table of all ranks, or of the slowest of many; `None` outside distributed training."""
     ranks = view.run.ranks
     if not ranks:
         return None
@@ -41,7 +41,7 @@ def section(view: View) -> Section | None:
 
 
 def _hosts(hosts: Sequence[HostUse], together: HostUse | None) -> tuple[Table, ...]:
-    """A row for each machine, the largest readers of many, and one for all; nothing where there is one machine."""
+    """A table of machines, limited to the largest readers, with a row for their sum; empty for one machine."""
     if together is None:
         return ()
     shown = (
@@ -68,7 +68,7 @@ def _host(one: HostUse) -> Row:
 
 
 def _chart(ranks: Sequence[Rank], caption: str) -> Chart:
-    """A bar for each rank, divided into its own wait for data, that for other ranks, and the rest of its step."""
+    """A bar for each rank, divided into its own data wait, the wait for other ranks, and the rest of its step."""
     labels = [_label(one, ranks) for one in ranks]
     own = [one.data_wait_share or 0.0 for one in ranks]
     others = [one.rank_wait_share or 0.0 for one in ranks]
@@ -104,13 +104,13 @@ def _chart(ranks: Sequence[Rank], caption: str) -> Chart:
 
 
 def _label(one: Rank, ranks: Sequence[Rank]) -> str:
-    """`rank 3 on b`; the host where there are several."""
+    """`rank 3 on b`, with the host if there are several."""
     with_host = f" on {words.plain(one.host, words.NAME_LIMIT)}" if len({other.host for other in ranks}) > 1 else ""
     return style.safe(f"rank {one.rank}{with_host}")
 
 
 def _table(title: str, ranks: Sequence[Rank]) -> Table:
-    """A row for each rank. Hosts, devices and waits for other ranks are left out if no rank has any."""
+    """A row for each rank. Columns for host, device and waits for other ranks are left out if empty."""
     share = "share of step time"
     columns: tuple[tuple[Column, Callable[[Rank], Text], bool], ...] = (
         (Column("Rank", numeric=True), lambda one: Text(str(one.rank)), True),
@@ -136,7 +136,7 @@ def _verdict(one: Rank) -> Text:
 
 
 def _spread(by_wait: Sequence[Rank]) -> Paragraph:
-    """Quantiles of many."""
+    """Quartiles of the data wait over many ranks."""
     waits = sorted(one.data_wait_share or 0.0 for one in by_wait)
     shown = [numbers.share(waits[round(part * (len(waits) - 1))]).text for part in _QUANTILES]
     return Paragraph(Text(f"Data wait of {len(waits)} ranks: {', '.join(shown)} (least, quartiles, most)"))

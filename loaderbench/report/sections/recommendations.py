@@ -1,4 +1,4 @@
-"""Recommendations as cards: what to change, what it gave, what it costs and where that is seen; and what was tried."""
+"""Fixes as cards, with their changes, gains, costs and evidence, and the list of tried fixes."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ class Snippet:
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """One recommendation: the change, what it gave, what it costs, and where that is to be seen.
+    """One fix: its change, gain and costs, with evidence.
 
-    `outcome` is all that in a line; `is_floor`: its gain is a lower bound. `command` measures it again.
-    `heading` stands above the first of those that rest on the same basis, where there are several bases.
+    `outcome` summarizes the fix in one line. `is_floor` is true if its gain is a lower bound. `command` measures it
+    again. `heading` is set on the first card of each basis, if there are several bases.
     """
 
     title: Text
@@ -95,15 +95,16 @@ class Card:
 
     @property
     def badge_text(self) -> str:
-        """The badge as a reader sees it."""
+        """The badge as displayed."""
         return _BADGE_WORDS.get(self.badge, self.badge)
 
 
 @dataclass(frozen=True)
 class Cards(Block):
-    """What to change, most first; `empty` says why there is nothing.
+    """The fixes, sorted by gain, or `empty` with the reason why there are none.
 
-    `of_rates` says why rates differ from those of the sweep, where they do; `references` what gains are relative to.
+    `of_rates` says why rates differ from those of the sweep, if they do. `references` explains what gains are relative
+    to.
     """
 
     template = "cards.html"
@@ -114,7 +115,7 @@ class Cards(Block):
 
 
 def section(view: View) -> Section | None:
-    """What to change, then what was tried, in vain or not, what needs no change, and what could not be looked at."""
+    """The fixes, then all tried fixes, those that are not needed, and those that could not be checked."""
     run = view.run
     if view.profile and not run.recommendations:
         return None
@@ -129,13 +130,13 @@ def section(view: View) -> Section | None:
     blocks = (
         Cards(cards, None if cards else _empty(run), _of_rates(run), _references(run, cards)),
         *((_tried(verified),) if verified and verified.tried else ()),
-        *(Details(title, (Facts(tuple(map(_aside, of))),), len(of)) for title, of in asides if of),
+        *(Details(title, (Facts(tuple(map(_without_action, of))),), len(of)) for title, of in asides if of),
     )
     return Section(id="recommendations", title="Fixes", label="Fixes", blocks=blocks)
 
 
 def _of_rates(run: RunRecord) -> str | None:
-    """Fixes that were tried have rates without the cap of an emulated GPU; the sweep has its own."""
+    """A note on tried fixes: their rates are not capped by an emulated GPU, unlike those of the sweep."""
     own = {trial.id for trial in run.remedy_trials}
     tried = any(
         found.status == "open" and found.basis == "measured" and own & {*found.trials} for found in run.recommendations
@@ -144,19 +145,19 @@ def _of_rates(run: RunRecord) -> str | None:
 
 
 def _references(run: RunRecord, cards: Sequence[Card]) -> Text | None:
-    """The configurations that gains are relative to; `None` where no gain names one."""
+    """The configurations that gains are relative to; `None` if no gain names one."""
     named = [("baseline", "the starting config", run.baseline.config)]
     named += [("best config", "the recommended config of the sweep", run.best.config)] if run.best else []
-    said = [
+    sentences = [
         f"\u201cvs {name}\u201d: relative to {what} ({axes.label(run, config).text})."
         for name, what, config in named
         if any(card.gain_label.startswith(f"vs {name}") for card in cards)
     ]
-    return words.sentence(" ".join(said)) if said else None
+    return words.sentence(" ".join(sentences)) if sentences else None
 
 
 def _with_headings(cards: Sequence[Card]) -> tuple[Card, ...]:
-    """Nobody shall take advice for a measurement: each basis has its own heading, where there are several."""
+    """Add a heading for each basis, if there are several, so that advice is not mistaken for a measurement."""
     badges = [card.badge for card in cards]
     if len(set(badges)) < 2:
         return tuple(cards)
@@ -178,125 +179,125 @@ def _empty(run: RunRecord) -> str:
         return "No fixes tried: other programs hold the CPUs. Stop them, then run again."
     tried = {found.id for found in run.verification.tried} if run.verification else set()
     in_vain = [r for r in run.recommendations if r.status == "already_ok" and r.id in tried]
-    said = [
+    lines = [
         f"{words.plain(r.title, words.LABEL_LIMIT)}: {words.plain(r.reason, words.SENTENCE_LIMIT)}."
         for r in in_vain
         if r.reason
     ]
     undecided = _undecided(run.verification)
-    none = "No fix was confirmed." if undecided else "No fixes." if said else "No fixes: nothing to change was found."
-    return " ".join([none, *said, *undecided])
+    none = "No fix was confirmed." if undecided else "No fixes." if lines else "No fixes: nothing to change was found."
+    return " ".join([none, *lines, *undecided])
 
 
-def _undecided(found: Verification | None) -> list[str]:
-    """One sentence on the fixes that were neither a gain nor none when trying them ended."""
+def _undecided(verification: Verification | None) -> list[str]:
+    """One sentence on fixes without a decision when the search ended."""
     open_ = [
         f"{config_label(one.change)}, {_so_far(one.judgement)}"
-        for one in (found.tried if found else ())
+        for one in (verification.tried if verification else ())
         if one.judgement and one.judgement.answer == "undecided"
     ]
     return [words.plain(f"Undecided: {'; '.join(open_)}.", words.SENTENCE_LIMIT)] if open_ else []
 
 
-def _so_far(found: Judgement) -> str:
-    if found.ratio is None:
+def _so_far(judgement: Judgement) -> str:
+    if judgement.ratio is None:
         return "no complete pair"
-    needed = f"; {ENOUGH_PAIRS} are needed" if found.pairs < ENOUGH_PAIRS else ""
-    return f"{_ratio(found).text} in {_pairs(found.pairs)}{needed}"
+    needed = f"; {ENOUGH_PAIRS} are needed" if judgement.pairs < ENOUGH_PAIRS else ""
+    return f"{_ratio(judgement).text} in {_pairs(judgement.pairs)}{needed}"
 
 
 def _pairs(count: int) -> str:
     return "1 pair" if count == 1 else f"{numbers.whole(count).text} pairs"
 
 
-def _aside(found: Recommendation) -> Fact:
-    """One that is already followed, or impossible to check."""
-    title = words.outside(found.title, words.LABEL_LIMIT)
-    reason = words.sentence(found.reason) if found.reason else Text("no reason was recorded")
+def _without_action(fix: Recommendation) -> Fact:
+    """A fix that is already in place, or that could not be checked."""
+    title = words.outside(fix.title, words.LABEL_LIMIT)
+    reason = words.sentence(fix.reason) if fix.reason else Text("no reason was recorded")
     return Fact(title.text, reason, title.title)
 
 
-def _card(found: Recommendation, run: RunRecord, anchors: Mapping[str, str]) -> Card:
-    gain, before = _gain(found, run), _before(found, run)
-    part = ["Part of the first fix"] if _is_part_of_first(found, run) else []
-    title = words.outside(found.title, words.LABEL_LIMIT)
-    badge = found.basis or "heuristic"
+def _card(fix: Recommendation, run: RunRecord, anchors: Mapping[str, str]) -> Card:
+    gain, before = _gain(fix, run), _before(fix, run)
+    part = ["Part of the first fix"] if _is_part_of_first(fix, run) else []
+    title = words.outside(fix.title, words.LABEL_LIMIT)
+    badge = fix.basis or "heuristic"
     return Card(
         title=title,
-        change=_change(found.change, before),
+        change=_change(fix.change, before),
         badge=badge,
         badge_title=_BADGES[badge],
         gain=gain,
-        gain_label=_over(found, run),
-        costs=tuple(words.sentence(text) for text in found.costs),
-        evidence=tuple(words.sentence(text) for text in (*found.evidence, *part)),
-        trials=tuple(Link(words.name(id_), anchors[id_]) for id_ in found.trials if id_ in anchors),
-        caveat=words.sentence(found.caveat) if found.caveat else None,
-        snippets=_snippets(found),
-        command=command_for(found, run),
-        outcome=outcome(found, run),
-        is_floor=found.gain is not None and found.gain.is_floor,
+        gain_label=_reference(fix, run),
+        costs=tuple(words.sentence(text) for text in fix.costs),
+        evidence=tuple(words.sentence(text) for text in (*fix.evidence, *part)),
+        trials=tuple(Link(words.name(id_), anchors[id_]) for id_ in fix.trials if id_ in anchors),
+        caveat=words.sentence(fix.caveat) if fix.caveat else None,
+        snippets=_snippets(fix),
+        command=command_for(fix, run),
+        outcome=outcome(fix, run),
+        is_floor=fix.gain is not None and fix.gain.is_floor,
     )
 
 
-def command_for(found: Recommendation, run: RunRecord) -> str | None:
-    """The command that measures a fix again, or for the first time; `None` where no sweep can show it."""
-    return command_for_change(run, found.change, _before(found, run))
+def command_for(fix: Recommendation, run: RunRecord) -> str | None:
+    """The command that measures a fix, again or for the first time; `None` if no sweep can measure it."""
+    return command_for_change(run, fix.change, _before(fix, run))
 
 
-def _before(found: Recommendation, run: RunRecord) -> Config:
-    """What the change starts from: its reference, or for advice without a gain, the configuration of the verdict."""
-    if found.against is not None or found.gain is not None:
-        return found.against or run.baseline.config
+def _before(fix: Recommendation, run: RunRecord) -> Config:
+    """The starting configuration of a change: its reference, or the verdict's configuration if there is no gain."""
+    if fix.against is not None or fix.gain is not None:
+        return fix.against or run.baseline.config
     subject = find_subject(run.best, run.configurations) or run.baseline
-    changes = any(axes.key(subject.config.get(axis)) != axes.key(value) for axis, value in found.change.items())
+    changes = any(axes.key(subject.config.get(axis)) != axes.key(value) for axis, value in fix.change.items())
     return subject.config if changes else run.baseline.config
 
 
-def _over(found: Recommendation, run: RunRecord) -> str:
-    """What the gain is over: `vs baseline`."""
-    return gain_reference(found, run.baseline.config, run.best.config if run.best else None) or ""
+def _reference(fix: Recommendation, run: RunRecord) -> str:
+    """The reference of the gain, such as `vs baseline`."""
+    return gain_reference(fix, run.baseline.config, run.best.config if run.best else None) or ""
 
 
-def _gain(found: Recommendation, run: RunRecord) -> Value | None:
-    """What the change gives and over what; `None` without a number."""
-    if found.gain is None:
+def _gain(fix: Recommendation, run: RunRecord) -> Value | None:
+    """The gain of the change, with its reference; `None` if it has no number."""
+    if fix.gain is None:
         return None
-    value = numbers.gain(found.gain.est, found.gain.lo, found.gain.hi, _over(found, run))
-    return replace(value, text=f"{value.text}, capped by the target") if found.gain.is_floor else value
+    value = numbers.gain(fix.gain.est, fix.gain.lo, fix.gain.hi, _reference(fix, run))
+    return replace(value, text=f"{value.text}, capped by the target") if fix.gain.is_floor else value
 
 
-def outcome(found: Recommendation, run: RunRecord, unit: str = "") -> str:
-    """Gain, rates, target and pixels in a line: `+93% vs baseline (83-103%): 522 -> 999, meets the target`."""
-    gain = _gain(found, run)
-    rates = [f"{_rates(found)}{unit}"] if found.before and found.after else []
-    part = ["part of 1"] if _is_part_of_first(found, run) else []
-    line = ": ".join(filter(None, (gain.text if gain else "", ", ".join([*rates, *_of_target(found), *part]))))
-    return "; ".join(filter(None, (line, found.changes_pixels or "")))
+def outcome(fix: Recommendation, run: RunRecord, unit: str = "") -> str:
+    """Gain, rates, target and pixels in one line: `+93% vs baseline (83-103%): 522 -> 999, meets the target`."""
+    gain = _gain(fix, run)
+    rates = [f"{_rates(fix)}{unit}"] if fix.before and fix.after else []
+    part = ["part of 1"] if _is_part_of_first(fix, run) else []
+    line = ": ".join(filter(None, (gain.text if gain else "", ", ".join([*rates, *_of_target(fix), *part]))))
+    return "; ".join(filter(None, (line, fix.changes_pixels or "")))
 
 
-def _is_part_of_first(found: Recommendation, run: RunRecord) -> bool:
+def _is_part_of_first(fix: Recommendation, run: RunRecord) -> bool:
     """Whether the first fix includes this one. A first fix with a capped gain has no number to refer to."""
     first = next((each for each in run.recommendations if each.status == "open"), None)
-    if first is None or first is found or not found.change or (first.gain and first.gain.is_floor):
+    if first is None or first is fix or not fix.change or (first.gain and first.gain.is_floor):
         return False
-    return found.change.items() < first.change.items()
+    return fix.change.items() < first.change.items()
 
 
-def _of_target(found: Recommendation) -> list[str]:
-    """That it is met; no rate shows that where the target caps it."""
-    if found.meets_target:
+def _of_target(fix: Recommendation) -> list[str]:
+    """A note if the target is met. A rate capped by the target cannot show that."""
+    if fix.meets_target:
         return ["meets the target"]
-    return [f"at the target (within {1 - AT_THE_CAP:.0%})"] if found.gain and found.gain.is_floor else []
+    return [f"at the target (within {1 - AT_THE_CAP:.0%})"] if fix.gain and fix.gain.is_floor else []
 
 
-def _rates(found: Recommendation) -> str:
-    before, after = (numbers.quantity(rate.est).text for rate in (found.before, found.after) if rate)
+def _rates(fix: Recommendation) -> str:
+    before, after = (numbers.quantity(rate.est).text for rate in (fix.before, fix.after) if rate)
     return f"{before} \u2192 {after}"
 
 
 def _change(change: Mapping[str, Scalar], before: Mapping[str, Scalar]) -> tuple[Fact, ...]:
-    """`num_workers: 0 -> 2`, or only the new value where the old one is not known; what stays is left out."""
+    """Changed values, such as `num_workers: 0 -> 2`, or only the new value if the old one is unknown."""
     return tuple(
         Fact(words.plain(axis, words.NAME_LIMIT), _step(axis, value, before))
         for axis, value in change.items()
@@ -309,15 +310,15 @@ def _step(axis: str, value: Scalar, before: Mapping[str, Scalar]) -> Text:
     return words.name(f"{format_scalar(before[axis])} \u2192 {new}" if axis in before else new)
 
 
-def _snippets(found: Recommendation) -> tuple[Snippet, ...]:
-    texts = (("Python", found.snippet), ("YAML", found.snippet_yaml))
+def _snippets(fix: Recommendation) -> tuple[Snippet, ...]:
+    texts = (("Python", fix.snippet), ("YAML", fix.snippet_yaml))
     return tuple(Snippet(language, words.clean(text)) for language, text in texts if text)
 
 
-def _tried(found: Verification) -> Details:
-    """The remedies that were tried, in their order, and how much each added."""
-    rows = tuple(_row(one, found) for one in found.tried)
-    start = words.configuration(found.present).text
+def _tried(verification: Verification) -> Details:
+    """The tried fixes, in order, and the gain that each added."""
+    rows = tuple(_row(one, verification) for one in verification.tried)
+    start = words.configuration(verification.present).text
     breakdown = Breakdown(
         title="Fixes tried, in order",
         lead=words.sentence(
@@ -325,8 +326,8 @@ def _tried(found: Verification) -> Details:
             "Changes that gained were then measured together, and again with each left out."
         ),
         tables=(Table("Fixes and what each gained", _columns(), rows),),
-        facts=tuple(_result(found)),
-        notes=(words.sentence(f"Stopped: {found.ended}."),) if found.ended else (),
+        facts=tuple(_result(verification)),
+        notes=(words.sentence(f"Stopped: {verification.ended}."),) if verification.ended else (),
     )
     return Details(breakdown.title, (breakdown,))
 
@@ -344,14 +345,14 @@ def _columns() -> tuple[Column, ...]:
     )
 
 
-def _row(one: Tried, found: Verification) -> Row:
+def _row(one: Tried, verification: Verification) -> Row:
     how = one.judgement
     assert how is not None, "every remedy of a run that can be drawn is judged"
     answer = _ANSWERS[how.answer] + (", kept" if one.accepted else "")
     cells = (
         words.name(one.id),
         words.outside(config_label(one.change), words.LABEL_LIMIT),
-        words.outside(_on_top_of(one.against, found.present), words.LABEL_LIMIT),
+        words.outside(_on_top_of(one.against, verification.present), words.LABEL_LIMIT),
         _expected(one),
         _ratio(how),
         numbers.whole(how.pairs),
@@ -381,13 +382,13 @@ def _expected(one: Tried) -> Text:
 
 
 def _on_top_of(against: Config, present: Config) -> str:
-    """The fixes it was tried on top of."""
+    """The fixes that it was tried on top of."""
     added = {name: value for name, value in against.items() if present.get(name) != value or name not in present}
     return config_label(added) or "unmodified config"
 
 
-def _result(found: Verification) -> list[Fact]:
+def _result(verification: Verification) -> list[Fact]:
     """All accepted fixes vs baseline."""
-    if not found.accepted or found.whole is None or found.whole.ratio is None:
+    if not verification.accepted or verification.whole is None or verification.whole.ratio is None:
         return []
-    return [Fact("All accepted fixes vs baseline", _ratio(found.whole))]
+    return [Fact("All accepted fixes vs baseline", _ratio(verification.whole))]

@@ -1,4 +1,4 @@
-"""The scaling curves: samples/s by number of workers, one line per batch size, with the target or the ceiling."""
+"""The scaling curves: samples/s by number of workers, a line for each batch size, and the target or the ceiling."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from loaderbench.report import axes, metrics, numbers, style, words
 from loaderbench.report.model import Chart, Column, Json, Row, Section, Table, Text, data_table
 from loaderbench.report.view import View
 
-_MOST_CURVES = 8  # more lines cannot be distinguished; the table below the heat map has them all
-_MARGIN = 1.08  # room above the highest end, for the name of the level
-_MOST_ABOVE = 1.6  # of the highest estimate or level: an interval of few rounds may end at several times that
+_MOST_CURVES = 8  # more lines cannot be distinguished; the table below the heat map has all of them
+_MARGIN = 1.08  # space above the highest interval, for the name of the level
+_MOST_ABOVE = 1.6  # limit on the axis relative to the highest estimate or level: intervals can be several times that
 
 
 def section(view: View) -> Section | None:
-    """The chart, or `None` where nothing was measured at two places of an axis."""
+    """The chart, or `None` unless an axis has two measured values."""
     run = view.run
     chosen = None if view.profile else axes.choose(run)
     if chosen is None:
@@ -61,7 +61,7 @@ def _chart(run: RunRecord, chosen: axes.Axes, fixed: Config, lines: Lines) -> Ch
 
 
 def _x_axis(run: RunRecord, across: str) -> tuple[Mapping[axes.Key, float], Json]:
-    """Positions of the values, and the ticks; values that are not numbers take positions 0, 1, 2 and so on."""
+    """Positions of the values, and the ticks. Values that are not numbers have positions 0, 1, 2 and so on."""
     values = axes.axis_values(run)[across]
     numeric = all(axes.is_number(value) for value in values)
     places = {axes.key(value): float(value or 0) if numeric else float(i) for i, value in enumerate(values)}
@@ -94,7 +94,7 @@ def _trace(i: int, name: str, line: Sequence[Configuration], across: str, places
 
 
 def _level(run: RunRecord, theme: str) -> Json:
-    """The dashed level, its name above it at the left, on paper: what it covers would make it unreadable."""
+    """The dashed level with its name above it at the left, on an opaque background to stay readable."""
     if run.ceiling is None:
         return {}
     level, color = run.ceiling.samples_per_s, style.MUTED[theme]
@@ -109,7 +109,7 @@ def _level(run: RunRecord, theme: str) -> Json:
 
 
 def _fixed(run: RunRecord, chosen: axes.Axes) -> Config:
-    """The values of the facet drawn: that of the best configuration."""
+    """The values of the other axes, from the best configuration's facet."""
     config = run.best.config if run.best else next((c.config for c in run.configurations if c.samples_per_s), {})
     return {axis: config[axis] for axis in chosen.others if axis in config}
 
@@ -134,12 +134,12 @@ def _name(run: RunRecord, axis: str, value: Scalar) -> str:
     return words.plain(f"{axis} {axes.value_text(run, axis, value)}", 40)
 
 
-def _hover(configuration: Configuration, found: Interval) -> str:
-    return f"{words.configuration(configuration.config).text}: {metrics.rate(numbers.interval(found))}"
+def _hover(configuration: Configuration, interval: Interval) -> str:
+    return f"{words.configuration(configuration.config).text}: {metrics.rate(numbers.interval(interval))}"
 
 
 def _top(run: RunRecord, drawn: Sequence[Interval]) -> float:
-    """Where the axis of samples/s ends: above all intervals, unless a very wide one would flatten everything else."""
+    """The end of the samples/s axis: above all intervals, unless a very wide one would flatten the curves."""
     highest = max([found.est for found in drawn] + ([run.ceiling.samples_per_s] if run.ceiling else []))
     reach = max([highest] + [found.hi for found in drawn if found.hi is not None])
     return min(_MARGIN * reach, _MOST_ABOVE * highest) or 1.0
@@ -154,20 +154,22 @@ def _cut_off(drawn: Sequence[Interval], top: float) -> list[str]:
 
 
 def _level_name(run: RunRecord) -> str:
-    """An emulated GPU has a target; for a real consumer the ceiling is measured."""
+    """The name of the level: a target for an emulated GPU, or the measured ceiling for a real consumer."""
     return "target" if consumer_kind(run.consumer).capped else "ceiling"
 
 
 def _caption(run: RunRecord, fixed: Config, lines: int) -> str:
-    said = ["Error bars: 95% intervals over rounds." if _has_intervals(run) else "One round: no intervals (n = 1)."]
+    sentences = [
+        "Error bars: 95% intervals over rounds." if _has_intervals(run) else "One round: no intervals (n = 1)."
+    ]
     if fixed:
-        said.append(f"Fixed as in the best config: {words.plain(config_label(fixed), words.LABEL_LIMIT)}.")
+        sentences.append(f"Fixed as in the best config: {words.plain(config_label(fixed), words.LABEL_LIMIT)}.")
     if run.ceiling:
         name = _level_name(run)
-        said.append(f"Dashed: {name if name == 'target' else f'{name} ({words.plain(run.ceiling.basis, 200)})'}.")
+        sentences.append(f"Dashed: {name if name == 'target' else f'{name} ({words.plain(run.ceiling.basis, 200)})'}.")
     if lines > _MOST_CURVES:
-        said.append(f"{_MOST_CURVES} of {lines} lines shown; the table has all.")
-    return " ".join(said)
+        sentences.append(f"{_MOST_CURVES} of {lines} lines shown; the table has all.")
+    return " ".join(sentences)
 
 
 def _has_intervals(run: RunRecord) -> bool:
@@ -181,5 +183,5 @@ def _table(run: RunRecord, chosen: axes.Axes, points: Sequence[Configuration]) -
     return Table("Samples/s by config", columns, rows)
 
 
-def _values(run: RunRecord, found: Configuration, names: Sequence[str]) -> list[Text]:
-    return [words.name(axes.value_text(run, name, found.config.get(name))) for name in names]
+def _values(run: RunRecord, configuration: Configuration, names: Sequence[str]) -> list[Text]:
+    return [words.name(axes.value_text(run, name, configuration.config.get(name))) for name in names]

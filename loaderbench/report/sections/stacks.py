@@ -1,4 +1,4 @@
-"""Where loading time goes, by stacks of threads: by stage, by line of code, and call by call as a flame graph."""
+"""Loading time by stack samples: by stage, by line of code, and by call as a flame graph."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ LINES = "code"
 _MOST_LINES = 5
 _BELOW = Column("Mostly in", title="the library's function that the line called")
 
-_NARROWEST = 0.004  # of the whole: less cannot be seen
+_NARROWEST = 0.004  # of loading time; a narrower box cannot be seen
 _ROW_PX, _EDGE_PX = 24, 16
 _CALL_COLUMNS = (Column("Call", prose=True), Column("Line"), Column("Share", numeric=True, title="of loading time"))
 _INDENT = "\u00a0\u00a0"
 
 
 def stages(trial: Trial) -> Section | None:
-    """Shares of the stacks with work; `None` where no stack was read."""
-    found = trial.stack_looks
-    if found is None or not found.stages:
+    """Shares of the busy stack samples by stage; `None` without stack samples."""
+    looks = trial.stack_looks
+    if looks is None or not looks.stages:
         return None
     title = "Loading time by stage"
-    return Section(id="stacks", title=title, label="Stages", blocks=(_breakdown(title, found),), narrow=True)
+    return Section(id="stacks", title=title, label="Stages", blocks=(_breakdown(title, looks),), narrow=True)
 
 
 def lines(trial: Trial) -> Section | None:
-    """The lines with the largest shares; `None` where none were looked at."""
-    found = find_hotspots([trial])[:_MOST_LINES]
-    if not found:
+    """The lines with the largest shares; `None` if no stacks were sampled."""
+    hotspots = find_hotspots([trial])[:_MOST_LINES]
+    if not hotspots:
         return None
-    table = _lines(found)
+    table = _lines(hotspots)
     return Section(
         id=LINES, title="Loading time by line", label="Code", blocks=(table,), glance=(table,), in_markdown=True
     )
@@ -70,7 +70,7 @@ def _breakdown(title: str, found: StackLooks) -> Breakdown:
 
 
 def _lines(found: Sequence[Hotspot]) -> Table:
-    """A line each; what they called, where one of them called a library."""
+    """A row for each line, with a column for library calls if there are any."""
     with_below = any(line.below for line in found)
     rows = tuple(
         Row(
@@ -90,7 +90,7 @@ def _lines(found: Sequence[Hotspot]) -> Table:
 
 @dataclass
 class Node:
-    """A stage or a call, with its share of loading time, and everything that it called."""
+    """A stage or a call, with its share of loading time, and its callees."""
 
     name: str
     frame: StackFrame | None
@@ -98,7 +98,7 @@ class Node:
     below: dict[StackFrame | str, Node] = field(default_factory=dict)
 
     def walk(self, depth: int = 0) -> Iterator[tuple[int, Node]]:
-        """Itself and all below it, each with its depth."""
+        """The node and its descendants, each with its depth."""
         yield depth, self
         for child in self.below.values():
             yield from child.walk(depth + 1)
@@ -108,7 +108,7 @@ Nodes = Sequence[tuple[int, Node]]
 
 
 def tree_of(shares: Mapping[Stack, float]) -> Node:
-    """All stacks in one; of two calls the one that comes first in `shares` is first."""
+    """All stacks merged into one tree. Siblings keep the order of `shares`."""
     root = Node("loading", None)
     for (stage, frames), share in shares.items():
         root.share += share
@@ -121,7 +121,7 @@ def tree_of(shares: Mapping[Stack, float]) -> Node:
 
 
 def flame_graph(view: View) -> Section | None:
-    """The chart; `None` where no stacks were looked at."""
+    """The chart; `None` if no stacks were sampled."""
     trials = trials_with_stacks(view)
     if not trials:
         return None
@@ -138,7 +138,7 @@ def flame_graph(view: View) -> Section | None:
 
 
 def _figure(shown: Nodes) -> Json:
-    """An icicle of plotly's: the stages have a color each."""
+    """A Plotly icicle chart with a color for each stage."""
     trace = {
         "type": "icicle",
         "ids": list(map(str, range(len(shown)))),
@@ -169,20 +169,20 @@ def _figure(shown: Nodes) -> Json:
 
 
 def _own_share(node: Node) -> float:
-    """Without the calls below it that are drawn."""
+    """The node's share without the drawn callees."""
     drawn = sum(child.share for child in node.below.values() if child.share >= _NARROWEST)
     return max(0.0, round(node.share - drawn, 6))
 
 
 def _parents(shown: Nodes) -> list[str]:
-    """The id of the call above each; empty for the root."""
+    """The id of each node's caller; empty for the root."""
     path: list[str] = []
-    found = []
+    parents = []
     for number, (depth, _) in enumerate(shown):
         del path[depth:]
-        found.append(path[-1] if path else "")
+        parents.append(path[-1] if path else "")
         path.append(str(number))
-    return found
+    return parents
 
 
 def _numbers(shown: Nodes) -> Details:
@@ -200,7 +200,7 @@ def _name(node: Node) -> str:
 
 
 def _place(node: Node) -> str:
-    """Its line, and the code in it where that is the user's."""
+    """The node's line, with the source text if it is the user's code."""
     if node.frame is None:
         return ""
     frame = node.frame

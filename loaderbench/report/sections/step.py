@@ -28,7 +28,7 @@ _UNKNOWN_CPU = "no CPU time recorded"
 
 
 def step(trial: Trial) -> Breakdown:
-    """The mean step of the steady state; its share of data wait equals the one in the verdict."""
+    """The mean step of the steady state. Its share of data wait equals the one in the verdict."""
     whole = _step_and_wait_s(trial)
     if whole is None:
         return Breakdown(title=_TITLE, missing=numbers.missing(why(trial, "step", "data_wait", "batches")))
@@ -49,7 +49,7 @@ def step(trial: Trial) -> Breakdown:
 
 
 def _step_and_wait_s(trial: Trial) -> tuple[float, float] | None:
-    """Seconds from one call of `next()` to the next, and those of them inside it; `None` where no time passed."""
+    """Seconds from one call of `next()` to the next, and the part spent inside it; `None` if no time passed."""
     found, one = None, trial.of_one_process
     if one.steady_s and one.batches and one.data_wait_share is not None:
         step_s = one.steady_s / one.batches
@@ -60,7 +60,7 @@ def _step_and_wait_s(trial: Trial) -> tuple[float, float] | None:
 
 
 def _marked_name(stage: str) -> Text:
-    """The name that the user gave a stage of the step; `transfer` is one that the diagnosis knows."""
+    """The user's name for a stage of the step. `transfer` has a displayed name, because the diagnosis knows it."""
     return words.stage(stage) if stage == "transfer" else words.outside(stage, 40)
 
 
@@ -90,16 +90,16 @@ def _step_caption(trial: Trial) -> str:
 def _notes(trial: Trial, *, overlap: bool) -> list[Text]:
     reason = words.reason_of("step_stages", trial.not_measured)
     unknown = [name for name, cost in (trial.step_stages or {}).items() if cost.wall_s is None]
-    said = [words.sentence(f"Stages of the step: {numbers.missing(reason).text}.")] if reason else []
-    said += [words.sentence(f"{name}: marked but not measured, part of \u201c{_REST.text}\u201d.") for name in unknown]
-    return [*said, _OVERLAP] if overlap else said
+    notes = [words.sentence(f"Stages of the step: {numbers.missing(reason).text}.")] if reason else []
+    notes += [words.sentence(f"{name}: marked but not measured, part of \u201c{_REST.text}\u201d.") for name in unknown]
+    return [*notes, _OVERLAP] if overlap else notes
 
 
 def sample(trial: Trial) -> Breakdown:
     """The mean sample of the steady state."""
-    found = trial.stages or {}
-    names = [name for name in _ordered(found) if found[name].wall_s is not None]
-    lengths = [found[name].wall_s or 0.0 for name in names]
+    stages = trial.stages or {}
+    names = [name for name in _ordered(stages) if stages[name].wall_s is not None]
+    lengths = [stages[name].wall_s or 0.0 for name in names]
     if math.fsum(lengths) <= 0:
         return Breakdown(title=_sample_title(trial), missing=numbers.missing(why(trial, "stages")))
     tones = tables.tones(lengths)
@@ -125,14 +125,14 @@ def _sample_caption(trial: Trial) -> str:
 
 
 def _sample_rows(trial: Trial, tones: dict[str, str], parts: list[float]) -> tuple[Row, ...]:
-    """A row for each stage with its parts below, those without a wall time, and the sum."""
+    """A row for each stage with its parts below, rows for stages without a wall time, and the total."""
     costs, named = trial.stages or {}, trial.stage_parts or {}
     whole = StageCost(_sum_s([costs[name].cpu_s for name in tones]), _sum_s([costs[name].wall_s for name in tones]))
     lines: list[tuple[Text, StageCost, Value, str, int]] = []
     for name, share in zip(tones, tables.percentages(parts), strict=True):
         lines.append((words.stage(name), costs[name], share, tones[name], 0))
         below = {part: named[part] for part in _parts_of(name, named)}
-        if [cost.wall_s for cost in below.values()] == [costs[name].wall_s]:  # the stage over again
+        if [cost.wall_s for cost in below.values()] == [costs[name].wall_s]:  # the part is the complete stage
             below = {}
         lines += [(_part_name(part), cost, _share(cost, whole), "", 1) for part, cost in below.items()]
     lines += [(words.stage(name), costs[name], numbers.missing(_UNKNOWN), "", 0) for name in costs if name not in tones]
@@ -157,15 +157,15 @@ def _share(cost: StageCost, whole: StageCost) -> Value:
 
 
 def _ordered(found: Iterable[str]) -> list[str]:
-    """Stages in the order in which a sample passes through them; the user's own after `transform`."""
+    """Stages in the order in which a sample passes them. The user's own stages come after `transform`."""
     return sorted(found, key=stage_place)
 
 
 def _parts_of(stage: str, found: Iterable[str]) -> list[str]:
-    """The named parts of a stage: `transform/RandomResizedCrop` is one of `transform`."""
+    """The named parts of a stage, such as `transform/RandomResizedCrop` of `transform`."""
     return [part for part in found if part.partition("/")[0] == stage]
 
 
 def _part_name(part: str) -> Text:
-    """A part without its stage, which is the row above it."""
+    """The part's name without its stage, which the row above shows."""
     return words.outside(part.partition("/")[2] or part, 40)

@@ -1,4 +1,4 @@
-"""The sweep: the heat map, what can be chosen on it, and all configurations, the fastest first."""
+"""The sweep: the heat map, its selectable configurations, and all configurations, the fastest first."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _ONE_CONFIGURATION = "One config was measured. To find the best one, sweep an ax
 
 @dataclass(frozen=True)
 class Ranking(Table):
-    """The configurations by rank, and why the best of them is the best."""
+    """The configurations by rank, and why the best one was chosen."""
 
     why: Text | None = None
 
 
 def section(view: View) -> Section | None:
-    """The heat map with the ranking below it, or the way to a sweep."""
+    """The heat map with the ranking below it, or a hint on how to measure a sweep."""
     if view.profile:
         return None
     ranking, heat_map = _ranking(view), _heat_map(view)
@@ -54,7 +54,7 @@ def section(view: View) -> Section | None:
 
 
 def _heat_map(view: View) -> HeatMap | None:
-    """`None` where no axis varies or nothing at all was measured."""
+    """The heat map; `None` if no axis varies or nothing was measured."""
     run = view.run
     chosen = axes.choose(run)
     shown = metrics.with_data(metrics.IN_HEAT_MAP, run.configurations, run)
@@ -83,8 +83,8 @@ def _heat_map(view: View) -> HeatMap | None:
 
 
 def _scale(metric: Metric, configurations: Sequence[Configuration]) -> ColorScale:
-    found = [v for c in configurations if (v := metrics.estimate(metric, c)) is not None]
-    return ColorScale(metric, min(found), max(found))
+    values = [v for c in configurations if (v := metrics.estimate(metric, c)) is not None]
+    return ColorScale(metric, min(values), max(values))
 
 
 def _in_selector(scale: ColorScale) -> HeatMetric:
@@ -93,23 +93,24 @@ def _in_selector(scale: ColorScale) -> HeatMetric:
 
 
 def _facets(run: RunRecord, others: Sequence[str]) -> list[Config]:
-    """Each combination of the other axes that was measured, in the order of the axes; one without any where none is.
+    """Each measured combination of the other axes, in axis order, or one empty combination if there are no other axes.
 
-    What has no workers opens no panel of its own where the values that torch refuses it were left out of the plan.
+    A configuration without workers adds no panel if the plan omitted the axis values that torch rejects without
+    workers.
     """
     if not others:
         return [{}]
-    found: dict[tuple[axes.Key, ...], Config] = {}
+    panels: dict[tuple[axes.Key, ...], Config] = {}
     for configuration in sorted(run.configurations, key=lambda c: without_workers(c.config)):
         known = without_workers(configuration.config) and any(axis in run.plan.collapsed for axis in others)
-        if known and found:
+        if known and panels:
             continue
         fixed = {axis: configuration.config[axis] for axis in others if axis in configuration.config}
-        found.setdefault(axes.combination(configuration.config, others), fixed)
+        panels.setdefault(axes.combination(configuration.config, others), fixed)
     order = axes.axis_values(run)
     places = {axis: [axes.key(v) for v in order[axis]] for axis in others}
     return sorted(
-        found.values(),
+        panels.values(),
         key=lambda fixed: [places[a].index(axes.key(fixed[a])) if a in fixed else -1 for a in others],
     )
 
@@ -121,7 +122,7 @@ def _title(fixed: Config) -> Text | None:
 def _row(
     chosen: axes.Axes, y: Scalar, across: Sequence[Scalar], panels: tuple[Config, Config], cells: Cells
 ) -> HeatRow:
-    """A row of one panel; `panels` are the fixed values of that panel and of the first one."""
+    """A row of one panel. `panels` are the fixed values of that panel and of the first one."""
     own: Config = {chosen.down: y} if chosen.down else {}
     label = words.name(axes.value_text(cells.run, chosen.down, y)) if chosen.down else Text("")
     fixed, first = panels
@@ -139,25 +140,25 @@ def _row(
 def _caption(view: View) -> str:
     run = view.run
     rounds = max((len(c.trials) for c in run.configurations), default=0)
-    said = f"Each cell is one config: its estimate over {numbers.count(rounds, 'round')}"
+    text = f"Each cell is one config: its estimate over {numbers.count(rounds, 'round')}"
     fixed = axes.fixed(run)
-    said += f". Fixed: {words.plain(config_label(fixed), 200)}." if fixed else "."
+    text += f". Fixed: {words.plain(config_label(fixed), 200)}." if fixed else "."
     ran = sum(bool(c.trials) for c in run.configurations)
     if 0 < len(view.choices) < ran:
-        said += f" The {len(view.choices):,} best of {ran:,} can be selected; the others link to their trials."
-    return said
+        text += f" The {len(view.choices):,} best of {ran:,} can be selected; the others link to their trials."
+    return text
 
 
 def _legend(view: View) -> tuple[str, ...]:
-    """A key for the signs that are on this map, and for no others."""
+    """A legend of the signs that this map uses."""
     marks = {view.mark(configuration) for configuration in view.run.configurations}
     failed = any(trial.status != "completed" for trial in view.run.sweep)
-    said = (("best", view.run.best is not None), ("tied", "tied" in marks), ("failed", failed))
-    return tuple(sign for sign, there in said if there)
+    signs = (("best", view.run.best is not None), ("tied", "tied" in marks), ("failed", failed))
+    return tuple(sign for sign, is_shown in signs if is_shown)
 
 
 def _ranking(view: View) -> Ranking | None:
-    """All configurations, the fastest first; only columns that hold something. `None` where none was measured."""
+    """All configurations, the fastest first, without empty columns; `None` if none was measured."""
     run = view.run
     if not any(c.samples_per_s for c in run.configurations):
         return None
@@ -176,23 +177,23 @@ def _ranking(view: View) -> Ranking | None:
 
 
 def _ranked(view: View, number: int, names: list[str], shown: Sequence[Metric]) -> Row:
-    found = view.run.configurations[number]
-    values = (metrics.of_configuration(metric, found, view.run.environment) for metric in shown)
+    configuration = view.run.configurations[number]
+    values = (metrics.of_configuration(metric, configuration, view.run.environment) for metric in shown)
     choice = number if number in view.choices else None
-    cells = (*axes.cells(view.run, found.config, names), *values)
-    return Row(cells, mark=view.mark(found), choice=choice, is_baseline=view.is_baseline(found))
+    cells = (*axes.cells(view.run, configuration.config, names), *values)
+    return Row(cells, mark=view.mark(configuration), choice=choice, is_baseline=view.is_baseline(configuration))
 
 
 def _choice(view: View, number: int) -> Choice:
-    found = view.run.configurations[number]
-    trials = trials_of(found, view.trials)
+    configuration = view.run.configurations[number]
+    trials = trials_of(configuration, view.trials)
     within = inside.of_configuration(view, number)
-    known = metrics.with_data(metrics.OF_CONFIGURATIONS, (found,), view.run)
+    known = metrics.with_data(metrics.OF_CONFIGURATIONS, (configuration,), view.run)
     return Choice(
         number=number,
-        label=words.configuration(found.config),
-        role=inside.role(view, found),
-        facts=tuple(Fact(m.label, metrics.of_configuration(m, found, view.run.environment)) for m in known),
+        label=words.configuration(configuration.config),
+        role=inside.role(view, configuration),
+        facts=tuple(Fact(m.label, metrics.of_configuration(m, configuration, view.run.environment)) for m in known),
         trials=tuple(Link(words.name(t.id), view.anchors[t.id]) for t in trials if t.id in view.anchors),
         inside=within,
         missing=None if within else _missing(trials),
@@ -200,6 +201,6 @@ def _choice(view: View, number: int) -> Choice:
 
 
 def _missing(trials: Sequence[Trial]) -> Text:
-    """Why nothing is known of what happens inside."""
-    gone = ", ".join(failures_in_words(trials))
-    return words.sentence(f"Stages not measured: {gone}." if gone else "Stages not measured: tracing was off.")
+    """Why nothing is known about the inside of these trials."""
+    failures = ", ".join(failures_in_words(trials))
+    return words.sentence(f"Stages not measured: {failures}." if failures else "Stages not measured: tracing was off.")

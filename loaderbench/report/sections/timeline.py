@@ -16,15 +16,15 @@ from loaderbench.report.sections.timeline_panels import LARGEST, Line, figure, k
 from loaderbench.report.view import View, by_interest, representative, trials_of
 
 MOST_TRIALS = 48
-MOST_POINTS = 1500  # of one series: more than a screen has columns
-POINTS_OF_PAGE = 30_000  # of all series together: about 250 kB of the page
-_MOST_ROWS = 12  # trials of the table below the chart
+MOST_POINTS = 1500  # points of one series; a typical screen has fewer columns
+POINTS_OF_PAGE = 30_000  # points of all series together, about 250 kB of the report
+_MOST_ROWS = 12  # trials in the table below the chart
 _SUMMARY: dict[str, Callable[[Any], Any]] = {"min": np.min, "median": np.median, "max": np.max}
 
 
 @dataclass(frozen=True)
 class TimelineTrial:
-    """One trial that can be selected on the timeline; `choice` is the number of its configuration, if selectable."""
+    """One trial that can be selected on the timeline. `choice` is the number of its configuration, if selectable."""
 
     label: str
     note: str
@@ -33,7 +33,10 @@ class TimelineTrial:
 
 @dataclass(frozen=True, kw_only=True)
 class Timeline(Chart):
-    """Readings of the monitors over seconds; the first trial is shown at first. `choosing`: others can be selected."""
+    """Readings of the monitors over seconds.
+
+    The first trial is selected initially; if `choosing`, others can be selected.
+    """
 
     template = "timeline.html"
     trials: tuple[TimelineTrial, ...]
@@ -66,26 +69,29 @@ def section(view: View) -> Section | None:
 
 
 def _lines(read: Readings, trial: str) -> dict[str, Line]:
-    """The series that can be drawn, in the order of time, without what is not a number."""
-    found = {}
+    """The series that can be drawn, in order of time, with finite values only."""
+    lines = {}
     for metric, series in read.of(trial).items():
         seconds, values = (np.array(column, dtype=float) for column in series)
         known = np.isfinite(seconds) & (np.abs(values) < LARGEST)
         if kind_of(metric) and known.any():
             order = np.argsort(seconds[known], kind="stable")
-            found[metric] = seconds[known][order], values[known][order]
-    return found
+            lines[metric] = seconds[known][order], values[known][order]
+    return lines
 
 
 def _choose(view: View, read: set[str]) -> list[Trial]:
     """One trial of each configuration with readings, the most interesting first."""
     by_id = {name: trial for name, trial in view.trials.items() if name in read}
-    found = (representative(trials_of(configuration, by_id)) for configuration in by_interest(view.run))
-    return list(islice((trial for trial in found if trial is not None), MOST_TRIALS))
+    trials = (representative(trials_of(configuration, by_id)) for configuration in by_interest(view.run))
+    return list(islice((trial for trial in trials if trial is not None), MOST_TRIALS))
 
 
 def _most_of_each(series: Sequence[int]) -> list[int]:
-    """Points of a series for each trial: the first, which is shown at first, has the most; the others share."""
+    """The number of points per series for each trial.
+
+    The first trial, shown initially, has the most; the others share.
+    """
     first = min(MOST_POINTS, POINTS_OF_PAGE // 2 // series[0])
     left = POINTS_OF_PAGE - first * series[0]
     others = max(2, min(MOST_POINTS, left // max(1, sum(series[1:]))))
@@ -109,18 +115,18 @@ def _trial(trial: Trial, view: View, lines: Mapping[str, Line], most: int) -> Ti
 def _label(trial: Trial, view: View) -> str:
     run = view.run
     marks = [("best", run.best), ("baseline", None if view.profile else run.baseline)]
-    said = [mark for mark, part in marks if part and axes.same(part.config, trial.config)]
+    roles = [mark for mark, part in marks if part and axes.same(part.config, trial.config)]
     if trial.status != "completed":
-        said.append(trial.status.replace("_", " "))
-    suffix = f" ({', '.join(said)})" if said else ""
+        roles.append(trial.status.replace("_", " "))
+    suffix = f" ({', '.join(roles)})" if roles else ""
     return f"{axes.label(run, trial.config).text}, round {trial.round}{suffix}"
 
 
 def _caption(shown: int, recorded: int) -> str:
-    said = "All panels share the time axis."
+    text = "All panels share the time axis."
     if shown < recorded:
-        said += f" {shown} of {recorded} recorded trials shown: at most one per config."
-    return said
+        text += f" {shown} of {recorded} recorded trials shown: at most one per config."
+    return text
 
 
 def _rows(trial: Trial, lines: Mapping[str, Line]) -> list[Row]:

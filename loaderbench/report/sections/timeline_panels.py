@@ -1,4 +1,4 @@
-"""The panels of the timeline: which readings are drawn where, in which unit, and how a long series is downsampled."""
+"""The panels of the timeline: the series in each panel, their units, and the downsampling of long series."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from loaderbench.report import metrics, style
 from loaderbench.report.model import Json
 
 LARGEST = 1e300
-"""A reading beyond it is none; below it no unit makes it infinite."""
+"""The largest valid reading. Unit conversion cannot overflow below it."""
 
 Line = tuple[Any, Any]
-"""Seconds and values: two arrays of floats of shape (n,), in the order of time."""
+"""Seconds and values: two arrays of floats of shape (n,), in order of time."""
 
 _PANEL_PX, _GAP_PX, _EDGE_PX = 104, 56, 112
 _MILLISECONDS = metrics.Scale("ms", 1e3)
@@ -27,7 +27,7 @@ _OF_DEVICE = re.compile(r"gpu(\d+)_(\w+)")
 
 @dataclass(frozen=True)
 class Kind:
-    """How the readings of one kind are drawn: their panel, their name there, and their factor to the panel's unit."""
+    """How to draw the readings of one kind: panel, name in the panel, and the factor to the panel's unit."""
 
     panel: str
     unit: str
@@ -38,20 +38,20 @@ class Kind:
 
     @property
     def title(self) -> str:
-        """The panel with its unit."""
+        """The panel's name with its unit."""
         return ", ".join(filter(None, (self.panel, self.unit)))
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One panel: how its first series is drawn, the names of all, and what plotly draws of them."""
+    """One panel: the kind of its first series, the names of all series, and their Plotly traces."""
 
     kind: Kind
     names: Sequence[str]
     traces: Sequence[Json]
 
     def range(self) -> Json:
-        """The range of its scale where its top is known (100 for a percentage), which makes panels comparable."""
+        """The range of the axis if its maximum is known (100 for a percentage), which makes panels comparable."""
         if self.kind.top is None:
             return {}
         highest = max(value for trace in self.traces for value in trace["y"])
@@ -59,14 +59,14 @@ class Panel:
 
 
 def _kinds() -> dict[str, Kind]:
-    """By the name of their series, in the order of the panels."""
-    found = {}
+    """Kinds by the name of their series, in the order of the panels."""
+    kinds = {}
     for metric in METRICS:
         strip, top = metric.strip, 100 if metric.strip.unit == "percent" else None
         scale = _MILLISECONDS if strip.unit == "s" else metrics.SCALES[strip.unit]
         unit = f"{scale.unit} {metric.of}".strip() if strip.unit == metric.unit else scale.unit
-        found[strip.series] = Kind(strip.panel, unit, strip.name, scale.factor, top, strip.points)
-    return found
+        kinds[strip.series] = Kind(strip.panel, unit, strip.name, scale.factor, top, strip.points)
+    return kinds
 
 
 _KINDS = _kinds()
@@ -74,7 +74,7 @@ _PANELS = tuple(dict.fromkeys(kind.panel for kind in _KINDS.values()))
 
 
 def kind_of(series: str) -> Kind | None:
-    """How a series is drawn; `None` for one that the report does not know."""
+    """How to draw a series; `None` if the report does not know it."""
     device = _OF_DEVICE.fullmatch(series)
     if device is None:
         return _KINDS.get(series)
@@ -83,7 +83,7 @@ def kind_of(series: str) -> Kind | None:
 
 
 def figure(lines: Mapping[str, Line], most: int, x_axis: str) -> Json:
-    """The panels of one trial, stacked on one time axis in seconds; each series of at most `most` points."""
+    """The panels of one trial, stacked on one time axis in seconds. Each series has at most `most` points."""
     members: dict[str, list[tuple[Kind, Line]]] = {}
     for name, line in sorted(lines.items()):
         kind = kind_of(name)
@@ -101,7 +101,7 @@ def _panel(i: int, members: Sequence[tuple[Kind, Line]], most: int) -> Panel:
 
 
 def _trace(kind: Kind, line: Line, i: int, k: int) -> Json:
-    """Series `k` of panel `i`, in the unit of the panel and with as many digits as can be seen."""
+    """Series `k` of panel `i`, in the panel's unit, with as many digits as are visible."""
     seconds, values = line
     return {
         "type": "scatter",
@@ -118,9 +118,9 @@ def _trace(kind: Kind, line: Line, i: int, k: int) -> Json:
 
 
 def min_max(line: Line, most: int) -> Line:
-    """At most `most` points: the lowest and the highest of each of `most / 2` equal stretches, in their order.
+    """At most `most` points: the minimum and maximum of each of `most / 2` equal sections, in order of time.
 
-    Peaks survive, which a mean or every n-th reading would hide.
+    Unlike means or every n-th reading, this keeps peaks.
     """
     seconds, values = line
     if len(values) <= most:
@@ -144,14 +144,14 @@ def _layout(drawn: Sequence[Panel], x_axis: str, theme: str) -> Json:
 
 
 def _place(i: int, count: int) -> tuple[float, float]:
-    """The lowest and highest place of panel `i` counted from above, 0 to 1 of the drawing."""
+    """The bottom and top of panel `i`, counted from above, as positions of 0 to 1 in the drawing."""
     whole = count * _PANEL_PX + (count - 1) * _GAP_PX
     high = 1 - i * (_PANEL_PX + _GAP_PX) / whole
     return max(high - _PANEL_PX / whole, 0.0), high
 
 
 def _title(panel: Panel, high: float, theme: str) -> Json:
-    """The panel's name above the names of its lines: a legend would be far from the panel it explains."""
+    """The panel's name above the names of its lines. A legend would be too far from the panel."""
     text = style.safe(panel.kind.title)
     if 1 < len(panel.names) <= len(style.DASH_NAMES):
         lines = ", ".join(f"{style.safe(name)} {d}" for name, d in zip(panel.names, style.DASH_NAMES, strict=False))

@@ -17,7 +17,7 @@ from loaderbench.report.model import Block, Column, Fact, Facts, Paragraph, Row,
 from loaderbench.report.view import MOST_ROWS, View, why
 
 _LONG_TITLE = 300
-_MOST_TRIALS = 250  # that the page holds as JSON, 2 kB each when packed
+_MOST_TRIALS = 250  # trials that the report embeds as JSON, 2 kB each when compressed
 _OTHER_CSV_FIELDS = (
     "samples", "warmup_batches", "steady_s", "ended_early", "samples_per_epoch",
     "reference_decode_before_s", "reference_decode_after_s", "started_at", "duration_s", "log",
@@ -36,7 +36,7 @@ class Download:
 
 @dataclass(frozen=True)
 class Downloads(Block):
-    """The files; `note` says what the report leaves out, and where it is."""
+    """The files. `note` says what the report leaves out, and where to find it."""
 
     template = "downloads.html"
     files: tuple[Download, ...]
@@ -44,7 +44,7 @@ class Downloads(Block):
 
 
 def section(view: View) -> Section:
-    """All trials; for a profile, all its metrics."""
+    """All trials, or for a profile all its metrics."""
     title, content = ("All trials", _of_sweep(view)) if view.profile is None else _of_profile(view.profile)
     label = title.split()[-1].capitalize()
     blocks = tuple(block for block in (content, _downloads(view.run)) if block)
@@ -52,12 +52,12 @@ def section(view: View) -> Section:
 
 
 def _of_sweep(view: View) -> Block | None:
-    """In the order of measuring."""
+    """The trials in the order of measurement."""
     run = view.run
     shown = run.sweep[:MOST_ROWS]
     if not shown:
         return Paragraph(Text("No trials ran."))
-    columns = [metric for metric in metrics.meant_in(run, metrics.OF_TRIALS) if _holds_something(metric, shown)]
+    columns = [metric for metric in metrics.meant_in(run, metrics.OF_TRIALS) if _has_content(metric, shown)]
     own = axes.columns(run)
     headings = (
         Column("Trial"),
@@ -76,10 +76,10 @@ def _label(metric: Metric) -> str:
     return metric.trial_label or metric.label
 
 
-def _holds_something(metric: Metric, trials: Sequence[Trial]) -> bool:
-    """Whether the column is worth its room."""
-    found = [number for trial in trials if (number := metric.of_trial(trial)) is not None]
-    return any(number or metric.zeros for number in found)
+def _has_content(metric: Metric, trials: Sequence[Trial]) -> bool:
+    """Whether the column has content."""
+    values = [number for trial in trials if (number := metric.of_trial(trial)) is not None]
+    return any(number or metric.zeros for number in values)
 
 
 def _caption(run: RunRecord) -> str:
@@ -89,7 +89,7 @@ def _caption(run: RunRecord) -> str:
 
 
 def _titles_once(rows: tuple[Row, ...]) -> tuple[Row, ...]:
-    """The rows with each very long title only where it occurs first: repeated in hundreds of rows it is too much."""
+    """Keep each very long title only in its first cell, because hundreds of rows can repeat it."""
     seen: set[str] = set()
 
     def once(cell: Text) -> Text:
@@ -113,11 +113,11 @@ def _cells(run: RunRecord, trial: Trial, own: Sequence[str], columns: Sequence[M
 
 
 def _of_profile(trial: Trial) -> tuple[str, Block | None]:
-    """One trial as a list, for a report that has no other: what is known, and what has a reason not to be."""
+    """The only trial as a list of metrics: known values, and reasons for missing ones."""
     if trial.status != "completed":
         return "Downloads", None
     reasons = trial.not_measured
-    shown = [m for m in metrics.OF_TRIALS if _holds_something(m, [trial]) or m.reason_field in reasons]
+    shown = [m for m in metrics.OF_TRIALS if _has_content(m, [trial]) or m.reason_field in reasons]
     facts = tuple(Fact(_label(m), metrics.of_trial(m, trial, reasons.get(m.reason_field))) for m in shown)
     return "All metrics", Facts(facts) if facts else None
 
@@ -130,7 +130,7 @@ def _status(trial: Trial) -> Text:
 
 
 def _downloads(run: RunRecord) -> Downloads:
-    """The run as files; all of a very long one would be most of the report."""
+    """The run as files. A very long run is left out, because it would dominate the size of the report."""
     table, count = Download("trials.csv", "trials.csv", "text/csv", _csv(run)), len(run.trials)
     if count > _MOST_TRIALS:
         return Downloads((table,), f"run.json, with all {count:,} trials, is in the folder of this report.")
@@ -139,20 +139,20 @@ def _downloads(run: RunRecord) -> Downloads:
 
 
 def without_folders(run: RunRecord) -> RunRecord:
-    """The run with the names of slow files, without their folders: a report that is passed on reveals no paths."""
-    return replace(run, trials=tuple(map(_names_alone, run.trials)))
+    """The run with file names instead of paths for slow files, so that a shared report reveals no paths."""
+    return replace(run, trials=tuple(map(_without_paths, run.trials)))
 
 
-def _names_alone(trial: Trial) -> Trial:
+def _without_paths(trial: Trial) -> Trial:
     times = trial.sample_times
     if times is None:
         return trial
-    slowest = tuple(replace(found, path=found.path and words.file_name(found.path)) for found in times.slowest)
+    slowest = tuple(replace(sample, path=sample.path and words.file_name(sample.path)) for sample in times.slowest)
     return replace(trial, sample_times=replace(times, slowest=slowest))
 
 
 def _finite(value: Any) -> Any:
-    """The value with `null` where JSON knows no number."""
+    """The value with `null` for numbers that JSON cannot represent."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
@@ -183,7 +183,7 @@ def _row(trial: Trial, names: Sequence[str], meant: Sequence[Metric]) -> list[ob
 
 
 def _cell(value: object) -> object:
-    """A value for a spreadsheet, in which a text must not become a formula."""
+    """A value for a spreadsheet, escaped so that text is not evaluated as a formula."""
     if isinstance(value, str):
         safe = words.clean(value)
         return f"'{safe}" if safe.startswith(("=", "+", "-", "@", "\t")) else safe

@@ -1,4 +1,4 @@
-"""The verdict and its figures: baseline, best and ceiling; for a profile, its one loop."""
+"""The verdict and its key figures: baseline, best and ceiling, or a profile's only loop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from loaderbench.report.sections.recommendations import command_for, outcome
 from loaderbench.report.view import View, find
 
 _REACHED: tuple[About, ...] = ("rate", "target")
-_SAID: About = "failure"  # by the headline
+_IN_HEADLINE: About = "failure"
 
 _OF_PROFILE = (metrics.SAMPLES, metrics.WAIT, metrics.FIRST_BATCH, metrics.CPU, metrics.GPU, metrics.GPU_MEMORY)
 
@@ -24,16 +24,16 @@ BarKind = Literal["baseline", "best", "measured", "ceiling"]
 
 @dataclass(frozen=True)
 class Reason(Fact):
-    """A line of evidence for the cause; `only_verbose`: a terminal shows it with `-v` alone."""
+    """A line of evidence for the cause. With `only_verbose`, a terminal shows it only with `-v`."""
 
     only_verbose: bool = False
 
 
 @dataclass(frozen=True)
 class NextStep:
-    """The first `fix` with its gain, if there is one, and what to `do`, with the `command` to type if there is one.
+    """The first `fix` with its gain, if there is one, and what to `do`, with the `command` to type, if there is one.
 
-    `has_code`: the fix comes with code to paste. `then` is what to do after it.
+    `has_code` is true if the fix has code to paste. `then` is the step after it.
     """
 
     fix: Text | None
@@ -43,17 +43,17 @@ class NextStep:
     then: str | None = None
 
     def said(self, where_code_is: str) -> str:
-        """What to do, with the place of the code: each form of the report has it elsewhere."""
+        """The step in words, with the place of the code, which depends on the form of the report."""
         code = f" ({where_code_is})" if self.has_code else ""
         return f"{self.do}{code}{f', then {self.then}' if self.then else ''}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class VerdictBlock(Block):
-    """The one finding that explains the run.
+    """The finding that explains the run.
 
-    `headline` is its line, `reached` what was measured and wanted, `why` the evidence for the cause. `doubts` are the
-    reasons to distrust the run, `notes` what changes nothing in the finding.
+    `headline` is its first line, `reached` the measured and target rates, and `why` the evidence for the cause.
+    `doubts` are reasons to distrust the run. `notes` do not affect the finding.
     """
 
     template = "finding.html"
@@ -68,7 +68,7 @@ class VerdictBlock(Block):
 
 @dataclass(frozen=True)
 class KeyFigure:
-    """One quantity of the baseline and of the best; `before` is `None` when the two are one configuration."""
+    """One quantity of the baseline and of the best. `before` is `None` if both are the same configuration."""
 
     label: str
     value: Value
@@ -78,7 +78,7 @@ class KeyFigure:
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar of the small comparison in samples/s; `share` is its length, 0 to 1."""
+    """A bar of the small comparison in samples/s. `share` is its length, 0 to 1."""
 
     kind: BarKind
     value: str
@@ -87,7 +87,7 @@ class Bar:
 
 @dataclass(frozen=True, kw_only=True)
 class KeyFigures(Block):
-    """What the best reached, and the baseline where there are two configurations to compare."""
+    """The figures of the best configuration, and of the baseline if it is another one."""
 
     template = "key_figures.html"
     figures: tuple[KeyFigure, ...]
@@ -101,18 +101,18 @@ class KeyFigures(Block):
 
 
 def finding(view: View) -> Section:
-    """What bounds the run, and how sure that is."""
-    found = view.run.verdict
-    lines = _lines(found)
+    """What bounds the run, and the confidence."""
+    verdict = view.run.verdict
+    lines = _lines(verdict)
     block = VerdictBlock(
-        headline=words.sentence(str(found)),
+        headline=words.sentence(str(verdict)),
         reached=(
             *_loader(view),
             *(words.sentence(str(line)) for line in lines if line.about in _REACHED),
-            *_why_not_sure(found),
+            *_confidence_reasons(verdict),
         ),
-        why=tuple(_reason(line, found) for line in lines if line.about not in (*_REACHED, _SAID)),
-        against=tuple(words.sentence(text) for text in found.against),
+        why=tuple(_reason(line, verdict) for line in lines if line.about not in (*_REACHED, _IN_HEADLINE)),
+        against=tuple(words.sentence(text) for text in verdict.against),
         doubts=head.warnings(view.run),
         notes=head.notes(view.run),
         next_step=None if view.run.kind == "ab" else _next_step(view.run),
@@ -121,9 +121,9 @@ def finding(view: View) -> Section:
 
 
 def _next_step(run: RunRecord) -> NextStep | None:
-    """A measured fix is pasted; any other is measured first, by a command or in the user's own loop.
+    """The next step: paste a measured fix, or measure any other one first, by a command or in the user's own loop.
 
-    Where other ranks are unknown, they come first.
+    If other ranks are unknown, recording them comes first.
     """
     if run.only_rank is not None:
         return NextStep(None, "Record all ranks", run.only_rank.command)
@@ -142,38 +142,38 @@ def _next_step(run: RunRecord) -> NextStep | None:
     return NextStep(fix, "Apply the first fix", has_code=first.snippet is not None, then=then)
 
 
-def _why_not_sure(found: Verdict) -> tuple[Text, ...]:
+def _confidence_reasons(verdict: Verdict) -> tuple[Text, ...]:
     """`Low confidence: only one round was measured; 2 warnings`."""
-    if not found.confidence_reasons:
+    if not verdict.confidence_reasons:
         return ()
-    return (words.sentence(f"{found.confidence.capitalize()} confidence: {'; '.join(found.confidence_reasons)}"),)
+    return (words.sentence(f"{verdict.confidence.capitalize()} confidence: {'; '.join(verdict.confidence_reasons)}"),)
 
 
 def _loader(view: View) -> tuple[Text, ...]:
-    """What a profile iterated, with its arguments; a sweep names its configuration."""
+    """The loader of a profile, with its arguments. A sweep names its configuration instead."""
     return (words.sentence(f"Loader: {view.run.dataset.description}"),) if view.profile else ()
 
 
-def _lines(found: Verdict) -> tuple[Evidence, ...]:
-    """The evidence; of a run from before it had parts, whole lines."""
-    return found.evidence_parts or tuple(Evidence("cause", "", line) for line in found.evidence)
+def _lines(verdict: Verdict) -> tuple[Evidence, ...]:
+    """The evidence. Runs of earlier versions have complete lines without parts."""
+    return verdict.evidence_parts or tuple(Evidence("cause", "", line) for line in verdict.evidence)
 
 
-def _reason(line: Evidence, found: Verdict) -> Reason:
-    """A terminal has the wall times in a table, and the limits with `-v`."""
+def _reason(line: Evidence, verdict: Verdict) -> Reason:
+    """A line of evidence. Wall times are in a table of the terminal's output, and limits need `-v`."""
     label, figures = words.plain(line.label, words.NAME_LIMIT), line.figures
     of_wall_time = line.about == "inside" and line.label == WALL_TIME
-    if of_wall_time and found.read_inside and figures.startswith(stage_name(found.read_inside)):
-        figures = f"{figures}; {stage_name(found.read_inside)} includes reading files"
+    if of_wall_time and verdict.read_inside and figures.startswith(stage_name(verdict.read_inside)):
+        figures = f"{figures}; {stage_name(verdict.read_inside)} includes reading files"
     return Reason(label, words.sentence(figures), only_verbose=of_wall_time or line.about == "limits")
 
 
 def figures(view: View) -> Section | None:
-    """From the baseline to the best; `None` where nothing was measured."""
-    found = _of_profile(view.run) if view.profile else _of_sweep(view.run)
-    if found is None:
+    """The baseline and the best; `None` if nothing was measured."""
+    shown = _of_profile(view.run) if view.profile else _of_sweep(view.run)
+    if shown is None:
         return None
-    title, block = found
+    title, block = shown
     return Section(id="key-figures", title=title, blocks=(block,), look="figures")
 
 
@@ -213,10 +213,10 @@ def _of_profile(run: RunRecord) -> tuple[str, KeyFigures] | None:
     measured = next((c for c in run.configurations if c.samples_per_s), None)
     if measured is None:
         return None
-    found = metrics.with_data(_OF_PROFILE, (measured,), run)
+    shown = metrics.with_data(_OF_PROFILE, (measured,), run)
     level = _without_rounds(numbers.interval(measured.samples_per_s))
     return "Your loop", KeyFigures(
-        figures=tuple(KeyFigure(m.label, _of_one_process(run, m, measured), None, m.hint) for m in found),
+        figures=tuple(KeyFigure(m.label, _of_one_process(run, m, measured), None, m.hint) for m in shown),
         bars=_bars([("measured", level)], run.ceiling),
         ceiling=words.sentence(f"Ceiling: {ceiling(run.ceiling)}") if run.ceiling else None,
         best_label="Measured",
@@ -225,20 +225,20 @@ def _of_profile(run: RunRecord) -> tuple[str, KeyFigures] | None:
 
 
 def _of_one_process(run: RunRecord, metric: Metric, measured: Configuration) -> Value:
-    """A time is written as one, since no interval belongs to it."""
-    found = metric.of_configuration(measured)
-    if metric.unit == "s" and found is not None:
-        return numbers.duration(found if isinstance(found, int | float) else found.est)
+    """A metric of a single process. A time is written as a duration, because it has no interval."""
+    value = metric.of_configuration(measured)
+    if metric.unit == "s" and value is not None:
+        return numbers.duration(value if isinstance(value, int | float) else value.est)
     return _without_rounds(_read(run, metric, measured))
 
 
 def _without_rounds(value: Value) -> Value:
-    """Without `n = 1`: a profile is one process by nature, and its method says so once."""
+    """The value without `n = 1`. A profile is always one process, which its method states once."""
     return replace(value, text=value.main, detail="") if value.detail == numbers.ONE_ROUND else value
 
 
 def _read(run: RunRecord, metric: Metric, configuration: Configuration) -> Value:
-    """A metric of one configuration; memory of an accelerator with how much of it there is."""
+    """A metric of one configuration. GPU memory is followed by the device's total."""
     value = metrics.of_configuration(metric, configuration, run.environment)
     total = _gpu_memory_total(run, configuration) if metric is metrics.GPU_MEMORY and not value.missing else None
     if total is None:
@@ -248,7 +248,7 @@ def _read(run: RunRecord, metric: Metric, configuration: Configuration) -> Value
 
 
 def _gpu_memory_total(run: RunRecord, configuration: Configuration) -> int | None:
-    """The memory of the device whose use was the largest: that is the one the figure speaks of."""
+    """The total memory of the device with the largest use, which is the one in the figure."""
     used = [gpu for t in run.sweep if t.id in configuration.trials for gpu in t.gpus]
     largest = max((g for g in used if g.memory_used_bytes is not None), key=_used, default=None)
     return largest.memory_total_bytes if largest else None
@@ -259,17 +259,17 @@ def _used(gpu: GpuUse) -> int:
 
 
 def _bars(levels: Sequence[tuple[BarKind, Value]], above: Ceiling | None) -> tuple[Bar, ...]:
-    """The levels and the ceiling as lengths; nothing where there is nothing to compare."""
+    """The rates and the ceiling as bars; empty if there is nothing to compare."""
     top: list[tuple[BarKind, Value]] = [("ceiling", numbers.quantity(above.samples_per_s))] if above else []
-    found = [*levels, *top]
-    longest = max(value.sort or 0 for _, value in found)
-    if len(found) == 1 or longest <= 0:
+    all_levels = [*levels, *top]
+    longest = max(value.sort or 0 for _, value in all_levels)
+    if len(all_levels) == 1 or longest <= 0:
         return ()
-    return tuple(Bar(kind, value.text, round((value.sort or 0) / longest, 4)) for kind, value in found)
+    return tuple(Bar(kind, value.text, round((value.sort or 0) / longest, 4)) for kind, value in all_levels)
 
 
 def ceiling(found: Ceiling) -> str:
-    """The level and what is left to win."""
+    """The ceiling in samples/s, and the headroom."""
     measured = found.samples_per_s_interval
     level = numbers.interval(measured).text if measured else numbers.quantity(found.samples_per_s).text
     return (

@@ -1,4 +1,4 @@
-"""How times are distributed: data wait and steps over batches, time per sample, and the slowest samples."""
+"""Distributions of times: data wait and steps over batches, time per sample, and the slowest samples."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ _WORKER = Column("Worker", numeric=True)
 
 
 def waits(trial: Trial) -> Breakdown:
-    """Percentiles over batches; first batch and epoch boundaries separately."""
-    found = [(label, spread) for label, field in _FIELDS if (spread := getattr(trial, field))]
-    gone = {label: why(trial, field) for label, field in _FIELDS if getattr(trial, field) is None}
-    if not found and trial.epochs is None:
-        reason = next((reason for reason in gone.values() if reason), why(trial, "epochs"))
+    """Percentiles over batches, with first batch and epoch boundaries separately."""
+    spreads = [(label, spread) for label, field in _FIELDS if (spread := getattr(trial, field))]
+    missing = {label: why(trial, field) for label, field in _FIELDS if getattr(trial, field) is None}
+    if not spreads and trial.epochs is None:
+        reason = next((reason for reason in missing.values() if reason), why(trial, "epochs"))
         return Breakdown(title=_WAITS, missing=numbers.missing(reason))
     return Breakdown(
         title=_WAITS,
-        tables=(tables.of_spreads("Time per batch", "batch", "batches", found),) if found else (),
+        tables=(tables.of_spreads("Time per batch", "batch", "batches", spreads),) if spreads else (),
         facts=tuple(_facts(trial)),
         notes=(
-            *([tables.ACCURACY] if found else []),
-            *(_gone(label, reason) for label, reason in gone.items()),
+            *([tables.ACCURACY] if spreads else []),
+            *(_missing_text(label, reason) for label, reason in missing.items()),
         ),
     )
 
 
-def _gone(label: str, reason: str | None) -> Text:
+def _missing_text(label: str, reason: str | None) -> Text:
     return Text(f"{label.capitalize()}: {numbers.missing(reason).text}.")
 
 
@@ -48,7 +48,7 @@ def _facts(trial: Trial) -> list[Fact]:
 
 
 def _epochs(trial: Trial) -> list[Fact]:
-    """A boundary is counted from asking for more to the next epoch's first batch."""
+    """Epochs and their boundaries. A boundary lasts from the last request to the next epoch's first batch."""
     epochs = trial.epochs
     if epochs is None:
         reason = why(trial, "epochs")
@@ -58,23 +58,23 @@ def _epochs(trial: Trial) -> list[Fact]:
         return [begun, Fact("Epoch boundary", numbers.missing(epochs.not_measured.get("boundary_s")))]
     mean, longest = numbers.duration(epochs.boundary_s), numbers.duration(epochs.boundary_max_s)
     several = not longest.missing and longest.text != mean.text
-    said = f"mean {mean.text}, max {longest.text}" if several else mean.text
-    return [begun, Fact("Epoch boundary", Text(said))]
+    text = f"mean {mean.text}, max {longest.text}" if several else mean.text
+    return [begun, Fact("Epoch boundary", Text(text))]
 
 
 def slow(trial: Trial) -> Breakdown:
-    """The distribution over all samples, and the slowest of them."""
+    """The distribution over all samples, and the slowest samples."""
     times = trial.sample_times
     if times is None:
         return Breakdown(title=_SLOW, missing=numbers.missing(why(trial, "sample_times")))
-    found = [tables.of_spreads("Time per sample", "sample", "samples", [("sample", times.wall)])]
+    all_tables = [tables.of_spreads("Time per sample", "sample", "samples", [("sample", times.wall)])]
     if times.slowest:
-        found.append(slowest(times, _MOST_SAMPLES, workers=not in_main_process(trial)))
+        all_tables.append(slowest(times, _MOST_SAMPLES, workers=not in_main_process(trial)))
     notes = (tables.ACCURACY, Text("File names only, without their folders."))
     return Breakdown(
         title=_SLOW,
         lead=Text(_tail(times.tail_share)),
-        tables=tuple(found),
+        tables=tuple(all_tables),
         notes=notes if any(sample.path for sample in times.slowest) else notes[:1],
     )
 
@@ -89,17 +89,17 @@ def _tail(share: float) -> str:
 
 
 def slowest(times: SampleTimes, most: int, *, workers: bool) -> Table:
-    """The slowest first; without the column of files where none is known, and of workers where there are none."""
-    found = sorted(times.slowest, key=lambda sample: -sample.wall_s)[:most]
+    """The slowest samples first. Columns for files and workers are left out if empty."""
+    samples = sorted(times.slowest, key=lambda sample: -sample.wall_s)[:most]
     columns = [
         _INDEX,
-        *([_FILE] if any(sample.path for sample in found) else []),
+        *([_FILE] if any(sample.path for sample in samples) else []),
         *_TIME,
         *([_WORKER] if workers else []),
     ]
-    times_ms = tables.milliseconds([sample.wall_s for sample in found])
-    rows = [_row(sample, time, columns) for sample, time in zip(found, times_ms, strict=True)]
-    left = len(times.slowest) - len(found)
+    times_ms = tables.milliseconds([sample.wall_s for sample in samples])
+    rows = [_row(sample, time, columns) for sample, time in zip(samples, times_ms, strict=True)]
+    left = len(times.slowest) - len(samples)
     return Table(
         "Slowest samples",
         tuple(columns),
@@ -121,5 +121,5 @@ def _row(sample: SlowSample, time: Value, columns: list[Column]) -> Row:
 
 def _unknown(sample: SlowSample, field: str) -> Value:
     reason = sample.not_measured.get(field)
-    said = words.sentence(f"unknown: {reason}" if reason else "unknown")
-    return Value(said.text, said.title, main="unknown", missing=True)
+    text = words.sentence(f"unknown: {reason}" if reason else "unknown")
+    return Value(text.text, text.title, main="unknown", missing=True)
