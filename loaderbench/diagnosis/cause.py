@@ -211,7 +211,7 @@ def batches_are_long_on_the_way(facts: Facts) -> Cause | None:
     limit = limit_of_transport(facts)
     held = limit_of_work(limit, facts) if limit == "cpu" else _HELD_IN_TRANSIT.get(limit)
     if limit == "lock" and not main_process_is_busy(facts):
-        held = "workers are idle while batches pass one at a time"
+        held = "handing over a batch takes longer than making it"
     return _cause(
         "transport", limit, why, f"{held}{where('transport', facts)}" if held else _page_fault_clause("transport")
     )

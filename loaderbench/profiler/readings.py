@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import cache
 
@@ -19,6 +20,7 @@ from loaderbench.recorder.inside import NOT_ASKED
 from loaderbench.recorder.loop import LoopRecorder
 from loaderbench.recorder.overhead import loop_s_per_batch
 from loaderbench.records import (
+    CodeLooks,
     Config,
     Environment,
     Epochs,
@@ -37,6 +39,7 @@ from loaderbench.tracing.reading import tracing_s_per_sample
 TRIAL = "profile"
 
 AT_THE_END = "measured when the loop has ended"
+_OPENCV = re.compile(r"\bcv2?\.im(read|decode)\(")
 _HINT = "iterate over prof.iter(loader) while the profiler is running, for at least two batches of an epoch"
 
 
@@ -112,6 +115,13 @@ def _batch_traits(image_dtype: str | None) -> dict[str, str]:
     return {trait: image_dtype} if trait else {}
 
 
+def _decoder_traits(looks: CodeLooks | None) -> dict[str, str]:
+    """The trait `opencv`, if a line of the user's code decodes with it."""
+    lines = (frame.text for frame in looks.frames) if looks else ()
+    found = next((line for line in lines if _OPENCV.search(line)), None)
+    return {"opencv": found} if found else {}
+
+
 @cache
 def _recorder_s_per_batch(with_events: bool) -> float:
     """Cost of recording per batch, in seconds.
@@ -134,7 +144,7 @@ def _inside(observer: Observer, image_dtype: str | None, *, measures_cost: bool)
         workers=with_looks(workers, looks),
         main_process=main_process if with_workers else with_looks(main_process, looks),
         machine=resources.machine.use(),
-        dataset_traits=known.traits() | _batch_traits(image_dtype),
+        dataset_traits=known.traits() | _batch_traits(image_dtype) | _decoder_traits(found.code_looks),
         not_measured={
             **found.not_measured,
             "workers": _why_no_workers(observer),

@@ -29,7 +29,9 @@ REMEDY = CauseRemedy(
     title_in_code="Decode JPEGs with torchvision, if you use Pillow now",
     evident="pillow",
     values={"decoder": "torchvision"},
-    applies=lambda found: found.cpu_goes_to("decode") and found.option("decoder") in (None, "pillow"),
+    applies=lambda found: (
+        found.cpu_goes_to("decode") and found.option("decoder") in (None, "pillow") and not found.has_seen("opencv")
+    ),
     change=_change,
     relieves={"decode": 0.7},
     code="""from torchvision.io import ImageReadMode, decode_image, read_file

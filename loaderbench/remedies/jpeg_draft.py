@@ -21,6 +21,7 @@ REMEDY = CauseRemedy(
         found.named(stages={"decode"}, limits={"cpu", "workers", "memory", "oversubscription", "neighbors"})
         and large_images(found.facts)
         and found.option("decoder") in (None, "pillow")
+        and not found.has_seen("opencv")
     ),
     change=option(decoder="pillow_draft"),
     relieves={"decode": 0.25},

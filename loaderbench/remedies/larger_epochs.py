@@ -2,19 +2,29 @@
 
 Triggers when epoch starts cost more than all later waits, without workers or with `persistent_workers=True`.
 
-What it does: joins many epochs into one pass with an endless sampler, so prefetching never stops.
+What it does: joins many epochs into one pass, with an endless sampler or in an iterable dataset's `__iter__`, so
+prefetching never stops.
 
 How to confirm: profile again; time to first batch occurs once instead of every epoch.
 """
 
 from loaderbench.remedies.by_cause import CauseRemedy
+from loaderbench.remedies.findings import Diagnosis
+
+_TITLE = "Use an endless sampler: many epochs in one pass"
+
+
+def _title(found: Diagnosis) -> str:
+    return "Let the dataset's __iter__ yield many epochs in one pass" if found.has_seen("stream") else _TITLE
+
 
 REMEDY = CauseRemedy(
     id="larger_epochs",
-    title="Use an endless sampler: many epochs in one pass",
+    title=_TITLE,
     applies=lambda found: (
         found.named(limits={"startup"}) and (found.facts.workers == 0 or found.config.get("persistent_workers") is True)
     ),
+    title_for=_title,
     code="""import torch
 from torch.utils.data import DataLoader, Sampler
 

@@ -1,6 +1,7 @@
 """Libraries start their own threads in every worker, and these threads compete for the CPUs.
 
-Triggers when runnable threads outnumber the CPUs, with more than 1.3 threads per loading process.
+Triggers when runnable threads outnumber the CPUs, with more than 1.3 threads per loading process. It also triggers
+when CPUs are saturated and libraries use threads in the workers, because threads can spin while they wait.
 
 What it does: limits BLAS and OpenMP libraries and torch to one thread per worker.
 
@@ -14,7 +15,7 @@ REMEDY = CauseRemedy(
     id="library_threads",
     title="Limit each worker to one library thread",
     applies=lambda found: (
-        found.named(limits={"oversubscription"})
+        (found.named(limits={"oversubscription"}) or (found.facts.workers > 0 and found.named(limits={"cpu"})))
         and have_library_threads(found.facts)
         and not found.facts.one_thread_is_no_faster
     ),

@@ -8,6 +8,7 @@ How to confirm: profile again; workers are blocked less often.
 """
 
 from loaderbench.remedies.by_cause import CauseRemedy
+from loaderbench.remedies.process_loader import has_thread_pool
 
 REMEDY = CauseRemedy(
     id="release_lock",
@@ -16,6 +17,7 @@ REMEDY = CauseRemedy(
         found.named(limits={"lock"})
         and found.verdict.stage not in ("main_process", "transport")
         and not found.facts.in_threads
+        and not has_thread_pool(found)
     ),
     code="""import torch.utils.data
 

@@ -121,7 +121,7 @@ class LineClock:
         key = (caller, id(code), frame.f_lasti)
         known = self._known.get(key)
         if known is None:
-            place = self._position(caller, fitted(frame_of(code, frame.f_lineno or 0)))
+            place = self._position(caller, fitted(frame_of(code, frame.f_lineno or code.co_firstlineno)))
             known = self._known[key] = (place, code)
         return known[0]
 

@@ -97,7 +97,12 @@ def test_a_title_has_no_condition_that_was_seen_to_hold(fix: str, trait: str, ti
 
 @pytest.mark.parametrize(
     ("fix", "trait"),
-    [("transforms_v2_uint8", "transforms_v2"), ("uint8_transport", "uint8_samples"), ("uint8_transport", "no_images")],
+    [
+        ("transforms_v2_uint8", "transforms_v2"),
+        ("uint8_transport", "uint8_samples"),
+        ("uint8_transport", "no_images"),
+        ("faster_decoder", "opencv"),
+    ],
 )
 def test_what_a_dataset_was_seen_to_have_is_not_advised(fix: str, trait: str) -> None:
     of_users = replace(CAUSES[fix], options=None, traits={trait: "as the user has it"})

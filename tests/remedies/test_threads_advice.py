@@ -1,0 +1,64 @@
+"""Advice about threads: of libraries in workers, and of Python in a main process that loads by itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from test_by_cause import CAUSES, FACTS, Case as Cause, diagnosis, told
+
+from loaderbench.records import WorkerStates
+
+SPINNING = WorkerStates(
+    on_cpu_share=0.95,
+    run_queue_share=0.0,
+    blocked_share=0.05,
+    other_threads_cpu_share=0.95,
+    runnable_threads=1.9,
+)
+IN_A_POOL = WorkerStates(
+    on_cpu_share=0.05,
+    run_queue_share=0.0,
+    blocked_share=0.95,
+    other_threads_cpu_share=0.95,
+    runnable_threads=1.0,
+    blocked_on={"lock": 0.95, "running": 0.05},
+)
+
+
+def ids(cause: Cause, **changes: object) -> dict[str, str]:
+    """The titles of the fixes for a script's loader, by id."""
+    return {fix.id: fix.title for fix in told(replace(diagnosis(cause), options=None, **changes))}  # type: ignore[arg-type]
+
+
+def test_library_threads_that_fill_the_cpus_are_limited() -> None:
+    busy = replace(FACTS, workers=1, loads=SPINNING, own_cpus=2.0, idle_cpus=0.0)
+    assert "library_threads" in ids(Cause("sample", "cpu", busy))
+    alone = replace(busy, loads=replace(SPINNING, other_threads_cpu_share=0.02, runnable_threads=1.0))
+    assert "library_threads" not in ids(Cause("sample", "cpu", alone))
+
+
+def test_a_thread_pool_without_workers_is_replaced_by_worker_processes() -> None:
+    pool = replace(
+        FACTS,
+        workers=0,
+        loads=IN_A_POOL,
+        main=IN_A_POOL,
+        cpus=2,
+        own_cpus=1.0,
+        idle_cpus=1.0,
+        cpu_s={"sample": 1e-5},
+        wall_s={"sample": 1e-3},
+    )
+    found = ids(Cause("sample", "lock", pool))
+    assert found["process_loader"] == "Load in 2 worker processes instead of threads"
+    assert "release_lock" not in found
+    in_workers = ids(Cause("sample", "lock", replace(pool, workers=2)))
+    assert "release_lock" in in_workers
+    assert "process_loader" not in in_workers
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_a_stream_has_no_sampler_to_make_endless(is_stream: bool) -> None:
+    title = ids(CAUSES["larger_epochs"], traits={"stream": "Shards"} if is_stream else {})["larger_epochs"]
+    assert ("sampler" in title) is not is_stream
