@@ -20,6 +20,7 @@ class Facts:
     Stages and waits: `cpu_s` and `wall_s` are by stage. `loads` are the states of the workers, or of the main process
     if there are none. `idle_share` is the workers' time without work; `ended_share` is the share of all workers' time
     after some have ended, as workers of an iterable dataset can. `workers_persist`: workers are kept across epochs.
+    `sample_is_mostly` is the stage of most library calls in the untimed part of a sample, by stack samples.
 
     CPUs: `cpus` are available to this program, which uses `own_cpus`; `idle_cpus` are used by no program. `processes`
     counts the children of the main process. In distributed training, `ranks` processes with as many workers each share
@@ -46,6 +47,7 @@ class Facts:
     batch_samples: float | None = 1.0
     cpu_s: Seconds = field(default_factory=dict)
     wall_s: Seconds = field(default_factory=dict)
+    sample_is_mostly: str = ""
     loads: WorkerStates | None = None
     main: WorkerStates | None = None
     idle_share: float | None = None

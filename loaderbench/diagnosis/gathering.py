@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from loaderbench.diagnosis.facts import Facts, Seconds
-from loaderbench.diagnosis.thresholds import LOOKS_APART
+from loaderbench.diagnosis.thresholds import LOOKS_APART, MOST
 from loaderbench.loaders import worker_count
 from loaderbench.records import Environment, StackFrame, Trial, WaitParts, WorkerStates
 from loaderbench.records.words import NOT_READ_TWICE
@@ -40,6 +40,7 @@ def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
         batch_samples=_mean_of(trial.samples / trial.batches for trial in done if trial.samples and trial.batches),
         cpu_s=_by_stage(done, "cpu_s") or _by_stacks(done, running=True),
         wall_s=_by_stage(done, "wall_s") or _by_stacks(done, running=False),
+        sample_is_mostly=_mostly_in_sample(done),
         loads=_with_native_threads(loads, done, idle_share) if workers else loads,
         main=_mean_record(done, "main_process"),
         idle_share=idle_share,
@@ -182,6 +183,27 @@ def _python_wait_share(trial: Trial) -> float | None:
 
 def _waits_for_python(frame: StackFrame) -> bool:
     return _OF_PYTHON_THREADS.search(frame.file) is not None or _WAITS.search(frame.text) is not None
+
+
+def _mostly_in_sample(trials: Sequence[Trial]) -> str:
+    """The stage that most library calls in the untimed part of a sample belong to; empty if unknown.
+
+    Stacks of timed stages have the stage that clocks give them, and the others that of the library they call.
+    """
+    looks = next((trial.code_looks for trial in trials if trial.code_looks), None)
+    timed_s = _by_stage(trials, "wall_s")
+    whole_s = sum(timed_s.values())
+    if looks is None or not looks.stacks or not whole_s:
+        return ""
+    untimed, total_s = timed_s.get("sample", 0.0) / whole_s, sum(stack.seconds for stack in looks.stacks)
+    beyond = {
+        stack.stage: -timed_s.get(stack.stage, 0.0) / whole_s for stack in looks.stacks if stack.stage != "sample"
+    }
+    for stack in looks.stacks:
+        if stack.stage in beyond:
+            beyond[stack.stage] += stack.seconds / total_s
+    stage = max(beyond, key=lambda one: beyond[one], default="")
+    return stage if stage and beyond[stage] >= MOST * untimed > 0 else ""
 
 
 def _ended_share(trial: Trial, workers: int) -> float | None:

@@ -205,7 +205,8 @@ def where(work: str, facts: Facts) -> str:
     if not facts.cpu_s:
         return ""
     share = f" ({in_percent(share_of_cpu(facts))} of CPU time)" if work == busiest(facts) else ""
-    return f"; {stage_name(work)} is the largest stage{share}"
+    mostly = f", mostly {facts.sample_is_mostly}," if work == "sample" and facts.sample_is_mostly else ""
+    return f"; {stage_name(work)}{mostly} is the largest stage{share}"
 
 
 def _cpus(facts: Facts) -> str:

@@ -159,6 +159,10 @@ def test_without_workers_a_cpu_limit_is_told_from_small_batches_and_from_workers
         (waiting(order_s=0.8), "head-of-line blocking by slow samples"),
         (replace(DECODING, tail_share=0.8, own_cpus=2.0), "CPUs saturated; a few slow samples dominate"),
         (replace(DECODING, cpu_s={}, wall_s={}, own_cpus=2.0), "CPUs saturated"),
+        (
+            replace(DECODING, cpu_s={"sample": 9e-3, "collate": 1e-3}, sample_is_mostly="read", own_cpus=2.0),
+            "CPUs saturated; other __getitem__ code, mostly read, is the largest stage (90% of CPU time)",
+        ),
     ],
 )
 def test_each_rule_has_a_clause_of_its_own(facts: Facts, clause: str) -> None:
