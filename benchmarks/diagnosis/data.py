@@ -10,9 +10,14 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from PIL import Image
 
 from loaderbench.datasets.photos import cached_photos
+
+ROW_GROUPS = 8
 
 ROOT = Path(tempfile.gettempdir()) / f"loaderbench-diagnosis-{getpass.getuser()}"
 
@@ -49,6 +54,11 @@ def uneven_files(count: int = 60) -> list[str]:
     return sorted(str(path) for path in folder.iterdir())
 
 
+def parquet_file(rows: int, columns: int) -> Path:
+    """`ROW_GROUPS` row groups with columns of text, which take long to decompress."""
+    return _once(f"rows-{rows}x{columns}", lambda folder: _write_rows(folder, rows, columns)) / "rows.parquet"
+
+
 def _once(name: str, make: Callable[[Path], None]) -> Path:
     """The folder, which appears complete or not at all."""
     folder = ROOT / name
@@ -68,6 +78,12 @@ def _upscale(folder: Path, side: tuple[int, int], count: int) -> None:
     for index, path in enumerate(photo_paths()[:count]):
         with Image.open(path) as image:
             image.convert("RGB").resize(side, Image.Resampling.BICUBIC).save(folder / f"{index:03d}.jpg", quality=88)
+
+
+def _write_rows(folder: Path, rows: int, columns: int) -> None:
+    words = np.random.default_rng(0).integers(0, 1 << 24, rows * ROW_GROUPS).astype(str)
+    table = pa.table({f"text_{number}": words for number in range(columns)})
+    pq.write_table(table, folder / "rows.parquet", row_group_size=rows, compression="zstd", use_dictionary=False)
 
 
 def _write(folder: Path, sizes: list[int]) -> None:

@@ -9,16 +9,19 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Subset
 
 from benchmarks.diagnosis import opaque_data
 from benchmarks.diagnosis.data import photo_paths
+from benchmarks.diagnosis.draws import Draws
 from benchmarks.diagnosis.image_data import Photos, pinned
 from benchmarks.diagnosis.scenario import Loop, Scenario, because_of
 from benchmarks.diagnosis.steps import device
 
 GROUPS = Path("/sys/fs/cgroup/cpu")  # version 1
 PERIOD_US = 100_000
+
+_DRAW = Draws(20261129)
 
 
 @contextmanager
@@ -68,7 +71,23 @@ def limited(work: str, workers: int, *, cores: float = 0.0, pin: bool = False, m
     return Loop(lambda: DataLoader(dataset, 8, num_workers=workers, worker_init_fn=init), device(1), within=within)
 
 
+def pinned_epochs(*, workers: int, ms: float, samples: int, batch: int, pin: bool = True) -> Loop:
+    """Epochs of a second or two, with workers that stay."""
+    dataset = Subset(opaque_data.Hashing(ms), range(samples))
+    arguments = {"num_workers": workers, "persistent_workers": True, "worker_init_fn": pinned if pin else None}
+    return Loop(lambda: DataLoader(dataset, batch, **arguments), device(1))
+
+
+def _drawn(number: int) -> Scenario:
+    workers, ms, epoch_s = _DRAW.randint(2, 4), _DRAW.ms(3, 8), _DRAW.uniform(0.8, 2)
+    arguments = {"workers": workers, "ms": ms, "samples": int(epoch_s / ms * 1e3), "batch": _DRAW.choice([4, 8])}
+    why = f"{workers} workers share one core in epochs of {epoch_s:.1f} s, the other is idle."
+    words = because_of("sample", "quota")
+    return Scenario(f"quota_drawn_{number}", why, pinned_epochs, arguments, words, {"cpu_quota": {"pin": False}})
+
+
 SCENARIOS = (
+    *map(_drawn, range(5)),
     Scenario(
         "quota_group_photos_w2",
         "Two decoding workers on two cores are given 0.8 of one.",

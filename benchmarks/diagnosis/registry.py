@@ -11,6 +11,7 @@ from benchmarks.diagnosis import (
     healthy,
     locks,
     main_process,
+    native_threads,
     one_busy_cpu,
     opaque,
     quota,
@@ -43,6 +44,7 @@ FAMILIES = (
     sweeps,
     fixed_workers,
     thread_loaders,
+    native_threads,
 )
 
 SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for family in FAMILIES for scenario in family.SCENARIOS}
