@@ -53,7 +53,7 @@ class Page:
 def write_large_run(folder: Path, trials: int, samples: int) -> None:
     """Write the example's trials under new names, configurations and rates, with the requested number of readings."""
     from loaderbench.records import to_dict
-    from loaderbench.statistics.configurations import summarise
+    from loaderbench.statistics.configurations import summarize
     from loaderbench.store import read_run
 
     example = read_run(EXAMPLE)
@@ -70,7 +70,7 @@ def write_large_run(folder: Path, trials: int, samples: int) -> None:
         )
         for i in range(len(configs) * 3)
     ]  # fmt: skip
-    ranked = summarise(configs, made)
+    ranked = summarize(configs, made)
     axes = {axis: list(values) for axis, values in AXES.items()}
     plan = replace(example.plan, axes=axes, configurations=len(configs), rounds=3, trials=len(made))
     best = replace(example.best, config=min(ranked, key=lambda c: c.rank or 10**9).config) if example.best else None

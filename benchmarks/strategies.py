@@ -25,7 +25,7 @@ from loaderbench.plan import Plan, make_plan
 from loaderbench.records import PlannedTrial, Trial
 from loaderbench.search import Adaptive, Grid
 from loaderbench.statistics.choice import choose_best
-from loaderbench.statistics.configurations import PRACTICAL_TIE, summarise
+from loaderbench.statistics.configurations import PRACTICAL_TIE, summarize
 from loaderbench.store import read_run
 from loaderbench.suite import Suite
 
@@ -105,7 +105,7 @@ def simulate(plan: Plan, truth: Truth, random_: random.Random) -> Outcome:
         trials += [_trial(one, truth, shared, random_) for one in planned]
     sweep, dropped = [one for one in trials if one.role == "sweep"], search.dropped(trials, "no time")
     chosen, _ = choose_best(
-        summarise(plan.configurations, sweep), plan.baseline, sweep, plan.rounds, {}, dropped=dropped
+        summarize(plan.configurations, sweep), plan.baseline, sweep, plan.rounds, {}, dropped=dropped
     )
     looked_at = {str(one.config) for one in sweep}
     best = max(looked_at, key=lambda name: truth.rates[name])

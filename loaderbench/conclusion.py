@@ -53,7 +53,7 @@ from loaderbench.records import (
 from loaderbench.remedies import Diagnosis, Findings, candidates_for, recommend
 from loaderbench.remedies.streams import loader_arguments
 from loaderbench.statistics.choice import describe_baseline
-from loaderbench.statistics.configurations import summarise
+from loaderbench.statistics.configurations import summarize
 from loaderbench.statistics.judging import judged
 from loaderbench.statistics.sides import compare_sides
 
@@ -345,7 +345,7 @@ def diagnose(measured: Measured, config: Config, trials: Sequence[Trial]) -> Dia
     own_trials = consumed or own_trials
     settings, _ = _worker_settings(measured, config)
     facts = _facts(measured, _isolation(measured)[0], config, own_trials, settings)
-    subject = subject_of(summarise([config], own_trials)[0], measured.plan.axes, facts, is_best=True)
+    subject = subject_of(summarize([config], own_trials)[0], measured.plan.axes, facts, is_best=True)
     if facts is None or subject is None:
         return None
     demand = _demand(measured, config)

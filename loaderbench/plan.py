@@ -191,7 +191,7 @@ def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer
     grid = [config for config in grid if _fits_ranks(config, suite, backends, cpus_allotted)]
     apart = {why for config in grid if (why := suite.dataset.with_axes(config).why_not_together())}
     grid = [config for config in grid if not suite.dataset.with_axes(config).why_not_together()]
-    configurations = _unique([_normalised(config, suite) for config in grid])
+    configurations = _unique([_normalized(config, suite) for config in grid])
     if len(configurations) < len(grid):
         several = {axis for axis, values in axes.items() if len(values) > 1}
         collapsed |= {axis: why for axis, why in _collapsing(backends).items() if axis in several}
@@ -329,7 +329,7 @@ def _collapsing(backends: Mapping[str, LoaderBackend]) -> Reasons:
     return {axis: "; ".join(why) for axis, why in reasons.items()}
 
 
-def _normalised(config: Config, suite: Suite) -> Config:
+def _normalized(config: Config, suite: Suite) -> Config:
     """Map configurations that are equal to their backend to one; arguments of other backends are null."""
     arguments = {**suite.loader, **config}
     own = own_arguments(arguments, backends_of(suite.loader, suite.sweep).values()).keys() | {AXIS}
@@ -338,7 +338,7 @@ def _normalised(config: Config, suite: Suite) -> Config:
     ignored = dataset.decoding_axes if backend.decodes else dataset.storing_axes if backend.format else ()
     read = {dataset.store_axis} if backend.reads_stores and suite.sweep.get(AXIS) != AUTO else set()
     config |= {axis: getattr(dataset, axis) for axis in ignored if axis in config.keys() - read}
-    return backend.normalised(config, suite.loader)
+    return backend.normalized(config, suite.loader)
 
 
 def _baseline(suite: Suite, axes: dict[str, list[Scalar]], fixed: Config) -> tuple[Config, str]:
@@ -357,7 +357,7 @@ def _baseline(suite: Suite, axes: dict[str, list[Scalar]], fixed: Config) -> tup
             config[axis] = min(values, key=lambda value: (isinstance(value, str), value))
         else:
             config[axis] = today[axis] if today.get(axis, values[0]) in values and axis in today else values[0]
-    return _normalised(config, suite), _why_baseline(suite, config)
+    return _normalized(config, suite), _why_baseline(suite, config)
 
 
 def _why_baseline(suite: Suite, config: Config) -> str:

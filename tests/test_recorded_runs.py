@@ -157,7 +157,7 @@ _OPEN = ("verdict.bound: ", "verdict.stage: ", "verdict.limit: ", "verdict.not_m
 
 
 LATER_FIXES = {"dali_loader", "process_loader", "region_decode", "thread_loader"}
-"""Fixes that were not in the catalogue when the runs were recorded."""
+"""Fixes that were not in the catalog when the runs were recorded."""
 
 PROSE = ("headline", "evidence", "against", "why_this_one", "basis", "title", "costs", "caveat", "reason", "notes",
          "warnings", "ended")  # fmt: skip

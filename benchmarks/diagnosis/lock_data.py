@@ -1,4 +1,4 @@
-"""Datasets and loaders that serialise themselves: by a lock between processes, a locked file, the interpreter lock."""
+"""Datasets and loaders that serialize themselves: by a lock between processes, a locked file, the interpreter lock."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def _end(child: subprocess.Popen[bytes], token: str) -> None:
 
 @contextlib.contextmanager
 def burner(wanted: bool) -> Iterator[None]:
-    """A neighbour that keeps one core busy, where it is wanted."""
+    """A neighbor that keeps one core busy, where it is wanted."""
     process = subprocess.Popen([sys.executable, "-c", _BURN]) if wanted else None
     try:
         yield

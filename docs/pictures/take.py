@@ -57,7 +57,7 @@ def take(browser: Browser, page: Path, theme: str) -> None:
 
 
 def write(png: bytes, name: str) -> None:
-    """A picture with few colours is a fifth of the size and looks the same."""
+    """A picture with few colors is a fifth of the size and looks the same."""
     image = Image.open(io.BytesIO(png)).convert("RGB").quantize(COLORS, dither=Image.Dither.NONE)
     image.save(HERE / name, optimize=True)
     print(f"{name}: {(HERE / name).stat().st_size / 1e3:.0f} kB")

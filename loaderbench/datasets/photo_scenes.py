@@ -33,26 +33,26 @@ _COARSE = 2  # colors are painted at half size and enlarged: only the texture ne
 class Scene:
     """A picture without its texture, and the texture, whose strength determines the size of the JPEG."""
 
-    colours: Plane
+    colors: Plane
     texture: Plane
     tint: tuple[float, float]
     """How much the texture changes Cb and Cr per unit of luminance."""
 
-    def render(self, gain: float, *, grey: bool = False) -> Image.Image:
+    def render(self, gain: float, *, gray: bool = False) -> Image.Image:
         """Render the picture with a texture of `gain` gray levels (standard deviation at a local contrast of 1)."""
-        weights = (1.0,) if grey else (1.0, *self.tint)
+        weights = (1.0,) if gray else (1.0, *self.tint)
         planes = [
-            np.clip(colour + np.float32(gain * weight) * self.texture, 0.0, 255.0).astype(np.uint8)
-            for colour, weight in zip(self.colours, weights, strict=False)
+            np.clip(color + np.float32(gain * weight) * self.texture, 0.0, 255.0).astype(np.uint8)
+            for color, weight in zip(self.colors, weights, strict=False)
         ]
         images = [Image.fromarray(plane) for plane in planes]
-        return images[0] if grey else Image.merge("YCbCr", images)
+        return images[0] if gray else Image.merge("YCbCr", images)
 
 
 def paint(rng: np.random.Generator, height: int, width: int, busy: float) -> Scene:
     """Paint a landscape of this size in pixels. A busier one (0 to 1) has less sky and finer texture."""
-    colours, contrast = _landscape(rng, -(-height // _COARSE), -(-width // _COARSE), busy)
-    enlarged = np.stack([resize(plane, height, width) for plane in (*colours, contrast)])
+    colors, contrast = _landscape(rng, -(-height // _COARSE), -(-width // _COARSE), busy)
+    enlarged = np.stack([resize(plane, height, width) for plane in (*colors, contrast)])
     texture = power_law_field(
         rng,
         height,
@@ -71,12 +71,12 @@ def paint(rng: np.random.Generator, height: int, width: int, busy: float) -> Sce
 
 def _landscape(rng: np.random.Generator, height: int, width: int, busy: float) -> tuple[Plane, Plane]:
     """Return the three color planes, and the local contrast of the texture: 1 in the foreground, a tenth in the sky."""
-    zenith, haze, *ground = (colour[:, None, None] for colour in _palette(rng))
+    zenith, haze, *ground = (color[:, None, None] for color in _palette(rng))
     soft = soft_field(rng, height, width, exponent=1.8, scale=8)
     spots = soft_field(rng, height, width, exponent=1.3, scale=3)
     sky = rng.random() > 0.1 + 0.5 * busy
     horizon = rng.uniform(0.2, 0.8 - 0.4 * busy) if sky else rng.uniform(-0.3, 0.0)
-    colours, contrast = _sky(rng, soft, horizon, zenith, haze)
+    colors, contrast = _sky(rng, soft, horizon, zenith, haze)
     contrast += np.float32(0.12 * busy)
     layers = int(rng.integers(2, 6))
     down = np.linspace(0.0, 1.0, height, dtype=np.float32)[:, None]
@@ -87,12 +87,12 @@ def _landscape(rng: np.random.Generator, height: int, width: int, busy: float) -
         mask = smooth_step((down - ridge) * np.float32(height / 1.5) + 0.5)
         patches = mirrored(spots, layer)
         slope = _slope(rng, mirrored(soft, layer + 1), patches, ground[1:])
-        colours = blend(colours, blend(slope, (haze + ground[0]) / 2, 0.95 * (1.0 - near)), mask)
+        colors = blend(colors, blend(slope, (haze + ground[0]) / 2, 0.95 * (1.0 - near)), mask)
         strength = np.float32(near + (1.0 - near) * (0.2 + 0.3 * busy))
         contrast = blend(contrast, strength * np.exp(np.float32(0.6 - 0.3 * busy) * patches), mask)
     if sky and rng.random() < 0.2:
-        _flood(colours, contrast, shore=int(height * rng.uniform(0.6, 0.85)), water=zenith)
-    return colours, contrast
+        _flood(colors, contrast, shore=int(height * rng.uniform(0.6, 0.85)), water=zenith)
+    return colors, contrast
 
 
 def _palette(rng: np.random.Generator) -> Plane:
@@ -119,10 +119,10 @@ def _slope(rng: np.random.Generator, light: Plane, patches: Plane, grounds: list
     return slope
 
 
-def _flood(colours: Plane, contrast: Plane, shore: int, water: Plane) -> None:
+def _flood(colors: Plane, contrast: Plane, shore: int, water: Plane) -> None:
     """Add a lake below row `shore`, in place: calm, and mirroring the scene above it."""
-    rows = colours.shape[1] - shore
-    colours[:, shore:] = blend(colours[:, shore - rows : shore][:, ::-1], water, 0.3)
+    rows = colors.shape[1] - shore
+    colors[:, shore:] = blend(colors[:, shore - rows : shore][:, ::-1], water, 0.3)
     contrast[shore:] *= 0.4
 
 

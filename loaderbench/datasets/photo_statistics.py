@@ -28,8 +28,8 @@ IMAGENET_QUANTILES: dict[str, tuple[float, ...]] = {
 IMAGENET_MEAN_BYTES_PER_PIXEL = 0.543
 """Total bytes over total pixels of the same thousand photographs, so large pictures weigh more than small ones."""
 
-GREY_SHARE = 0.023
-_GREY_BYTES = 0.75  # fraction of a color picture's bytes; chroma takes the rest
+GRAY_SHARE = 0.023
+_GRAY_BYTES = 0.75  # fraction of a color picture's bytes; chroma takes the rest
 SITE_LONG_SIDE = 500
 SITE_QUALITY = 96  # its luminance table has a mean of 4.6, the most common of the thousand
 
@@ -70,7 +70,7 @@ class PhotoRecipe:
     metadata_bytes: int
     quality: int
     subsampling: Literal["4:4:4", "4:2:0"]
-    grey: bool
+    gray: bool
 
 
 def draw_recipe(seed: int, index: int) -> PhotoRecipe:
@@ -86,8 +86,8 @@ def draw_recipe(seed: int, index: int) -> PhotoRecipe:
         quality = round(_read(_WEB_QUALITY, _follow(_QUALITY_FOLLOWS_BYTES, rank, u[4])))
         full_chroma, metadata = u[5] < _WEB_444_SHARE, _read(_WEB_METADATA, u[8])
     width, height = size[::-1] if u[6] < _PORTRAIT_SHARE else size
-    grey = u[7] < GREY_SHARE
-    bytes_per_pixel = _read(_BYTES_PER_PIXEL, u[0]) * (_GREY_BYTES if grey else 1.0)
+    gray = u[7] < GRAY_SHARE
+    bytes_per_pixel = _read(_BYTES_PER_PIXEL, u[0]) * (_GRAY_BYTES if gray else 1.0)
     return PhotoRecipe(
         width=width,
         height=height,
@@ -95,7 +95,7 @@ def draw_recipe(seed: int, index: int) -> PhotoRecipe:
         metadata_bytes=int(min(metadata, _METADATA_LIMIT * bytes_per_pixel * width * height)),
         quality=quality,
         subsampling="4:4:4" if full_chroma else "4:2:0",
-        grey=grey,
+        gray=gray,
     )
 
 

@@ -206,7 +206,7 @@ def _encode_to_size(scene: Scene, recipe: PhotoRecipe) -> bytes:
     for _ in range(_ENCODINGS):
         log_gain = min(max(log_gain, math.log(_GAINS[0])), math.log(_GAINS[1]))
         data = _encode(
-            scene.render(math.exp(log_gain), grey=recipe.grey),
+            scene.render(math.exp(log_gain), gray=recipe.gray),
             recipe.quality,
             recipe.subsampling,
             recipe.metadata_bytes,
@@ -224,7 +224,7 @@ def _encode_to_size(scene: Scene, recipe: PhotoRecipe) -> bytes:
 def _difficulty(recipe: PhotoRecipe) -> float:
     """How much detail fills this many bytes at this quality: about 0 for a plain picture, 1.2 for a busy one."""
     coarseness = math.log(np.mean(_tables(recipe.quality)[0]))
-    return math.log(recipe.bytes_per_pixel) + 0.6 * coarseness + (0.4 if recipe.grey else 0.0)
+    return math.log(recipe.bytes_per_pixel) + 0.6 * coarseness + (0.4 if recipe.gray else 0.0)
 
 
 def _busyness(recipe: PhotoRecipe) -> float:

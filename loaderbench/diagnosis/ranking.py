@@ -10,7 +10,7 @@ from loaderbench.diagnosis.facts import Facts
 from loaderbench.ranks import RANKS
 from loaderbench.records import Best, Config, Configuration, Interval, Measured, varying
 from loaderbench.statistics.choice import choose_best
-from loaderbench.statistics.configurations import summarise
+from loaderbench.statistics.configurations import summarize
 from loaderbench.statistics.target_rate import AT_THE_CAP
 
 ONE_CONFIGURATION = "a profile measures one config"
@@ -35,7 +35,7 @@ def rank(measured: Measured) -> Ranking:
     """Summarize all configurations and choose the best."""
     finals = measured.finals
     configurations = _with_reasons(
-        summarise(measured.plan.configs, measured.sweep, measured.plan.baseline, finals), measured
+        summarize(measured.plan.configs, measured.sweep, measured.plan.baseline, finals), measured
     )
     if measured.kind == "profile":
         from_outside = any(trial.is_from_outside for trial in measured.sweep)

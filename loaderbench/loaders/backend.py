@@ -148,7 +148,7 @@ class LoaderBackend(ABC):
     """Axes that have a single value on a machine without an accelerator: that value, and the reason."""
 
     collapsing: ClassVar[Mapping[str, str]] = {}
-    """Axes whose values make no difference together with certain other values, and the reason; see `normalised`."""
+    """Axes whose values make no difference together with certain other values, and the reason; see `normalized`."""
 
     worker_axes: ClassVar[frozenset[str]] = frozenset()
     """Axes that set how many workers load, and how they load."""
@@ -162,7 +162,7 @@ class LoaderBackend(ABC):
         """All arguments that the backend accepts."""
         return {**self.arguments, **self.worker_options}
 
-    def normalised(self, config: Config, fixed: Mapping[str, Any]) -> Config:
+    def normalized(self, config: Config, fixed: Mapping[str, Any]) -> Config:
         """The configuration with one fixed value on axes without effect; `fixed` are the suite's fixed arguments."""
         return config
 

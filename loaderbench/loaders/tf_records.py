@@ -86,7 +86,7 @@ class TfRecords(TfData):
     }
     collapsing: ClassVar[Mapping[str, str]] = COLLAPSING
 
-    def normalised(self, config: Config, fixed: Mapping[str, Any]) -> Config:
+    def normalized(self, config: Config, fixed: Mapping[str, Any]) -> Config:
         """Remove the buffer size without `shuffle`, as nothing is drawn from a buffer then."""
         return without_idle_buffer(config, fixed)
 

@@ -75,7 +75,7 @@ class TorchLoader(LoaderBackend):
 
     worker_axes: ClassVar[frozenset[str]] = frozenset(("num_workers", *NEEDS_WORKERS))
 
-    def normalised(self, config: Config, fixed: Mapping[str, Any]) -> Config:
+    def normalized(self, config: Config, fixed: Mapping[str, Any]) -> Config:
         """Replace the values of worker-only arguments if there are no workers."""
         if config.get("num_workers", fixed.get("num_workers", 0)) != 0:
             return config

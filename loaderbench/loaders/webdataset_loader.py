@@ -78,9 +78,9 @@ class WebDataset(TorchLoader):
             found.iterable, found.ahead, found.cycle, configured, found.batch_size, samples.per_epoch
         )
 
-    def normalised(self, config: Config, fixed: Mapping[str, Any]) -> Config:
+    def normalized(self, config: Config, fixed: Mapping[str, Any]) -> Config:
         """Normalize as for torch, and remove the buffer size without `shuffle`."""
-        return without_idle_buffer(super().normalised(config, fixed), fixed)
+        return without_idle_buffer(super().normalized(config, fixed), fixed)
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
         """Code that writes shards of the dataset's files, and a `DataLoader` over them."""

@@ -27,7 +27,7 @@ from loaderbench.remedies.pixels import NOT_COMPARED, pixels_of
 from loaderbench.remedies.program import python_program, yaml_change
 from loaderbench.remedies.step_cost import longer_step
 from loaderbench.remedies.wording import NO_GAIN, applied, argument, costs, evidence, phrase, retitled
-from loaderbench.statistics.configurations import summarise
+from loaderbench.statistics.configurations import summarize
 from loaderbench.statistics.intervals import excludes_one
 from loaderbench.statistics.judging import ENOUGH_PAIRS, WORTH_IT
 from loaderbench.statistics.ratios import times
@@ -63,7 +63,7 @@ def _with_result(advice: Recommendation, findings: Findings, verification: Verif
         why = _last_failure(chosen.config, findings.remedy_trials)
         return replace(advice, status="not_checked", basis=None, reason=f"Tried, not measured: {why}")
     both = _common_rounds(chosen.against, chosen.config, findings.remedy_trials)
-    before, after = summarise([chosen.against, chosen.config], both)
+    before, after = summarize([chosen.against, chosen.config], both)
     measured = replace(
         advice,
         title=_title_of_tried(advice, chosen.change),
@@ -170,7 +170,7 @@ def _combination(
     of_sweep = caveat_of_batch(baseline, last)
     known = ". ".join(dict.fromkeys(filter(None, (of_sweep, *(advice.caveat for advice in parts)))))
     altered = NOT_COMPARED if findings.alters_pixels(change) else None
-    before, after = summarise([baseline, last], _common_rounds(baseline, last, findings.remedy_trials))
+    before, after = summarize([baseline, last], _common_rounds(baseline, last, findings.remedy_trials))
     return Recommendation(
         id=COMBINATION,
         title=_title(change, verification.accepted, parts),

@@ -25,7 +25,7 @@ PRACTICAL_TIE = 0.05
 """A configuration whose estimate is slower by more than this is undecided, not a tie, however noisy the rounds."""
 
 
-def summarise(
+def summarize(
     configs: Sequence[Config], trials: Sequence[Trial], baseline: Config | None = None, finals: Sequence[Trial] = ()
 ) -> tuple[Configuration, ...]:
     """One record per configuration, in the given order.

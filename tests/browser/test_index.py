@@ -97,10 +97,10 @@ def test_every_link_leads_to_the_page_of_its_run(opened: Any) -> None:
 
 
 def test_it_follows_the_system_in_dark(opened: Any) -> None:
-    colour = "getComputedStyle(document.body).backgroundColor"
+    color = "getComputedStyle(document.body).backgroundColor"
 
-    assert opened(color_scheme="dark").evaluate(colour) == "rgb(15, 19, 24)"
-    assert opened(color_scheme="light").evaluate(colour) == "rgb(255, 255, 255)"
+    assert opened(color_scheme="dark").evaluate(color) == "rgb(15, 19, 24)"
+    assert opened(color_scheme="light").evaluate(color) == "rgb(255, 255, 255)"
 
 
 @pytest.mark.parametrize("width", [360, 1400])

@@ -89,7 +89,7 @@ def test_without_scripts_the_bars_of_a_profile_fill_their_width_in_the_order_of_
     assert abs(boxes[0]["width"] / bar["width"] - 0.41) < 0.01
 
 
-def test_each_piece_of_a_bar_has_the_colour_of_its_row_in_light_and_in_dark(shared: Any) -> None:
+def test_each_piece_of_a_bar_has_the_color_of_its_row_in_light_and_in_dark(shared: Any) -> None:
     pairs = (
         "Array.from(document.querySelectorAll('.stack'), (bar) => [Array.from(bar.querySelectorAll('rect'),"
         " (piece) => getComputedStyle(piece).fill), Array.from(bar.parentNode.querySelectorAll('.dot'),"
@@ -114,7 +114,7 @@ def test_the_tables_of_a_profile_stay_within_their_column(shared: Any) -> None:
 
 
 @pytest.mark.slow
-def test_the_colours_follow_the_system_until_others_are_chosen_charts_included(visit: Any) -> None:
+def test_the_colors_follow_the_system_until_others_are_chosen_charts_included(visit: Any) -> None:
     page = visit(runs.typical(), color_scheme="dark").drawn()
     dark, dark_ink = background(page), chart_ink(page)
     page.check("input[name=theme][value=light]", force=True)
@@ -215,14 +215,14 @@ def test_everything_that_acts_is_reached_by_the_keyboard_and_shows_its_focus(sha
     assert {"theme", "pick-0", "timeline-trial", "SUMMARY", "A"} <= reached
 
 
-def test_a_place_without_a_key_figure_has_the_colour_of_the_page(shared: Any) -> None:
+def test_a_place_without_a_key_figure_has_the_color_of_the_page(shared: Any) -> None:
     page = shared(runs.typical, 400, 740)
 
     assert page.evaluate("getComputedStyle(document.querySelector('.tiles')).backgroundColor") == "rgba(0, 0, 0, 0)"
 
 
 def edge(page: Any) -> tuple[int, int, int]:
-    """The colour in the middle of the right edge of the table of trials, between two of its lines."""
+    """The color in the middle of the right edge of the table of trials, between two of its lines."""
     import io
 
     from PIL import Image

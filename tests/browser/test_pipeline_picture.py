@@ -15,7 +15,7 @@ pytestmark = pytest.mark.browser
 EXAMPLE = "example_two_cores"
 MORE = ("scenario_run_straggler_w4", "synthetic_traced_profile", "run_resumed")
 NAMES = [EXAMPLE, "profile_generator_untraced", *(pytest.param(name, marks=pytest.mark.slow) for name in MORE)]
-COLOURS = """(selector) => { const look = getComputedStyle(document.querySelector(selector));
+COLORS = """(selector) => { const look = getComputedStyle(document.querySelector(selector));
   return [look.fill, look.stroke, look.color]; }"""
 
 
@@ -56,13 +56,13 @@ def test_the_bottleneck_is_narrower_than_the_target_that_is_drawn_across(visit: 
     assert page.locator(".pipe-target").count() == 2 * page.locator(".pipe li").count()
 
 
-def test_it_has_colours_of_its_own_in_light_and_in_dark(visit: Any) -> None:
+def test_it_has_colors_of_its_own_in_light_and_in_dark(visit: Any) -> None:
     light, dark = (opened(visit, recorded(EXAMPLE), color_scheme=scheme) for scheme in ("light", "dark"))
     for selector in (".pipe-flow", ".pipe-area", ".is-bottleneck .pipe-wall", ".pipe-target", ".pipe-tag"):
-        assert light.evaluate(COLOURS, selector) != dark.evaluate(COLOURS, selector), selector
+        assert light.evaluate(COLORS, selector) != dark.evaluate(COLORS, selector), selector
 
 
-def test_it_is_printed_in_its_colours(visit: Any) -> None:
+def test_it_is_printed_in_its_colors(visit: Any) -> None:
     page = opened(visit, recorded(EXAMPLE))
     page.emulate_media(media="print")
 

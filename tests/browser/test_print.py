@@ -33,7 +33,7 @@ def test_without_scripts_what_is_folded_is_printed_too(visit: Any) -> None:
     assert method.bounding_box()["height"] > 10
 
 
-def test_two_announcements_of_one_printing_bring_back_the_colours_of_the_screen(visit: Any) -> None:
+def test_two_announcements_of_one_printing_bring_back_the_colors_of_the_screen(visit: Any) -> None:
     page = visit(runs.typical(), color_scheme="dark").drawn()
     for event in ("beforeprint", "beforeprint", "afterprint"):
         page.evaluate(f"window.dispatchEvent(new Event('{event}'))")

@@ -1,4 +1,4 @@
-"""A training step takes batches as the recipes give them: normalised, or uint8 to be normalised on its device."""
+"""A training step takes batches as the recipes give them: normalized, or uint8 to be normalized on its device."""
 
 from types import SimpleNamespace
 
@@ -16,16 +16,16 @@ from loaderbench.diagnosis.failures import classify
 from loaderbench.imagenet import MEAN, STD
 
 
-def test_uint8_batches_are_normalised_before_the_model_sees_them() -> None:
+def test_uint8_batches_are_normalized_before_the_model_sees_them() -> None:
     step, seen = TrainingStep(StepOptions(model="resnet18", device="cpu")), list[torch.Tensor]()
     step._train.model.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].detach().clone()))
     images = torch.randint(0, 256, (2, 3, 64, 64), dtype=torch.uint8)
     mean, std = (torch.tensor(values).view(3, 1, 1) for values in (MEAN, STD))
-    normalised = (images / 255 - mean) / std
-    for batch in (images, normalised):
+    normalized = (images / 255 - mean) / std
+    for batch in (images, normalized):
         step.consume((batch, torch.tensor([0, 1])), 2)
     assert torch.allclose(seen[0], seen[1], atol=1e-4)
-    assert torch.allclose(seen[1], normalised)
+    assert torch.allclose(seen[1], normalized)
 
 
 def test_labels_beyond_the_classes_of_the_model_are_no_error() -> None:

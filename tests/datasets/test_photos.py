@@ -23,7 +23,7 @@ from loaderbench.datasets.photos import cached_photos, generate_photos, photo_jp
 from loaderbench.errors import UsageError
 
 REAL = Path(os.environ.get("LOADERBENCH_PHOTOS") or Path(__file__).resolve().parents[3] / "shared" / "photos")
-CHROMA = {-1: "grey", 0: "4:4:4", 1: "4:2:2", 2: "4:2:0"}  # what Pillow's `get_sampling` answers; -1 for grey ones too
+CHROMA = {-1: "gray", 0: "4:4:4", 1: "4:2:2", 2: "4:2:0"}  # what Pillow's `get_sampling` answers; -1 for gray ones too
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_most_are_landscape_and_a_quarter_is_portrait(photos):
 
 
 @pytest.mark.slow
-def test_shares_of_grey_pictures_and_of_chroma_subsampling_are_those_of_photographs(photos):
+def test_shares_of_gray_pictures_and_of_chroma_subsampling_are_those_of_photographs(photos):
     modes, chroma = [], []
     for path in photos.rglob("*.jpg"):
         with Image.open(path) as image:

@@ -28,7 +28,7 @@ from loaderbench.records import IDENTICAL, PixelChange
 
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, int]]:
-    """Four smooth pictures of different sizes, one of them grey."""
+    """Four smooth pictures of different sizes, one of them gray."""
     folder = tmp_path_factory.mktemp("photos")
     made = []
     for number, (width, height) in enumerate([(500, 375), (375, 500), (1600, 1200), (640, 480)]):
@@ -130,7 +130,7 @@ def test_a_scaled_crop_decodes_fewer_pixels_where_it_is_shrunk_by_two(
     assert (800, 600) in drafts
 
 
-def test_uint8_and_normalised_samples_differ_by_the_normalising_alone(photos: list[tuple[str, int]]) -> None:
+def test_uint8_and_normalized_samples_differ_by_the_normalizing_alone(photos: list[tuple[str, int]]) -> None:
     mean = torch.tensor([0.485, 0.456, 0.406]).view(3, 1, 1)
     std = torch.tensor([0.229, 0.224, 0.225]).view(3, 1, 1)
     for recipe in ("imagenet_train", "imagenet_train_v2", "imagenet_eval"):

@@ -1,4 +1,4 @@
-"""Last words are recognised."""
+"""Last words are recognized."""
 
 import signal
 

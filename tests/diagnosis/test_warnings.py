@@ -19,7 +19,7 @@ from loaderbench.records import (
     Trial,
     WorkerStates,
 )
-from loaderbench.statistics.configurations import summarise
+from loaderbench.statistics.configurations import summarize
 
 CONFIG: Config = {"num_workers": 0}
 
@@ -49,7 +49,7 @@ def doubts(
     kind: Kind = "sweep",
 ) -> list[str]:
     noise = describe_noise(trials, twins or [])
-    return list(find_warnings(trials, summarise([CONFIG], trials), noise, loader or {}, kind, cpu_percent_before=busy))
+    return list(find_warnings(trials, summarize([CONFIG], trials), noise, loader or {}, kind, cpu_percent_before=busy))
 
 
 def test_a_still_machine_gives_none() -> None:
@@ -120,7 +120,7 @@ def test_a_config_that_ran_out_of_memory_when_a_fix_was_tried_is_named() -> None
     done = rounds(100, 101, 99)
     full = Failure("shared_memory_full", "", "", limit_bytes=64 << 20, needed_bytes=74 << 20)
     failed = replace(done[0], id="v01-present", role="remedy", status="failed", samples_per_s=None, failure=full)
-    rows, noise = summarise([CONFIG], done), describe_noise(done, [])
+    rows, noise = summarize([CONFIG], done), describe_noise(done, [])
     said = "num_workers=0 ran out of memory in 1 of 4 trials: about 74 MiB needed, 64 MiB available"
     assert list(find_warnings(done, rows, noise, {}, others=[failed])) == [said]
     changed = replace(failed, config={**CONFIG, "decoder": "simplejpeg"})
@@ -136,7 +136,7 @@ def test_a_batch_larger_than_the_dataset_is_told_once_swept_or_fixed() -> None:
     short = [replace(trial, samples_per_epoch=10) for trial in rounds(100, 101, 99)]
     swept = [replace(trial, config={"batch_size": 512}) for trial in short]
     noise = describe_noise(swept, [])
-    assert list(find_warnings(swept, summarise([{"batch_size": 512}], swept), noise, {})) == warnings
+    assert list(find_warnings(swept, summarize([{"batch_size": 512}], swept), noise, {})) == warnings
     assert doubts(short, loader={"batch_size": 512}) == warnings
     assert doubts(short, loader={"batch_size": 10}) == []
 
@@ -214,7 +214,7 @@ def test_fewer_than_twenty_batches_of_a_loop_are_a_first_look() -> None:
 
 def test_rounds_that_vary_by_more_than_a_quarter_are_counted() -> None:
     def around(spread: float) -> Configuration:
-        config = summarise([CONFIG], rounds(100, 100, 100))[0]
+        config = summarize([CONFIG], rounds(100, 100, 100))[0]
         return replace(config, samples_per_s=Interval(100.0, 100.0 - spread, 100.0 + spread))
 
     rows = [around(25.0), around(25.1), around(60.0), replace(around(9.0), samples_per_s=None)]
@@ -354,13 +354,13 @@ def test_a_baseline_that_lost_more_speed_than_the_best_while_fixes_were_tried_is
     best = [replace(trial, config=fast) for trial in rounds(100, 100, 100)]
     others = [replace(t, role="remedy") for t in (*rounds(later, later, later), *_with(fast, rounds(120, 120, 120)))]
     swept = [*baseline, *best]
-    found = list(find_warnings(swept, summarise([CONFIG, fast], swept), describe_noise(swept, []), {}, others=others))
+    found = list(find_warnings(swept, summarize([CONFIG, fast], swept), describe_noise(swept, []), {}, others=others))
     said = [line for line in found if line.startswith("Uneven speed while trying fixes: ")]
     assert bool(said) == told
     if told:
         assert f"num_workers=0 at {later:.0f}% of its sweep rate, num_workers=2 at 120%" in said[0]
     assert not list(
-        find_warnings(swept, summarise([CONFIG, fast], swept), describe_noise(swept, []), {}, others=others[:2])
+        find_warnings(swept, summarize([CONFIG, fast], swept), describe_noise(swept, []), {}, others=others[:2])
     )
 
 

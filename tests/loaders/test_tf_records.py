@@ -192,8 +192,8 @@ def test_what_it_cannot_load_is_refused(store: Store, photos: Path, tmp_path: Pa
 
 def test_values_of_the_buffer_are_one_configuration_without_shuffle() -> None:
     config = {"threads": 2, "shuffle_buffer": 50}
-    assert TfRecords().normalised(config, {"shuffle": True}) == config
-    assert TfRecords().normalised(config, {}) == {"threads": 2, "shuffle_buffer": None}
+    assert TfRecords().normalized(config, {"shuffle": True}) == config
+    assert TfRecords().normalized(config, {}) == {"threads": 2, "shuffle_buffer": None}
 
 
 @pytest.mark.parametrize("shuffle", [False, True])

@@ -147,7 +147,7 @@ def test_all_its_arguments_take_effect(tiny: ImageSamples) -> None:
 @pytest.mark.parametrize(("shuffle", "buffer"), [(True, 5), (False, None)])
 def test_a_buffer_is_one_configuration_without_shuffle(shuffle: bool, buffer: int | None) -> None:
     config: dict[str, Any] = {"shuffle_buffer": 5, "num_workers": 0}
-    assert WebDataset().normalised(config, {"shuffle": shuffle})["shuffle_buffer"] == buffer
+    assert WebDataset().normalized(config, {"shuffle": shuffle})["shuffle_buffer"] == buffer
 
 
 def test_the_code_that_a_report_shows_gives_the_images_of_the_dataset(

@@ -1,4 +1,4 @@
-"""Planted causes that no neighbour can hide, through the public door."""
+"""Planted causes that no neighbor can hide, through the public door."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_workers_that_may_use_one_cpu_alone_are_told() -> None:
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_loader_that_keeps_up_is_left_alone(workers: int) -> None:
     torch.set_num_threads(1)
-    for step_s in (0.05, 0.1, 0.2, 0.4):  # a neighbour may hold up a batch for longer than a twentieth of a step
+    for step_s in (0.05, 0.1, 0.2, 0.4):  # a neighbor may hold up a batch for longer than a twentieth of a step
         found = run_epochs(DataLoader(Waiting(1e-5), 8, num_workers=workers), 2.0, step_s=step_s).verdict
         if found.bound == "compute":
             break

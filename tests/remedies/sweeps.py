@@ -10,7 +10,7 @@ from typing import Any
 from loaderbench.records import Config, Failure, Recommendation, Trial
 from loaderbench.remedies import Findings, recommend
 from loaderbench.statistics.choice import choose_best
-from loaderbench.statistics.configurations import summarise
+from loaderbench.statistics.configurations import summarize
 
 AXES: dict[str, list[Any]] = {"batch_size": [8, 32], "num_workers": [0, 2, 8], "pin_memory": [False, True]}
 TODAY: Config = {"batch_size": 8, "num_workers": 0, "pin_memory": False}
@@ -22,7 +22,7 @@ def findings(
     """A sweep in which each value of an axis multiplies the rate of 100 by its factor."""
     configs: list[Config] = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
     trials = [_trial(config, number, factors) for number in range(1, rounds + 1) for config in configs]
-    found = summarise(configs, trials)
+    found = summarize(configs, trials)
     best, why = choose_best(found, baseline, trials, rounds, {})
     return Findings(found, trials, best, baseline, axes, **{"accelerator": True, "why_no_best": why, **more})
 
@@ -37,7 +37,7 @@ def measured(
         for (config, given), size in zip(rates, memory, strict=True)
         for number, rate in enumerate(given, 1)
     ]
-    found = summarise([config for config, _ in rates], trials)
+    found = summarize([config for config, _ in rates], trials)
     baseline = rates[0][0]
     best, why = choose_best(found, baseline, trials, 3, {})
     return Findings(found, trials, best, baseline, axes, accelerator=True, why_no_best=why)

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from sweeps import AXES, TODAY, answers, findings
 
-import loaderbench.remedies as catalogue
+import loaderbench.remedies as catalog
 from loaderbench.records import Config, Recommendation
 from loaderbench.remedies import REMEDIES, recommend
 
 
 def test_the_registry_holds_each_remedy_under_its_file_s_name() -> None:
-    folder = Path(catalogue.__file__).parent
+    folder = Path(catalog.__file__).parent
     shared = {
         "__init__",
         "base",

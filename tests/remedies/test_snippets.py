@@ -87,7 +87,7 @@ def test_a_snippet_gives_batches_of_the_same_shape_and_labels(name: str, root: P
     assert images.dtype == torch.float32
     first = {0, 1} if CHANGES[name].get("in_order") is False else {0}  # the batch of either class may be ready first
     assert labels.tolist() in [[label] * 4 for label in first]
-    assert images.abs().max() < 4, "normalised"
+    assert images.abs().max() < 4, "normalized"
 
 
 def test_copies_are_made_beside_the_folder_and_once(root: Path) -> None:

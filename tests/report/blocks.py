@@ -113,7 +113,7 @@ def chart(run: RunRecord | Document, name: str, points: object = ()) -> Chart | 
 
 
 def drawn(run: RunRecord | Document, name: str, points: object = ()) -> SimpleNamespace:
-    """The first figure of a chart: its caption, its traces, and its layout in light colours."""
+    """The first figure of a chart: its caption, its traces, and its layout in light colors."""
     found = chart(run, name, points)
     assert found is not None, f"no chart {name} in the report"
     figure = found.figures[0]

@@ -43,7 +43,7 @@ def test_a_rate_beyond_the_scale_is_not_drawn_across() -> None:
     assert draw_pipe([200, 300], 180, None).marks is None
 
 
-def test_neighbours_meet_at_the_width_of_the_narrower_and_all_lies_in_the_box() -> None:
+def test_neighbors_meet_at_the_width_of_the_narrower_and_all_lies_in_the_box() -> None:
     pipe = draw_pipe([5000, 500, None, 800], 480, 900)
     for upper, lower in pairwise(pipe.pieces):
         for above, below in zip(upper.walls, lower.walls, strict=True):

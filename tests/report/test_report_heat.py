@@ -46,7 +46,7 @@ def test_each_further_axis_gives_a_facet_for_each_of_its_values() -> None:
     assert [facet.title.text for facet in sweep.facets if facet.title] == ["pin_memory=false", "pin_memory=true"]
 
 
-def test_a_failed_configuration_is_a_state_of_its_cell_and_has_no_colour() -> None:
+def test_a_failed_configuration_is_a_state_of_its_cell_and_has_no_color() -> None:
     found = cells(build_document(runs.partly_failed()))
     failed = [cell for cell in found if cell.state == "failed"]
 

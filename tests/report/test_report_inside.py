@@ -61,7 +61,7 @@ def test_a_step_is_its_wait_its_marked_stages_and_the_rest() -> None:
 
 
 @pytest.mark.parametrize("make", [profiles.traced, profiles.untraced, profiles.generator, profiles.main_process])
-def test_every_bar_adds_up_and_has_the_colours_of_its_table(make: object) -> None:
+def test_every_bar_adds_up_and_has_the_colors_of_its_table(make: object) -> None:
     assert callable(make)
     found = inside_of(make())
     assert found

@@ -34,11 +34,11 @@ from loaderbench.records import TimelinePoint
 from loaderbench.report.document import build_document
 from loaderbench.report.sections.heat_map import HeatMap
 from loaderbench.report.sections.timeline import Timeline
-from loaderbench.statistics.configurations import summarise
+from loaderbench.statistics.configurations import summarize
 
 run = runs.typical()
 measured = tuple(replace(t, metrics={"threads": 7.0 + t.round}) for t in run.trials)
-run = replace(run, trials=measured, configurations=summarise([c.config for c in run.configurations], measured))
+run = replace(run, trials=measured, configurations=summarize([c.config for c in run.configurations], measured))
 document = build_document(run, [TimelinePoint(measured[2].id, float(s), "threads", 5.0 + s) for s in range(3)])
 print([row.cells[-1].text for row in ranking(document).rows][:1], ranking(document).columns[-1].label)
 print(trials(document).columns[-1].label, [row.cells[-1].text for row in trials(document).rows][:1])

@@ -165,7 +165,7 @@ def test_a_notebook_gets_the_verdict_the_proof_and_the_tables() -> None:
 
 
 @pytest.mark.parametrize("make", MAKERS)
-def test_a_notebook_gets_no_script_no_style_sheet_and_no_colour_of_ours(make: object) -> None:
+def test_a_notebook_gets_no_script_no_style_sheet_and_no_color_of_ours(make: object) -> None:
     assert callable(make)
     html = drawn_in_notebook(make())
 

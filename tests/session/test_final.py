@@ -15,7 +15,7 @@ from loaderbench.session.final import SEPARATED, TIED, TOO_FEW_ROUNDS, measure_f
 from loaderbench.session.session import Session
 from loaderbench.session.sweep import measure_sweep
 from loaderbench.statistics.choice import choose_best
-from loaderbench.statistics.configurations import summarise
+from loaderbench.statistics.configurations import summarize
 
 AXES = {"num_workers": [0, 2, 4, 8]}
 NOISE = 0.2
@@ -113,7 +113,7 @@ def chosen(finals: dict[tuple[int, int], tuple[float, ...]]) -> tuple[Config, st
             of_it = (planned(f"{role}{n}-{workers}", config, n, role=role) for n in range(1, 1 + len(found)))
             trials[role] += [trial_of(one, rate, time_slices=slices) for one, rate in zip(of_it, found, strict=True)]
     configs = [{"batch_size": batch, "num_workers": workers} for batch, workers in SWEEP]
-    found = summarise(configs, trials["sweep"], finals=trials["final"])
+    found = summarize(configs, trials["sweep"], finals=trials["final"])
     assert [len(one.trials) for one in found] == [3, 3], "a configuration's own rates are those of the sweep"
     best, _ = choose_best(found, configs[0], trials["sweep"], 3, {}, finals=trials["final"])
     assert best is not None

@@ -10,7 +10,7 @@ from loaderbench.loaders import LOADER_BACKENDS, Batches, LoaderBackend
 from loaderbench.loaders.backend import Prefetch
 from loaderbench.records import Best, Config, Configuration, Dropped, Failure, GpuUse, Interval, Scalar, Trial
 from loaderbench.statistics.choice import choose_best as choose, describe_baseline
-from loaderbench.statistics.configurations import summarise
+from loaderbench.statistics.configurations import summarize
 
 
 def choose_best(
@@ -56,7 +56,7 @@ def trial(
 
 def test_configurations_are_ranked_by_rate_and_the_failed_have_a_reason() -> None:
     configs, trials = trials_of({0: [100, 101, 99], 1: [None, None, None], 2: [200, 202, 198]})
-    slow, failed, fast = summarise(configs, trials)
+    slow, failed, fast = summarize(configs, trials)
     assert (fast.rank, slow.rank, failed.rank) == (1, 2, None)
     assert failed.samples_per_s is None
     assert failed.not_measured["samples_per_s"] == "every trial failed"
@@ -65,12 +65,12 @@ def test_configurations_are_ranked_by_rate_and_the_failed_have_a_reason() -> Non
 
 def test_a_configuration_that_was_not_reached_says_so() -> None:
     configs, trials = trials_of({0: [100.0], 1: []})
-    assert summarise(configs, trials)[1].not_measured["samples_per_s"] == "not run"
+    assert summarize(configs, trials)[1].not_measured["samples_per_s"] == "not run"
 
 
 def test_the_cheapest_of_the_ties_is_chosen_and_says_why() -> None:
     configs, trials = trials_of({0: [100, 100, 100], 2: [200, 204, 196], 4: [203, 197, 206]})
-    found = summarise(configs, trials)
+    found = summarize(configs, trials)
     best, _ = choose_best(found, {"num_workers": 0}, trials)
     assert best is not None
     assert best.config == {"num_workers": 2}
@@ -84,7 +84,7 @@ def test_the_cheapest_of_the_ties_is_chosen_and_says_why() -> None:
 
 def test_a_configuration_that_looks_much_slower_is_no_tie_however_noisy() -> None:
     configs, trials = trials_of({0: [90, 160, 60], 2: [150, 140, 160]})
-    best, _ = choose_best(summarise(configs, trials), {"num_workers": 0}, trials)
+    best, _ = choose_best(summarize(configs, trials), {"num_workers": 0}, trials)
     assert best is not None
     assert best.config == {"num_workers": 2}
     assert best.ties == ()
@@ -92,14 +92,14 @@ def test_a_configuration_that_looks_much_slower_is_no_tie_however_noisy() -> Non
 
 def test_a_drift_that_all_share_hides_no_difference() -> None:
     configs, trials = trials_of({0: [100, 50, 70], 2: [130, 65, 91]})
-    best, _ = choose_best(summarise(configs, trials), {"num_workers": 0}, trials)
+    best, _ = choose_best(summarize(configs, trials), {"num_workers": 0}, trials)
     assert best is not None
     assert best.config == {"num_workers": 2}
 
 
 def test_fewer_than_three_rounds_name_no_winner() -> None:
     configs, trials = trials_of({0: [100, 100], 2: [200, 200]})
-    found = summarise(configs, trials)
+    found = summarize(configs, trials)
     best, why = choose_best(found, {"num_workers": 0}, trials, planned_rounds=2)
     assert best is None
     assert why == "only 2 rounds: a best config needs 3 or more (--rounds 3)"
@@ -108,7 +108,7 @@ def test_fewer_than_three_rounds_name_no_winner() -> None:
 
 def test_more_rounds_are_not_advised_where_enough_were_planned_but_none_completed() -> None:
     configs, trials = trials_of({0: [100, None, 100], 2: [None, None, 200]})
-    assert choose_best(summarise(configs, trials), {"num_workers": 0}, trials, planned_rounds=3) == (
+    assert choose_best(summarize(configs, trials), {"num_workers": 0}, trials, planned_rounds=3) == (
         None,
         "no config completed 3 rounds; the most was 2",
     )
@@ -116,7 +116,7 @@ def test_more_rounds_are_not_advised_where_enough_were_planned_but_none_complete
 
 def test_one_failed_round_of_the_fastest_leaves_the_next_as_winner_and_is_told() -> None:
     configs, trials = trials_of({0: [100, 101, 99], 2: [200, 202, 198], 4: [300, None, 303]})
-    found = summarise(configs, trials)
+    found = summarize(configs, trials)
     best, _ = choose_best(found, {"num_workers": 0}, trials)
     assert best is not None
     assert best.config == {"num_workers": 2}
@@ -129,7 +129,7 @@ def test_one_failed_round_of_the_fastest_leaves_the_next_as_winner_and_is_told()
 
 def why(rates: dict[int, Sequence[float | None]]) -> str:
     configs, trials = trials_of(rates)
-    best, _ = choose_best(summarise(configs, trials), {"num_workers": 0}, trials)
+    best, _ = choose_best(summarize(configs, trials), {"num_workers": 0}, trials)
     assert best is not None
     return best.why_this_one
 
@@ -155,7 +155,7 @@ def test_the_only_configuration_is_called_the_only_one() -> None:
 
 def test_a_rate_of_zero_is_no_rate_and_says_that_no_sample_was_delivered() -> None:
     configs, trials = trials_of({0: [0.0, 0.0, 0.0], 2: [200, 202, 198]})
-    none, found = summarise(configs, trials)
+    none, found = summarize(configs, trials)
     assert none.samples_per_s is None
     assert none.not_measured["samples_per_s"] == "no sample was delivered"
     assert (none.rank, found.rank) == (None, 1)
@@ -163,7 +163,7 @@ def test_a_rate_of_zero_is_no_rate_and_says_that_no_sample_was_delivered() -> No
 
 def test_nothing_measured_names_no_winner() -> None:
     configs, trials = trials_of({0: [None], 2: [None]})
-    assert choose_best(summarise(configs, trials), {"num_workers": 0}, trials) == (
+    assert choose_best(summarize(configs, trials), {"num_workers": 0}, trials) == (
         None,
         "no config was measured",
     )
@@ -176,7 +176,7 @@ def test_less_memory_decides_between_ties_with_as_many_workers() -> None:
         for number in (1, 2, 3)
         for index, config in enumerate(configs)
     ]
-    best, _ = choose_best(summarise(configs, trials), configs[0], trials)
+    best, _ = choose_best(summarize(configs, trials), configs[0], trials)
     assert best is not None
     assert best.config == configs[1]
 
@@ -193,7 +193,7 @@ def chosen_by_memory(first: int, second: int) -> Scalar:
         for number in (1, 2, 3)
         for index, config in enumerate(configs)
     ]
-    best, _ = choose_best(summarise(configs, trials), configs[0], trials)
+    best, _ = choose_best(summarize(configs, trials), configs[0], trials)
     assert best is not None
     return best.config["name"]
 
@@ -201,13 +201,13 @@ def chosen_by_memory(first: int, second: int) -> Scalar:
 def test_an_idle_device_does_not_dilute_the_one_that_worked() -> None:
     gpus = (GpuUse(0, "GPU-a", 90.0, 8_000, 9_000), GpuUse(1, "GPU-b", 0.0, 10, 9_000))
     _, trials = trials_of({0: [100.0]}, gpus=gpus)
-    (found,) = summarise([{"num_workers": 0}], trials)
+    (found,) = summarize([{"num_workers": 0}], trials)
     assert (found.gpu_utilization_percent, found.gpu_memory_used_bytes) == (90.0, 8_000)
 
 
 def test_the_baseline_keeps_its_reason_when_it_failed() -> None:
     configs, trials = trials_of({0: [None], 2: [5.0]})
-    found = describe_baseline(summarise(configs, trials), {"num_workers": 0}, "torch's default")
+    found = describe_baseline(summarize(configs, trials), {"num_workers": 0}, "torch's default")
     assert found.samples_per_s is None
     assert found.not_measured["samples_per_s"] == "every trial failed"
 
@@ -217,7 +217,7 @@ def test_memory_that_was_not_read_is_not_taken_for_little() -> None:
     unknown = [replace(found, id=found.id + "b", config={"batch_size": 8, "num_workers": 2}) for found in known]
     unknown = [replace(found, pss_bytes=None) for found in unknown]
     configs: list[Config] = [{"batch_size": 8, "num_workers": 2}, {"num_workers": 2}]
-    best, _ = choose_best(summarise(configs, [*known, *unknown]), {"num_workers": 0}, [*known, *unknown])
+    best, _ = choose_best(summarize(configs, [*known, *unknown]), {"num_workers": 0}, [*known, *unknown])
     assert best is not None
     assert best.config == {"num_workers": 2}
 
@@ -239,7 +239,7 @@ def test_workers_of_every_backend_count_those_that_are_fixed_as_well(
     monkeypatch.setitem(LOADER_BACKENDS, "pool", Pool())
     configs: list[Config] = [{"loader": name} for name in ("pool", "torch")]
     trials = [trial(f"{n}{config}", dict(config), n, 100.0 + n) for n in (1, 2, 3) for config in configs]  # type: ignore[arg-type]
-    best, _ = choose_best(summarise(configs, trials), {}, trials, 3, {**fixed, "num_workers": 1})
+    best, _ = choose_best(summarize(configs, trials), {}, trials, 3, {**fixed, "num_workers": 1})
     assert best is not None
     assert best.config == {"loader": best_loader}
     assert (f"Saves {64 - 1} worker processes" in best.why_this_one) == (best_loader == "torch")
@@ -248,7 +248,7 @@ def test_workers_of_every_backend_count_those_that_are_fixed_as_well(
 def test_a_worker_count_that_is_text_in_a_saved_run_counts_as_not_named() -> None:
     configs: list[Config] = [{"num_workers": "two"}, {"num_workers": 2}]
     trials = [trial(f"{n}{config}", dict(config), n, 100.0 + n) for n in (1, 2, 3) for config in configs]
-    best, _ = choose_best(summarise(configs, trials), {}, trials)
+    best, _ = choose_best(summarize(configs, trials), {}, trials)
     assert best is not None
     assert best.config == {"num_workers": "two"}
 
@@ -256,12 +256,12 @@ def test_a_worker_count_that_is_text_in_a_saved_run_counts_as_not_named() -> Non
 def test_what_a_budget_left_out_is_not_called_slower() -> None:
     configs, trials = trials_of({0: [100, 101, 99], 1: [50], 2: []})
     unseen = [Dropped(config=config, rounds=0, why="the budget left no time for it") for config in configs[1:]]
-    best, _ = choose_best(summarise(configs, trials), configs[0], trials, dropped=unseen)
+    best, _ = choose_best(summarize(configs, trials), configs[0], trials, dropped=unseen)
     assert best is not None
     assert "significantly slower" not in best.why_this_one
     assert "1 other is over 5% slower (not significant)" in best.why_this_one
     ratio = Interval(0.5, 0.4, 0.6)
     slower = [Dropped(config=one, rounds=1, why="slower", than=configs[0], ratio=ratio) for one in configs[1:]]
-    best, _ = choose_best(summarise(configs, trials), configs[0], trials, dropped=slower)
+    best, _ = choose_best(summarize(configs, trials), configs[0], trials, dropped=slower)
     assert best is not None
     assert best.why_this_one.startswith("Fastest; all others are significantly slower")

@@ -8,14 +8,14 @@ import pytest
 from test_choice import trial
 
 from loaderbench.records import Config, Configuration, GpuUse, Trial
-from loaderbench.statistics.configurations import summarise, ties
+from loaderbench.statistics.configurations import summarize, ties
 
 CONFIG: Config = {"num_workers": 2}
 
 
 def summed(*readings: dict[str, object]) -> Configuration:
     trials = [trial(f"t{number}", CONFIG, number, 100.0, **more) for number, more in enumerate(readings, 1)]
-    return summarise([CONFIG], trials)[0]
+    return summarize([CONFIG], trials)[0]
 
 
 def test_memory_is_the_largest_of_all_rounds_and_other_readings_are_means() -> None:
@@ -47,13 +47,13 @@ def test_what_no_trial_could_read_has_a_reason_and_what_one_could_has_none() -> 
 
 def test_a_share_of_waiting_that_is_not_known_has_a_reason() -> None:
     unknown = Trial(role="sweep", id="t", config=CONFIG, round=1, status="completed", samples_per_s=5.0)
-    found = summarise([CONFIG], [unknown])[0]
+    found = summarize([CONFIG], [unknown])[0]
     assert (found.data_wait_share, found.not_measured["data_wait_share"]) == (None, "no trial could read it")
 
 
 def test_one_round_without_a_sample_is_left_out_of_the_rate_without_a_word() -> None:
     trials = [trial("t1", CONFIG, 1, 100.0), trial("t2", CONFIG, 2, 0.0)]
-    found = summarise([CONFIG], trials)[0]
+    found = summarize([CONFIG], trials)[0]
     assert found.samples_per_s is not None
     assert found.samples_per_s.est == pytest.approx(100.0)
     assert "samples_per_s" not in found.not_measured
@@ -113,5 +113,5 @@ def test_a_tie_takes_three_rounds_in_common() -> None:
 
 def test_nothing_is_tied_before_the_rounds_suffice() -> None:
     trials = [trial(f"t{number}", CONFIG, number, 100.0) for number in (1, 2)]
-    assert not summarise([CONFIG], trials)[0].tied_with_best
-    assert not summarise([{"num_workers": 7}], trials)[0].tied_with_best
+    assert not summarize([CONFIG], trials)[0].tied_with_best
+    assert not summarize([{"num_workers": 7}], trials)[0].tied_with_best

@@ -7,7 +7,7 @@ from test_choice import choose_best, trial, trials_of
 
 from loaderbench.records import Best, Config, Configuration, GpuUse, Trial
 from loaderbench.statistics.choice import describe_baseline
-from loaderbench.statistics.configurations import summarise
+from loaderbench.statistics.configurations import summarize
 
 GB = 1_000_000_000
 
@@ -19,7 +19,7 @@ def tie(*found: tuple[Config, dict[str, object]], baseline: Config | None = None
         for number in (1, 2, 3)
         for index, (config, readings) in enumerate(found)
     ]
-    best, _ = choose_best(summarise([config for config, _ in found], trials), baseline or found[0][0], trials)
+    best, _ = choose_best(summarize([config for config, _ in found], trials), baseline or found[0][0], trials)
     assert best is not None
     return best
 
@@ -95,7 +95,7 @@ def test_the_baseline_itself_has_no_gain_and_says_so() -> None:
     best = tie(({"num_workers": 2}, {}), ({"num_workers": 4}, {}), baseline={"num_workers": 2})
     assert (best.gain, "this is the baseline" in best.not_measured["gain"]) == (None, True)
     configs, trials = trials_of({0: [None, None, None], 2: [200, 202, 198]})
-    other, _ = choose_best(summarise(configs, trials), {"num_workers": 0}, trials)
+    other, _ = choose_best(summarize(configs, trials), {"num_workers": 0}, trials)
     assert other is not None
     assert (other.gain, "never measured in the same round" in other.not_measured["gain"]) == (None, True)
     gained = tie(({"num_workers": 2}, {}), ({"num_workers": 4}, {}), baseline={"num_workers": 4})
@@ -105,13 +105,13 @@ def test_the_baseline_itself_has_no_gain_and_says_so() -> None:
 
 def test_the_baseline_is_described_as_it_was_measured() -> None:
     configs, trials = trials_of({0: [100, 101, 99], 2: [200, 202, 198]})
-    found = describe_baseline(summarise(configs, trials), {"num_workers": 0}, "torch's default")
+    found = describe_baseline(summarize(configs, trials), {"num_workers": 0}, "torch's default")
     assert found.samples_per_s is not None
     assert found.samples_per_s.est == pytest.approx(100, rel=0.01)
     assert found.data_wait_share is not None
     assert found.data_wait_share.est == 0.5
     assert found.not_measured == {}
-    unknown = describe_baseline(summarise(configs, trials), {"num_workers": 9}, "")
+    unknown = describe_baseline(summarize(configs, trials), {"num_workers": 9}, "")
     assert (unknown.samples_per_s, unknown.data_wait_share, unknown.not_measured) == (None, None, {})
 
 
@@ -121,7 +121,7 @@ def test_without_any_configuration_there_is_no_winner() -> None:
 
 def why(rates: dict[int, list[float | None]]) -> str:
     configs, trials = trials_of(rates)  # type: ignore[arg-type]
-    best, _ = choose_best(summarise(configs, trials), {"num_workers": 0}, trials)
+    best, _ = choose_best(summarize(configs, trials), {"num_workers": 0}, trials)
     assert best is not None
     return best.why_this_one
 

@@ -96,7 +96,7 @@ STAGES = {"decode": "decode", "First": "transform", "Second": "transform", "samp
 def told_truly(measure: Callable[[], tuple[list[Any], Traced]]) -> Traced:
     """Measure until each stage was reported once within 2% or 50 microseconds of its own clock.
 
-    What a sample takes beside its planted stages is the dataset's own, and is clocked without a tracer. A neighbour may
+    What a sample takes beside its planted stages is the dataset's own, and is clocked without a tracer. A neighbor may
     take the CPU between the planted clock and ours; not each time, and not in each stage.
     """
     off: dict[str, tuple[float, float]] = {}
@@ -164,7 +164,7 @@ def test_every_stage_is_told_however_a_worker_starts(method: str) -> None:
 
 @pytest.mark.timed
 def test_stages_add_up_to_the_time_of_a_sample() -> None:
-    for _ in range(ATTEMPTS):  # a neighbour may take the CPU between two of our clocks
+    for _ in range(ATTEMPTS):  # a neighbor may take the CPU between two of our clocks
         _, found = traced(FolderStyle())
         stages_s = sum(per_sample(found, stage) for stage in ("sample", "read", "decode", "transform"))
         whole_s = sum(found.times.sums_s) / found.samples
