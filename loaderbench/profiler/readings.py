@@ -144,7 +144,12 @@ def _inside(observer: Observer, image_dtype: str | None, *, measures_cost: bool)
         workers=with_looks(workers, looks),
         main_process=main_process if with_workers else with_looks(main_process, looks),
         machine=resources.machine.use(),
-        dataset_traits=known.traits() | _batch_traits(image_dtype) | _decoder_traits(found.code_looks),
+        dataset_traits={
+            **known.traits(),
+            **_batch_traits(image_dtype),
+            **_decoder_traits(found.code_looks),
+            **({"new_loader": "a later epoch has another DataLoader"} if observer.is_renewed else {}),
+        },
         not_measured={
             **found.not_measured,
             "workers": _why_no_workers(observer),

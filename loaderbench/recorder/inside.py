@@ -160,8 +160,9 @@ def _sampled(traced: Traced) -> str | None:
     """A note on which stages were skipped to limit the overhead of tracing; `None` if almost none were."""
     if not traced.traced or traced.traced > 0.99 * traced.samples:
         return None
-    share = f"{100 * traced.traced / traced.samples:.0f}% of the samples"
-    return f"stages were timed in {share}, to limit the overhead"
+    percent = 100 * traced.traced / traced.samples
+    share = "less than 1%" if percent < 1 else f"{percent:.0f}%"
+    return f"stages were timed in {share} of the samples, to limit the overhead"
 
 
 FEWEST_READS = 20

@@ -22,7 +22,9 @@ REMEDY = CauseRemedy(
     id="larger_epochs",
     title=_TITLE,
     applies=lambda found: (
-        found.named(limits={"startup"}) and (found.facts.workers == 0 or found.config.get("persistent_workers") is True)
+        found.named(limits={"startup"})
+        and (found.facts.workers == 0 or found.config.get("persistent_workers") is True)
+        and not found.has_seen("new_loader")
     ),
     title_for=_title,
     code="""import torch

@@ -1,6 +1,6 @@
 """Every epoch starts its workers again.
 
-Triggers when epoch starts cost more than all later waits, and workers do not persist.
+Triggers when epoch starts cost more than all later waits, and workers do not persist, or each epoch has a new loader.
 
 What it does: keeps the worker processes alive between epochs.
 
@@ -8,20 +8,33 @@ How to confirm: profile several epochs; only the first one starts slowly.
 """
 
 from loaderbench.remedies.by_cause import CauseRemedy
+from loaderbench.remedies.findings import Diagnosis
 
 ONE_EPOCH = "Not measured: a trial runs one endless epoch"
+_TITLE = "Set persistent_workers=True"
+
+
+def _title(found: Diagnosis) -> str:
+    return f"Create the DataLoader before the first epoch. {_TITLE}" if found.has_seen("new_loader") else _TITLE
+
 
 REMEDY = CauseRemedy(
     id="persistent_workers",
-    title="Set persistent_workers=True",
+    title=_TITLE,
+    title_for=_title,
     effort=0,
     applies=lambda found: (
         found.named(limits={"startup"})
         and found.facts.workers > 0
-        and found.config.get("persistent_workers") is not True
+        and (found.config.get("persistent_workers") is not True or found.has_seen("new_loader"))
     ),
-    change=lambda _: {"persistent_workers": True},
+    change=lambda found: {} if found.config.get("persistent_workers") is True else {"persistent_workers": True},
     untried=ONE_EPOCH,
     costs=("Worker memory stays allocated between epochs",),
+    code="""loader = DataLoader(dataset, num_workers=..., persistent_workers=True)  # once for all epochs
+for epoch in range(epochs):
+    for batch in loader:
+        ...
+""",
     caveat="Reuse one DataLoader for all epochs: a new one starts new workers",
 )

@@ -73,6 +73,17 @@ def test_a_number_of_workers_from_numpy_is_a_plain_number() -> None:
     assert (config["num_workers"], config["prefetch_factor"]) == (1, 3)
 
 
+@pytest.mark.parametrize("anew", [False, True])
+def test_a_loader_that_is_made_for_each_epoch_is_known_as_such(anew: bool) -> None:
+    dataset = Listed()
+    loader = DataLoader(dataset, batch_size=4)
+    with Profiler("train") as prof:
+        for _ in range(3):
+            for _ in prof.iter(DataLoader(dataset, batch_size=4) if anew else loader):
+                pass
+    assert ("new_loader" in trial_of(prof.result).dataset_traits) is anew
+
+
 @pytest.mark.parametrize(
     ("shape", "trait"),
     [

@@ -1,4 +1,4 @@
-"""Advice about threads: of libraries in workers, and of Python in a main process that loads by itself."""
+"""Advice fits what was seen of threads, datasets and loaders."""
 
 from __future__ import annotations
 
@@ -62,3 +62,13 @@ def test_a_thread_pool_without_workers_is_replaced_by_worker_processes() -> None
 def test_a_stream_has_no_sampler_to_make_endless(is_stream: bool) -> None:
     title = ids(CAUSES["larger_epochs"], traits={"stream": "Shards"} if is_stream else {})["larger_epochs"]
     assert ("sampler" in title) is not is_stream
+
+
+@pytest.mark.parametrize("persists", [False, True])
+def test_a_loader_that_is_made_anew_for_each_epoch_is_to_be_made_once(persists: bool) -> None:
+    case = replace(CAUSES["persistent_workers"], silent={})
+    changed = {"config": {**diagnosis(case).config, "persistent_workers": persists}}
+    found = ids(case, traits={"new_loader": "a later epoch has another DataLoader"}, **changed)
+    assert found["persistent_workers"].startswith("Create the DataLoader before the first epoch")
+    assert "larger_epochs" not in found
+    assert ("persistent_workers" in ids(case, **changed)) is not persists
