@@ -120,7 +120,7 @@ def test_a_backend_that_is_not_there_is_refused_with_the_nearest(tmp_path: Path)
         ),
         (
             "loader: {loader: pool}\nsweep: {num_workers: auto}",
-            "sweep.num_workers: unknown axis; neither a pool argument",
+            "sweep.num_workers: auto needs one of these under loader: torch, ",
         ),
     ],
 )

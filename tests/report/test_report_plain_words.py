@@ -136,9 +136,9 @@ def test_the_glossary_is_at_the_end_of_every_report() -> None:
 def test_a_wrong_word_of_a_conclusion_is_found_and_one_that_was_recorded_is_not() -> None:
     name = "example_two_cores"
     run = recorded(name)
-    told = replace(run, verdict=replace(run.verdict, headline="decode changed its color"))
+    told = replace(run, verdict=replace(run.verdict, headline="decode changed its colour"))
     found = [text for text in strings(drawn(told)) if wrong(text)]
     saved = sorted(given(name, told), key=len, reverse=True)
     assert {text for text in found if wrong(without(saved, text))} == {
-        "INPUT-BOUND (high confidence): decode changed its color"
+        "INPUT-BOUND (high confidence): decode changed its colour"
     }
