@@ -26,8 +26,8 @@ LOOK_S = 0.5
 FIRST_LOOK_S = 0.02  # doubled each time; short at first because epochs can be short
 LOOK_COST_SHARE = 0.005
 PAIR_GAP = 10.0
-"""The second look of an epoch comes after this many times the duration of the first. Only the time between two looks of
-an epoch is known, and what a look delays should hardly count in it."""
+"""An epoch's second look waits this many times the duration of its first look. States are known only between two looks,
+and the loop should hardly be delayed by looks in that time."""
 
 _now_s = time.perf_counter
 
