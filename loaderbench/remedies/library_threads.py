@@ -9,13 +9,22 @@ How to confirm: throughput rises, and workers wait for a CPU less often.
 """
 
 from loaderbench.diagnosis.limits import have_library_threads
+from loaderbench.diagnosis.thresholds import LOCKED
 from loaderbench.remedies.by_cause import CauseRemedy
+from loaderbench.remedies.findings import Diagnosis
+
+
+def _fill_cpus(found: Diagnosis) -> bool:
+    """Whether library threads of the workers use much of the CPUs."""
+    loads = found.facts.loads
+    return found.facts.workers > 0 and loads is not None and (loads.other_threads_cpu_share or 0.0) >= LOCKED
+
 
 REMEDY = CauseRemedy(
     id="library_threads",
     title="Limit each worker to one library thread",
     applies=lambda found: (
-        (found.named(limits={"oversubscription"}) or (found.facts.workers > 0 and found.named(limits={"cpu"})))
+        (found.named(limits={"oversubscription"}) or (found.named(limits={"cpu"}) and _fill_cpus(found)))
         and have_library_threads(found.facts)
         and not found.facts.one_thread_is_no_faster
     ),

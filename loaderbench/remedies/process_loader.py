@@ -7,6 +7,7 @@ What it does: uses one worker process of torch's `DataLoader` per thread, each w
 How to confirm: measure again with `-P loader=torch -P num_workers=auto`; throughput and CPU use rise.
 """
 
+from loaderbench.diagnosis.limits import no_worker_would_help
 from loaderbench.diagnosis.requirements import threads_take_turns
 from loaderbench.loaders import AXIS, DEFAULT_BACKEND
 from loaderbench.records import Config
@@ -15,8 +16,9 @@ from loaderbench.remedies.findings import Diagnosis
 
 
 def has_thread_pool(found: Diagnosis) -> bool:
-    """Whether a main process without workers loads in Python threads, which share its GIL."""
-    return found.facts.workers == 0 and threads_take_turns(found.facts)
+    """Whether a main process without workers loads in Python threads, which share its GIL, and workers could help."""
+    facts = found.facts
+    return facts.workers == 0 and threads_take_turns(facts) and not no_worker_would_help(facts)
 
 
 def _change(found: Diagnosis) -> Config:

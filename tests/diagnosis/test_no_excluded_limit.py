@@ -24,6 +24,7 @@ from loaderbench.diagnosis.thresholds import (
     HUGE_FAULT_S,
     IDLE,
     IDLE_CPUS,
+    LOCKED,
     MOST,
     NOTICED,
     PART_OF_CPUS,
@@ -283,7 +284,7 @@ def check_advice(found: Diagnosis) -> None:
 
 
 def check_more_workers(facts: Facts, limit: Limit | None, name: str) -> None:
-    assert limit in ("workers", "storage_latency"), (name, limit)
+    assert limit in (("lock",) if name == "process_loader" else ("workers", "storage_latency")), (name, limit)
     assert idle(facts) < IDLE, name
     useless = facts.workers_are_slower or facts.tiny_batches
     assert facts.more_are_faster or not (facts.workers == 0 and useless), name
@@ -294,7 +295,9 @@ def check_words(told: Sequence[Recommendation], facts: Facts) -> None:
     assert "Raise the CPU quota" not in titles or (facts.throttled_share or 0.0) >= THROTTLED
     threads = next((one for one in told if one.id == "library_threads"), None)
     less_is_faster = facts.fewer_are_faster or facts.one_thread_is_faster
-    assert threads is None or less_is_faster or facts.runnable_threads >= RUNNABLE * facts.cpus
+    of_workers = facts.loads if facts.workers else None
+    fill_cpus = of_workers is not None and (of_workers.other_threads_cpu_share or 0.0) >= LOCKED
+    assert threads is None or less_is_faster or fill_cpus or facts.runnable_threads >= RUNNABLE * facts.cpus
 
 
 FOLDERS = (
