@@ -205,7 +205,9 @@ def test_each_class_is_recorded(recorded: dict[str, Run], kind: str) -> None:
         assert trial.epochs is not None
         assert trial.epochs.begun == 2
     assert trial.stages
-    assert sum(cost.wall_s or 0.0 for cost in trial.stages.values()) == pytest.approx(0.004, rel=0.8)
+    assert trial.samples_per_s
+    sample_s = sum(cost.wall_s or 0.0 for cost in trial.stages.values())
+    assert 0.0039 < sample_s < 1.5 / trial.samples_per_s, "a sample sleeps for 4 ms, and is counted once"
 
 
 ONE_ITERATOR = """
