@@ -120,7 +120,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _import_what_does_not_change() -> None:
-    """Import third-party packages that tests use, so that forked processes already have them."""
+    """Import the third-party packages that tests use once, before forking."""
     import hypothesis.strategies
     import jsonschema
     import numpy

@@ -35,7 +35,7 @@ class Tracing:
 
 
 class SeededFolder(ImageFolder):  # type: ignore[misc]
-    """An image folder indexed by (index, seed), so that a photo is always cropped and flipped in the same way."""
+    """An image folder indexed by (index, seed): the seed fixes a photo's crop and flip."""
 
     def __getitem__(self, asked: Any) -> Any:
         index, seed = asked

@@ -22,7 +22,7 @@ NOT_INSTALLED = "not installed: uv sync --group rivals"
 
 
 class TraceML:
-    """A child process with TraceML, forked so that its memory layout is the same; idle between its blocks.
+    """A child process with TraceML, forked to share the parent's memory layout; idle between its blocks.
 
     Its aggregator runs concurrently, as TraceML's documentation says (`traceml serve`), and so does the thread that
     takes samples every two seconds. Work of that thread between blocks is not counted.

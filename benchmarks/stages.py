@@ -108,7 +108,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--rounds", type=int, default=12)
     arguments = parser.parse_args()
-    torch.set_num_threads(1)  # as in a worker, so that the loops by hand and profiled do the same work
+    torch.set_num_threads(1)  # as in a worker: both loops then do the same work
     folder = arguments.data or cached_photos(images=240)
     by_hand(folder, 0)  # warms the page cache
     for workers in (0, 1):

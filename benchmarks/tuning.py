@@ -70,7 +70,7 @@ def row(name: str, what: Arguments, rounds: int) -> str:
 
 
 def without_defaults(arguments: Arguments) -> Arguments:
-    """Arguments that differ from torch's defaults, so that equivalent ones compare equal."""
+    """Arguments that differ from torch's defaults; equivalent sets of arguments compare equal."""
     known = {"num_workers": (0,), "prefetch_factor": (None, 2), "persistent_workers": (False,), "pin_memory": (False,)}
     changed = {name: value for name, value in arguments.items() if value not in known.get(name, ())}
     return {"num_workers": 0, **changed}

@@ -23,7 +23,7 @@ MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
 
 class Items(Dataset[Any]):
-    """A dataset of `make(item)` for each item, repeated so that an epoch is long."""
+    """A dataset of `make(item)` for each item, repeated to make an epoch long."""
 
     def __init__(self, items: list[Any], make: Callable[[Any], Any], times: int = 200) -> None:
         self.items, self.make, self.times = items, make, times

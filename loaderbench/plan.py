@@ -37,7 +37,7 @@ FREED_ROUNDS = 3  # minimum rounds of free-stage trials
 ISOLATION_SHARE = 0.5  # share of a trial's steady state; isolation runs are compared with each other, not ranked
 LEAST_ISOLATION_S = 0.5
 LEFT_OUT = "dataset"
-"""The name in `collapsed` of the reasons why configurations are left out. It is no axis: each axis keeps its values."""
+"""The key in `collapsed` for why configurations are left out. It is not an axis: each axis keeps its values."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Explain in one line why ranks could not connect, or why a rank got no GPU of its own."""
+"""Explain in one line why ranks could not connect, or why a rank got no GPU."""
 
 from __future__ import annotations
 

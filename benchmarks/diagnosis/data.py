@@ -48,7 +48,7 @@ def raw_files(count: int = 24, size: int = 8 << 20) -> list[str]:
 
 
 def uneven_files(count: int = 60) -> list[str]:
-    """Files from 8 to 1,000 KB, so that what goes by the byte can be told from what goes by the file."""
+    """Files from 8 to 1,000 KB, to separate costs per byte from costs per file."""
     sizes = [8_000 * (1 + (37 * index) % 125) for index in range(count)]
     folder = _once(f"uneven-{count}", lambda folder: _write(folder, sizes))
     return sorted(str(path) for path in folder.iterdir())

@@ -18,7 +18,7 @@ START_S = 60.0  # until a loop has taken its warm-up
 
 
 def through(door: Door, name: str) -> dict[str, Any]:
-    """What a command says of the scenario's loop, which runs unchanged in a process of its own."""
+    """A command's verdict on the scenario's loop, which runs unchanged in a separate process."""
     with tempfile.TemporaryDirectory(prefix="loaderbench-door-") as folder:
         return _profiled(name, Path(folder)) if door == "profile" else _attached(name, Path(folder))
 

@@ -41,7 +41,7 @@ class Collating:
 
 
 class Fields(Endless):
-    """Samples of so many small tensors, each of which travels by a file descriptor of its own."""
+    """Samples with this many small tensors, each sent through its own file descriptor."""
 
     def __init__(self, fields: int) -> None:
         super().__init__(0.0)

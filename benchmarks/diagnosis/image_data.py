@@ -26,7 +26,7 @@ def by_draft(path: str) -> Image.Image:
 
 
 def _corner(image: Any, index: int) -> tuple[torch.Tensor, int]:
-    """A crop of 64 pixels, so that nothing but reading and decoding costs."""
+    """A 64-pixel crop: only reading and decoding cost time."""
     crop = (
         image
         if isinstance(image, torch.Tensor)

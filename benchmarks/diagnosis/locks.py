@@ -54,7 +54,7 @@ SCENARIOS = (
     ),
     Scenario(
         "lock_on_a_file_w3",
-        "Three workers that zip under `flock`; nothing but an empty lock file is opened, so that nothing is read.",
+        "Three workers that zip under `flock`; they open only an empty lock file and read nothing.",
         locked,
         {"kind": "FileLocked", "workers": 3},
         because_of("sample", "lock"),

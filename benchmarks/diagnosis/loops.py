@@ -1,4 +1,4 @@
-"""Runs one loop, profiled or not, and times it by itself, so that a fix is not judged by the tool's own figures."""
+"""Runs one loop, profiled or not, with its own clock: a fix must not be judged by the tool's own figures."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ SCENARIOS = (
     ),
     Scenario(
         "main_generator",
-        "Batches are made in the main process; nobody but the loop works, so that `workers` would relieve it, too.",
+        "Batches are made in the main process; only the loop works, which makes `workers` right, too.",
         generated,
         {},
         because_of("main_process", "lock cpu workers"),

@@ -89,7 +89,7 @@ SCENARIOS = (
     ),
     Scenario(
         "bandwidth_folder_w2",
-        "Each reader gets 8 MB/s, so that a file takes by its bytes.",
+        "Each reader gets 8 MB/s: a file's time depends on its bytes.",
         slow_folder,
         {"workers": 2, "mb_per_s": 8.0},
         because_of("read", "storage_bandwidth"),
@@ -125,7 +125,7 @@ SCENARIOS = (
     ),
     Scenario(
         "disk_uncached_w1",
-        "The same by one worker; two may read twice as fast, so that the latency of a request is right, too.",
+        "The same by one worker; two may read twice as fast, which makes the latency of a request right, too.",
         opaque,
         {"kind": "Uncached", "workers": 1},
         because_of("read sample", "storage_bandwidth storage_latency"),

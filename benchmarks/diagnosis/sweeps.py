@@ -1,4 +1,4 @@
-"""The other door: `loaderbench run` on a suite with one value per axis, so that the verdict is about that one."""
+"""The other interface: `loaderbench run` on a suite with one value per axis, which the verdict is then about."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ THREADS = {1: one_thread, 2: two_threads, 8: eight_threads}
 
 
 def folder(recipe: str, workers: int, *, threads: int = 1, batch: int = 8) -> Loop:
-    """Small photos, so that decoding is cheap beside the transforms."""
+    """Small photos: decoding them costs little compared to the transforms."""
     dataset = ImageFolder(str(presized_photos()), RECIPES[recipe])
     sampler = RandomSampler(dataset, replacement=True, num_samples=ENDLESS)
     init = THREADS[threads] if workers else None

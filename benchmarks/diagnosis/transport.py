@@ -88,7 +88,7 @@ SCENARIOS = (
     ),
     Scenario(
         "transport_fields_w2",
-        "A hundred small tensors a batch, each by a file descriptor of its own.",
+        "A hundred small tensors a batch, each sent through its own file descriptor.",
         nested,
         {"workers": 2},
         because_of("transport", MOVED),

@@ -53,5 +53,5 @@ def until(moment_s: float) -> None:
 
 
 def sample(index: int, value: float = 0.0) -> tuple[torch.Tensor, int]:
-    """A small one, so that moving it costs next to nothing."""
+    """A small sample that costs almost nothing to send."""
     return torch.full((64,), float(value)), index

@@ -121,7 +121,7 @@ class CudaWaitClock:
 
 
 def _has_passed(events: tuple[Any, Any]) -> bool:
-    """Whether the device has passed both events; the later one is queried first, as it is more likely pending."""
+    """Whether the device has passed both events; the later one is checked first: it is likelier to be pending."""
     asked, got = events
     return bool(got.query() and asked.query())
 

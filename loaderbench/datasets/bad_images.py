@@ -23,7 +23,7 @@ _AT_ONCE = 64
 
 
 def leave_out(inputs: Inputs, decoders: Sequence[str], ask: Ask, listener: PrepareListener) -> Inputs:
-    """Exclude files that cannot be decoded, so that all trials of a run read the same files.
+    """Exclude files that cannot be decoded, for all trials of a run alike.
 
     Raises `MissingError` if no file is left.
     """
@@ -47,7 +47,7 @@ def _in_words(bad: Mapping[str, str], paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def _without(path: str, why: str) -> str:
-    """Shorten a message by the path, written as it is or as Pillow quotes it."""
+    """Remove the path from a message, in plain form or as Pillow quotes it."""
     return why.replace(path, "...").replace(repr(path)[1:-1], "...")
 
 

@@ -147,7 +147,7 @@ class DatasetKind(Part):
 
     @property
     def lists_files(self) -> bool:
-        """Whether each sample is a file with a label, so that a run can copy the files into the format of a loader."""
+        """Whether each sample is a file with a label, which a run can copy into a loader's format."""
         return False
 
     def why_not_together(self) -> str:
@@ -164,7 +164,7 @@ class DatasetKind(Part):
 
     @property
     def lists_images(self) -> bool:
-        """Whether samples are image files with a named transform, so that a loader can decode them by itself."""
+        """Whether samples are image files with a named transform, which a loader can decode without the dataset."""
         return False
 
     @property

@@ -26,8 +26,8 @@ def presized_copies(
 ) -> tuple[tuple[str, int], ...]:
     """Return the samples with copies whose shorter side has `side` pixels; smaller images keep their file.
 
-    Each state of an original is copied once, complete or not at all. Unreadable files are kept, so that the trial
-    reports them. An exception from `on_progress` ends the writing and keeps finished copies. Raises `MissingError` if
+    Each state of an original is copied once, complete or not at all. Unreadable files are kept for the trial to
+    report. An exception from `on_progress` ends the writing and keeps finished copies. Raises `MissingError` if
     the cache is not writable.
     """
     folder = (cache_dir or user_cache()) / "presized" / str(side)

@@ -1,4 +1,4 @@
-"""A random crop that comes before the resize, so that an image can decode only that region."""
+"""A random crop that precedes the resize, which lets an image decode only that region."""
 
 from __future__ import annotations
 

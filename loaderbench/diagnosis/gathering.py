@@ -148,7 +148,7 @@ def _with_native_threads(
 ) -> WorkerStates | None:
     """The states of workers with waits for native threads counted as work on a CPU.
 
-    A library such as Arrow or OpenCV can work in threads of its own while the loading thread waits at a lock. The CPU
+    A library such as Arrow or OpenCV can work in native threads while the loading thread waits at a lock. The CPU
     time of other threads counts only beyond that of the loading thread, because both could run at the same time. Waits
     for Python threads do not count, because these share the GIL.
     """

@@ -34,7 +34,7 @@ ONE_THREAD = 0.85
 """CPUs that one busy thread uses at least, after losses to clock resolution and neighbors."""
 
 MORE_THAN_ONE = 1.3
-"""Threads that want to run, per loading process; above it, libraries start threads of their own."""
+"""Threads that want to run, per loading process; above it, libraries start their own threads."""
 
 LIBRARY_THREADS = 0.1
 """CPU share of a worker's other threads. Without libraries, these are only the thread that sends batches."""

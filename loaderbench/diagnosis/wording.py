@@ -115,8 +115,8 @@ def states_in_words(states: WorkerStates) -> str:
     shares = (states.on_cpu_share, states.run_queue_share, states.blocked_share)
     on_cpu, waiting, blocked = (f"{share * 100:.0f}%" for share in shares)
     others = states.other_threads_cpu_share or 0.0
-    beside = f"; other threads {others * 100:.0f}% on a CPU" if others >= LOCKED else ""
-    return f"{on_cpu} on a CPU, {waiting} waiting for a CPU, {blocked} blocked{beside}"
+    other_threads = f"; other threads {others * 100:.0f}% on a CPU" if others >= LOCKED else ""
+    return f"{on_cpu} on a CPU, {waiting} waiting for a CPU, {blocked} blocked{other_threads}"
 
 
 def _whose(trial: Trial) -> str:

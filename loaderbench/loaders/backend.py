@@ -1,4 +1,4 @@
-"""A loader as a suite describes it (`LoaderBackend`), and as it is built in a trial's process (`Batches`)."""
+"""The description of a loader in a suite (`LoaderBackend`), and the loader built in a trial's process (`Batches`)."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class ProfiledIterator(ProfiledLoader):
 
 
 def profiled(source: Any, epoch: Callable[[Any], Iterator[Any]]) -> ProfiledLoader:
-    """Wrap the source so that `epoch` records its epochs."""
+    """Wrap the source in an iterable whose epochs `epoch` records."""
     return (ProfiledIterator if hasattr(source, "__next__") else ProfiledLoader)(source, epoch)
 
 

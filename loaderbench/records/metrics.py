@@ -1,6 +1,6 @@
 """The table of metrics: definition, place in a trial and a configuration, and how rounds become one value.
 
-A monitor adds a metric with one entry here. Metrics without a field of their own are in `metrics` of trials and
+A monitor adds a metric with one entry here. Metrics without their own field are in `metrics` of trials and
 configurations.
 """
 

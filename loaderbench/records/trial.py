@@ -181,7 +181,7 @@ class LoaderInside:
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceUse:
-    """Readings of the monitors over all processes. `metrics` holds the metrics without a field of their own, by id."""
+    """Readings of the monitors over all processes. `metrics` holds the metrics without their own field, by id."""
 
     cpu_percent_of_allotted: float | None = None
     rss_bytes: int | None = None

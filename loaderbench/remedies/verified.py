@@ -216,7 +216,7 @@ def _pair_count(found: Judgement) -> str:
 
 
 def _common_rounds(before: Config, after: Config, trials: Sequence[Trial]) -> list[Trial]:
-    """Trials of rounds that contain both configurations, so that both rates come from the same minutes."""
+    """Trials of the rounds that contain both configurations: both rates then come from the same minutes."""
     rounds = [{trial.round for trial in trials if trial.config == config} for config in (before, after)]
     both = rounds[0] & rounds[1]
     return [trial for trial in trials if trial.round in both and trial.config in (before, after)]

@@ -14,7 +14,7 @@ _FIRST, _ACROSS, _DOWN = RANKS, "num_workers", "batch_size"
 NO_EFFECT = "\u2013"
 _MOST_COLUMNS = 6  # axes with separate columns in a table; more share one column
 Key = tuple[str, Scalar]
-"""A value with its type, so that `True` differs from 1, and 1 from 1.0."""
+"""A value with its type, because `True == 1 == 1.0`."""
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,7 @@ def _choices(document: Document) -> dict[str, list[str]]:
 
 
 def unbroken(text: str) -> str:
-    """The text without line breaks beside the dash of an interval or within a duration."""
+    """The text without line breaks next to the dash of an interval or within a duration."""
     text = _DURATION.sub("\\1\u00a0\\2\u00a0\\3\u00a0\\4", text)
     return _DASH.sub(f"{_WORD_JOINER}\u2013{_WORD_JOINER}", text)
 

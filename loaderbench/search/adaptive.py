@@ -166,7 +166,7 @@ class Race:
 
 
 def evenly(configurations: Sequence[Config], first: int, seed: int) -> list[int]:
-    """Order all configurations, beginning with `first`, so that every prefix is balanced over each axis's values."""
+    """Order all configurations, beginning with `first`, with every prefix balanced over each axis's values."""
     left = [number for number in range(len(configurations)) if number != first]
     random.Random(seed).shuffle(left)
     values = {axis: len({config.get(axis) for config in configurations}) for axis in configurations[first]}

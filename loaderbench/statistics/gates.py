@@ -34,7 +34,7 @@ LOOKS = 3
 """How often a run is compared with its reference run: after its rounds, and twice after more rounds."""
 
 LEVEL_OF_LOOKS = 1 - (1 - LEVEL) / LOOKS
-"""The level of the interval at each look, so that all hold together with 95%. Source: Bonferroni's inequality."""
+"""The level of the interval at each look; all looks together have 95%. Source: Bonferroni's inequality."""
 
 _CHANGE = re.compile(r"(\w+):([+-])(\d+(?:\.\d+)?)(%|pp)")
 _LEVEL = re.compile(r"(\w+)([<>])(\d+(?:\.\d+)?)(%?)")

@@ -83,7 +83,7 @@ def _obstacle(held: Any) -> str:
 
 
 def _is_open_for_reading(file: Any) -> bool:
-    """Whether the file is open for reading; a log file or the terminal is no obstacle."""
+    """Whether the file is open for reading; a log file or the terminal is not an obstacle."""
     with suppress(Exception):  # the user's class can run arbitrary code
         return not file.closed and file.readable() and file not in (sys.stdin, sys.stdout, sys.stderr)
     return False

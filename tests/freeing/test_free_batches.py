@@ -27,7 +27,7 @@ def test_free_collating_hands_out_batches_that_were_made_before(photos: Path) ->
 
 
 def test_batches_of_a_free_collate_cost_the_same_to_send_each_time(photos: Path) -> None:
-    """A tensor that has been moved to shared memory once would be sent for nothing."""
+    """Sending a tensor that is already in shared memory would cost nothing."""
     made = Counted(photos)
     collate = KeptBatches(made.collate, 1)
     samples = [made.dataset[index] for index in range(BATCH)]

@@ -1,7 +1,7 @@
 /* A library that answers as NVML does, loaded below the real pynvml: tests/nvml_stub/__init__.py builds and steers it.
 
    Settings are lines `KEY VALUE`, or `KEY@GPU VALUE` for one GPU, of the file that NVML_STUB names. It is read at each
-   call, so that a test can change them while a program runs. The name of a function is a key too: the code it returns.
+   call, which lets a test change them while a program runs. The name of a function is a key too: the code it returns.
    With OLD_DRIVER defined, the functions that drivers before release 510 do not have are missing.
    Source: the structures and functions of nvml.h, as `pynvml` declares them. */
 

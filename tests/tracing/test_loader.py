@@ -96,8 +96,8 @@ STAGES = {"decode": "decode", "First": "transform", "Second": "transform", "samp
 def told_truly(measure: Callable[[], tuple[list[Any], Traced]]) -> Traced:
     """Measure until each stage was reported once within 2% or 50 microseconds of its own clock.
 
-    What a sample takes beside its planted stages is the dataset's own, and is clocked without a tracer. A neighbor may
-    take the CPU between the planted clock and ours; not each time, and not in each stage.
+    The rest of a sample's time, besides its planted stages, is the dataset's own and is measured without a tracer. A
+    neighbor can take the CPU between the planted clock and ours, but not each time and not in each stage.
     """
     off: dict[str, tuple[float, float]] = {}
     agreed: set[str] = set()

@@ -157,7 +157,7 @@ def _references(run: RunRecord, cards: Sequence[Card]) -> Text | None:
 
 
 def _with_headings(cards: Sequence[Card]) -> tuple[Card, ...]:
-    """Add a heading for each basis, if there are several, so that advice is not mistaken for a measurement."""
+    """Add a heading for each basis if there are several, to separate advice from measurements."""
     badges = [card.badge for card in cards]
     if len(set(badges)) < 2:
         return tuple(cards)

@@ -139,7 +139,7 @@ def _downloads(run: RunRecord) -> Downloads:
 
 
 def without_folders(run: RunRecord) -> RunRecord:
-    """The run with file names instead of paths for slow files, so that a shared report reveals no paths."""
+    """The run with only the names of slow files, to keep paths out of a shared report."""
     return replace(run, trials=tuple(map(_without_paths, run.trials)))
 
 
@@ -183,7 +183,7 @@ def _row(trial: Trial, names: Sequence[str], meant: Sequence[Metric]) -> list[ob
 
 
 def _cell(value: object) -> object:
-    """A value for a spreadsheet, escaped so that text is not evaluated as a formula."""
+    """A value for a spreadsheet, escaped to keep text from being evaluated as a formula."""
     if isinstance(value, str):
         safe = words.clean(value)
         return f"'{safe}" if safe.startswith(("=", "+", "-", "@", "\t")) else safe
