@@ -108,9 +108,9 @@ def find_warnings(
         yield from gpu_warnings(trials, environment)
     if kind != "profile":
         yield from dict.fromkeys(trial.consumer_note for trial in (*trials, *others) if trial.consumer_note)
-    yield from _duplicates(trials, loader)
+    yield from dict.fromkeys(note for trial in trials if (note := _duplicates(trial, loader)))
     if kind != "profile":
-        yield from _unshuffled(trials, loader)
+        yield from dict.fromkeys(note for trial in trials if (note := _unshuffled(trial, loader)))
     if kind == "sweep":
         yield from _failures(trials)
         yield from _barely_fitting(configurations, trials, others)
@@ -211,34 +211,28 @@ def _barely_fitting(
             yield f"{config_name(configuration.config)} ran out of memory in {count}{bytes_known}"
 
 
-def _duplicates(trials: Sequence[Trial], loader: Mapping[str, Any]) -> Iterator[str]:
-    """Streams of which each of several workers may give every sample."""
-    for stream in dict.fromkeys(found for trial in trials if (found := _given_by_each_worker(trial, loader))):
-        yield (
-            f"Each worker may yield every sample: {stream} is an IterableDataset that never calls get_worker_info. "
-            "samples/s counts the duplicates"
-        )
-
-
-def _given_by_each_worker(trial: Trial, loader: Mapping[str, Any]) -> str | None:
-    """The class of the stream, where there were several workers: those seen, or else those asked for."""
+def _duplicates(trial: Trial, loader: Mapping[str, Any]) -> str | None:
+    """A stream whose samples each of several workers may yield: the workers seen, or else those configured."""
     seen = trial.workers.count if trial.workers else None
     count = worker_count(trial.config, loader) if seen is None else seen
-    return trial.dataset_traits.get("undivided") if count is not None and count > 1 else None
+    stream = trial.dataset_traits.get("undivided")
+    if stream is None or count is None or count < 2:
+        return None
+    return (
+        f"Each worker may yield every sample: {stream} is an IterableDataset that never calls get_worker_info. "
+        "samples/s counts the duplicates"
+    )
 
 
-def _unshuffled(trials: Sequence[Trial], loader: Mapping[str, Any]) -> Iterator[str]:
-    """Streams that a suite asks to shuffle: torch refuses that, and trials leave it out."""
-    for stream in dict.fromkeys(found for trial in trials if (found := _not_shuffled(trial, loader))):
-        yield (
-            f"shuffle=true has no effect: {stream} is an IterableDataset, which a DataLoader cannot shuffle; "
-            "shuffle inside it"
-        )
-
-
-def _not_shuffled(trial: Trial, loader: Mapping[str, Any]) -> str | None:
-    asked = trial.config.get("shuffle", loader.get("shuffle"))
-    return trial.dataset_traits.get("stream") if asked is True and "loader" not in trial.dataset_traits else None
+def _unshuffled(trial: Trial, loader: Mapping[str, Any]) -> str | None:
+    """A stream that a suite asks to shuffle. torch refuses to, so trials leave `shuffle` out."""
+    asked, stream = trial.config.get("shuffle", loader.get("shuffle")), trial.dataset_traits.get("stream")
+    if asked is not True or stream is None or "loader" in trial.dataset_traits:
+        return None
+    return (
+        f"shuffle=true has no effect: {stream} is an IterableDataset, which a DataLoader cannot shuffle; "
+        "shuffle inside it"
+    )
 
 
 def _short_supply(trials: Sequence[Trial]) -> Iterator[str]:

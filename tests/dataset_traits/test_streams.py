@@ -7,22 +7,12 @@ from typing import Any
 
 import pytest
 import torch
-from torch.utils.data import ChainDataset, DataLoader, IterableDataset
+from plain_streams import Divided, Stream, divides
+from torch.utils.data import ChainDataset, DataLoader
 
 from loaderbench.dataset_traits import is_undivided, traits_of
 from loaderbench.loaders.worker_options import WorkerSetup
 from loaderbench.profiler.known_loader import KnownLoader
-
-
-class Stream(IterableDataset[int]):
-    def __iter__(self) -> Iterator[int]:
-        yield from range(8)
-
-
-class Divided(Stream):
-    def __iter__(self) -> Iterator[int]:
-        info = torch.utils.data.get_worker_info()
-        yield from range(info.id if info else 0, 8, info.num_workers if info else 1)
 
 
 class Batched(Stream):
@@ -31,11 +21,6 @@ class Batched(Stream):
 
     def __iter__(self) -> Iterator[int]:
         yield from self.held
-
-
-def divides(worker: int) -> None:
-    info: Any = torch.utils.data.get_worker_info()
-    info.dataset.first = worker
 
 
 def share() -> int:

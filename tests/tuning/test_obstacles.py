@@ -22,7 +22,8 @@ from typing import Any
 
 import pytest
 import torch
-from torch.utils.data import DataLoader, IterableDataset
+from plain_streams import Divided, Stream, divides
+from torch.utils.data import DataLoader
 
 from loaderbench.script.fastai import FastaiLoader
 from loaderbench.tuning.obstacles import NO_FORK, NOT_OF_TORCH, why_not_tried
@@ -39,24 +40,8 @@ def loader_over(held: Any, levels: int = 0, **parts: Any) -> Any:
     return SimpleNamespace(**{"dataset": Holding(held, levels), "sampler": None, "collate_fn": max, **parts})
 
 
-class Stream(IterableDataset[int]):
-    def __iter__(self) -> Iterator[int]:
-        yield from range(8)
-
-
-class Divided(Stream):
-    def __iter__(self) -> Iterator[int]:
-        info = torch.utils.data.get_worker_info()
-        yield from range(info.id if info else 0, 8, info.num_workers if info else 1)
-
-
 class Inherited(Divided):
     pass
-
-
-def divides(worker: int, seed: int = 0) -> None:
-    info: Any = torch.utils.data.get_worker_info()
-    info.dataset.first = worker
 
 
 class Divider:
