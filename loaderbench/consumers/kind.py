@@ -179,7 +179,7 @@ class ConsumerKind(Part):
         yield from ()
 
     def unknown_names(self, *, chosen: bool) -> Iterator[OptionProblem]:
-        """Yield options that name what does not exist, of a kind that `kind` names (`chosen`) or `auto` may select."""
+        """Yield options that name something unknown. `chosen`: the suite names this kind, rather than `auto`."""
         yield from ()
 
     def why_not_made(self) -> str:

@@ -97,7 +97,7 @@ class Model(ConsumerKind):
                 yield OptionProblem(option, what)
 
     def unknown_names(self, *, chosen: bool) -> Iterator[OptionProblem]:
-        """Yield a model that torchvision does not have; where nobody chose this kind, one with a rate may be meant."""
+        """Yield a model that torchvision lacks. With `auto`, a model that has a published rate is accepted."""
         known = [] if self.model == DEFAULT_MODEL else classifiers()
         if known and self.model.lower() not in known and (chosen or self.asked_for or not has_rate(self.model)):
             yield OptionProblem("model", f"torchvision has no classifier {self.model!r}{nearest(self.model, known)}")

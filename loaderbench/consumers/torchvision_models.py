@@ -1,4 +1,4 @@
-"""The classifiers of torchvision by name, read from its source: an import would take seconds."""
+"""Lists torchvision's classifiers by reading its source, because an import takes seconds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _REGISTERED = re.compile(r"""^@register_model\((?:name=)?["']?(\w*)["']?\).*?^de
 
 @cache
 def classifiers() -> tuple[str, ...]:
-    """Those of `torchvision.models`; none where it is not installed, or writes them otherwise."""
+    """The names of the classifiers; empty if torchvision is not installed or registers them differently."""
     found = find_spec("torchvision")
     files = [file for place in (found and found.submodule_search_locations) or () for file in _sources(Path(place))]
     names = {given or function for file in files for given, function in _REGISTERED.findall(file.read_text("utf-8"))}

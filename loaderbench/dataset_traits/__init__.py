@@ -1,4 +1,4 @@
-"""What a dataset is or holds that decides which fixes fit it, and what to distrust; found without calling it."""
+"""Traits of a dataset that decide which fixes fit and which figures to distrust; found without calling it."""
 
 from loaderbench.dataset_traits.streams import is_undivided
 from loaderbench.dataset_traits.traits import traits_of

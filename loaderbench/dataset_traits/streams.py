@@ -1,4 +1,4 @@
-"""Whether an `IterableDataset` divides its samples among workers: torch leaves that to it."""
+"""Finds out whether an `IterableDataset` divides its samples among workers, which torch leaves to the dataset."""
 
 from __future__ import annotations
 

@@ -265,7 +265,7 @@ class ImageFolder(DatasetOfOptions):
         return hint_of_bad_image(samples, message, hint, decoder=self.decoder, copied=self._where_copied())
 
     def _where_copied(self) -> str:
-        """What a trial reads in place of the files, and how to get it again; empty where it reads them."""
+        """What a trial reads instead of the files, and how to recreate it; empty if it reads the files."""
         if self.storage is not None:
             return f"the object in {self.storage} is damaged: upload it again"
         if self.stored_as != FILES:

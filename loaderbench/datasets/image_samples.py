@@ -175,7 +175,7 @@ def decoded_at_once(decoder: Callable[[str], Any]) -> Callable[[str], Any]:
     def decode(path: str) -> Any:
         try:
             image = decoder(path)
-            getattr(image, "load", bool)()  # an image of Pillow may only have been opened
+            getattr(image, "load", bool)()  # Pillow decodes an opened image only now
         except Exception as error:
             raise _bad_image(path, error) from error
         return image

@@ -37,7 +37,7 @@ SETTABLE = ("num_workers", "prefetch_factor", "pin_memory", "timeout", "in_order
 """Arguments that can still be set on an existing `DataLoader`; torch rejects the others."""
 
 OBJECTS = ("sampler", "batch_sampler", "collate_fn", "worker_init_fn", "generator")
-"""Arguments that are objects or functions: a suite has no value for them."""
+"""Arguments that are objects or functions, which a suite cannot express."""
 
 _NO_ACCELERATOR = "no effect without a GPU; only false is measured"
 _NO_WORKERS = "no effect with num_workers=0: measured once"

@@ -27,7 +27,7 @@ def folder_of(path: Path) -> Path:
 
 
 def measured_files(path: Path) -> list[Path]:
-    """The files with what was measured in a run that is given as its folder or as its `run.json`."""
+    """The measured files of a run, which is given as its folder or its `run.json`."""
     folder = folder_of(path)
     kept = [folder / name for name in (RUN_FILE, TRIALS_FILE, TIMELINE_FILE, BATCHES_FILE)]
     return kept if path.is_dir() else [*kept, path]

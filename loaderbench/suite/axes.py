@@ -99,14 +99,14 @@ def _automatic_in(axis: str) -> list[str]:
 
 
 def _not_in_a_suite(name: str) -> str:
-    """Why an argument of a `DataLoader` has no value that a suite could hold; empty for all others."""
+    """Why a suite cannot express an argument of a `DataLoader`; empty for all other arguments."""
     if name not in OBJECTS:
         return ""
     return "needs a Python object; return a DataLoader that has it from your own function (dataset.kind: target)"
 
 
 def _hint(name: str, known: Iterable[str]) -> str:
-    """The loaders that take an argument, if those of the suite do not; else the nearest name."""
+    """The loaders that take an argument, if the suite's loaders do not; otherwise the nearest name."""
     owners = [loader for loader, backend in LOADER_BACKENDS.items() if name in backend.axes]
     return f"; an argument of loader: {', '.join(owners)}" if owners else nearest(name, known)
 

@@ -18,7 +18,7 @@ _UNITS = rf"(?:({_NUMBER})h)?(?:({_NUMBER})m(?:in)?)?(?:({_NUMBER})s)?"
 
 
 def parse_duration_s(value: Any) -> Any:
-    """Seconds of `10m`, `90s`, `1h30m` or a plain number of them; other types are returned for pydantic to reject."""
+    """Seconds of `10m`, `90s`, `1h30m` or a plain number; other types are returned for pydantic to reject."""
     if isinstance(value, str) and re.fullmatch(_NUMBER, value.strip()):  # a number from a flag
         return float(value)
     if isinstance(value, str) and (match := re.fullmatch(_UNITS, value.strip())) and value.strip():

@@ -59,7 +59,7 @@ def problem_of(detail: ErrorDetails) -> Problem:
 
 
 def _of_another_kind(path: KeyPath) -> str:
-    """Which kind of dataset has an option that this one has not; empty where none has it."""
+    """The kinds of dataset that have this option; empty if none has it."""
     owners = [kind for kind, found in DATASET_KINDS.items() if path in {("dataset", key) for key in found.model_fields}]
     return f"belongs to `kind: {' or '.join(owners)}`; set that kind, or remove the key" if owners else ""
 

@@ -59,7 +59,7 @@ def why_not_tried(loader: Any) -> str:
 
 
 def _is_undivided(loader: Any) -> bool:
-    """Whether more workers may yield every sample several times. A loader that has several already is not checked."""
+    """Whether more workers can yield every sample several times. A loader that already has several is not checked."""
     from loaderbench.dataset_traits import is_undivided
 
     return is_undivided(loader.dataset, getattr(loader, "worker_init_fn", None)) and loader.num_workers <= 1

@@ -1,4 +1,4 @@
-"""What `check` prints of a plan: one line each, in units a person would use."""
+"""The plan that `check` prints: one line per fact, in readable units."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What takes long says so on stderr, until it ends."""
+"""Slow work is announced on stderr until it ends."""
 
 from __future__ import annotations
 

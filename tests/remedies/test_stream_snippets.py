@@ -1,4 +1,4 @@
-"""Code to paste for a stream has no argument that a `DataLoader` of one refuses."""
+"""Code to paste for a stream has no argument that its `DataLoader` rejects."""
 
 from __future__ import annotations
 
