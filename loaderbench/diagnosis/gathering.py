@@ -122,13 +122,27 @@ def _without_idle_threads(states: WorkerStates | None, idle_share: float | None)
 
     If the idle share is unknown, waits at locks are inconclusive and dropped.
     """
-    seen = states.blocked_on if states else None
-    if states is None or not states.are_threads or not seen:
+    seen = _scaled_to_blocked(states) if states and states.are_threads else None
+    if states is None or not seen:
         return states
     if idle_share is None:
         return replace(states, blocked_on=None)
     idle = min(idle_share, seen.get("lock", 0.0))
     return replace(states, blocked_on={**seen, "lock": seen.get("lock", 0.0) - idle, "queue": idle})
+
+
+def _scaled_to_blocked(states: WorkerStates) -> dict[str, float] | None:
+    """What threads were blocked on, scaled to their blocked share, which the scheduler measures.
+
+    The thread that samples them needs the GIL too. Whether a thread waits or runs at that moment depends on the
+    sampling, but what it waits for does not.
+    """
+    seen = states.blocked_on
+    blocked = sum(share for kind, share in seen.items() if kind != "running") if seen else 0.0
+    if not seen or not blocked:
+        return seen
+    scale = states.blocked_share / blocked
+    return {**{kind: share * scale for kind, share in seen.items()}, "running": 1 - states.blocked_share}
 
 
 def _without_polled_sockets(states: WorkerStates | None, idle_share: float | None) -> WorkerStates | None:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from random import Random
 
 from loaderbench.monitors import proc
 from loaderbench.records import WorkerStates
@@ -47,6 +48,7 @@ class Blocked:
 
     def __init__(self, root: str = "/proc") -> None:
         self._root = root
+        self._random = Random()  # the global generator belongs to the training script
         self._seen: dict[int, Counter[str]] = {}
 
     def look(self, pids: Iterable[int]) -> None:
@@ -68,8 +70,14 @@ class Blocked:
         self._count(pid, self._kind(f"{pid}"))
 
     def look_at_threads(self, pid: int) -> None:
-        """Sample each thread of a process once, counted by thread ID."""
-        for thread in self._threads(pid):
+        """Sample each thread of a process once, counted by thread ID.
+
+        If this process samples itself, each read releases the GIL, which always wakes the thread that has waited the
+        longest. A random order keeps the sampled thread from being the same as the woken one every time.
+        """
+        threads = self._threads(pid)
+        self._random.shuffle(threads)
+        for thread in threads:
             self._count(thread, self._kind(f"{pid}/task/{thread}"))
 
     def _count(self, pid: int, kind: str | None) -> None:

@@ -73,6 +73,17 @@ def test_threads_without_work_wait_for_it_at_a_lock_and_that_is_no_lock_of_their
     assert processes.loads.blocked_on == seen
 
 
+@pytest.mark.parametrize("ran", [0.2, 0.9])
+def test_samples_of_threads_say_what_they_waited_for_and_the_scheduler_how_long(ran: float) -> None:
+    seen = {"lock": (1 - ran) / 2, "device": (1 - ran) / 2, "running": ran}
+    busy = {"decode": StageCost(1e-3, 1e-3)}
+    threads = trial(1, config={"loader": "threads", "threads": 2}, samples_per_s=2_000.0, stages=busy)
+    found = gathered(replace(threads, workers=states(0.5, blocked_on=seen, are_threads=True)))
+    assert found.loads
+    assert found.loads.blocked_share == 0.5
+    assert found.loads.blocked_on == pytest.approx({"lock": 0.25, "device": 0.25, "queue": 0.0, "running": 0.5})
+
+
 def test_a_main_process_waited_for_a_cpu_in_the_share_of_time_in_which_it_loads() -> None:
     queued = replace(ALONE, loads=states(0.5, 0.1), wait_share=0.5)
     assert queued.waited_for_cpu == pytest.approx(0.2)

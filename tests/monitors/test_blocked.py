@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import sys
 import time
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,22 @@ def test_each_thread_of_a_process_is_seen_by_its_own_number(tmp_path: Path) -> N
     assert blocked.shares([8, 9]) == {"device": 0.5, "running": 0.5}
     blocked.look_at_threads(10)  # ended
     assert blocked.shares([10]) is None
+
+
+THREADS = 3
+
+
+def test_threads_are_looked_at_in_another_order_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for thread in range(THREADS):
+        (tmp_path / "7" / "task" / str(thread)).mkdir(parents=True)
+    order: list[tuple[int, ...]] = []
+    blocked = Blocked(str(tmp_path))
+    for _ in range(40):
+        looked_at: list[int] = []
+        monkeypatch.setattr(blocked, "_count", lambda thread, _kind, seen=looked_at: seen.append(thread))
+        blocked.look_at_threads(7)
+        order.append(tuple(looked_at))
+    assert set(order) == set(permutations(range(THREADS)))
 
 
 def test_a_kernel_that_hides_it_is_no_evidence_of_running(tmp_path: Path) -> None:
