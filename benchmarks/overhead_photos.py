@@ -153,6 +153,6 @@ def switched(trace: LoaderTrace, *, on: bool) -> Spent:
 
 def workers_cpu_s(trace: LoaderTrace) -> float:
     """CPU seconds of the workers by the scheduler, which counts nanoseconds instead of ticks; 0 before they start."""
-    workers = trace._persistent._workers if trace._persistent else ()
+    workers = (worker for iterator in trace._persistent for worker in iterator._workers)
     tasks = [task for worker in workers for task in Path(f"/proc/{worker.pid}/task").glob("*/schedstat")]
     return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9

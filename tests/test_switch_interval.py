@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from loaderbench.switch_interval import SwitchInterval
+from loaderbench.switch_interval import SwitchInterval, wake_promptly
 
 USUAL_S = 0.005
+PR_GET_TIMERSLACK = 30  # from <linux/prctl.h>
 
 
 @pytest.fixture
@@ -70,3 +73,26 @@ def test_a_child_that_was_forked_while_a_thread_held_the_lock_is_not_blocked(int
     interval.forked()
     with interval.at_most(1e-4):
         assert now_s() == 1e-4
+
+
+def test_a_child_has_the_usual_one_although_a_thread_asked_for_another_at_the_fork(interval: SwitchInterval) -> None:
+    with interval.at_most(1e-4):
+        interval.forked()
+        assert now_s() == USUAL_S
+    assert now_s() == USUAL_S
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux delays timeouts by a slack that can be set")
+def test_only_the_thread_that_asks_wakes_promptly() -> None:
+    def slack_ns() -> int:
+        slack: int = ctypes.CDLL(None).prctl(PR_GET_TIMERSLACK)
+        return slack
+
+    def of_thread() -> int:
+        wake_promptly()
+        return slack_ns()
+
+    usual_ns = slack_ns()
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(of_thread).result() == 1
+    assert slack_ns() == usual_ns > 1

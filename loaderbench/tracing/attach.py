@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from loaderbench.switch_interval import SWITCH_INTERVAL
 from loaderbench.tracing import active, block as layout, hooks
 from loaderbench.tracing.batch_choice import BatchChoice
 from loaderbench.tracing.clock import now_s
@@ -91,8 +90,7 @@ def _swap_held(parts: Parts, *, timed: bool) -> None:
 class InProcess:
     """Iterator that traces the dataset and patches library functions only while a batch is being loaded.
 
-    `switch_s` is the interpreter's switch interval during that time; `None` leaves it unchanged. `choice` selects the
-    batches to trace; without it, all are traced.
+    `choice` selects the batches to trace; without it, all are traced.
     """
 
     def __init__(
@@ -102,11 +100,9 @@ class InProcess:
         attachment: Attachment | None,
         *,
         hooked: bool,
-        switch_s: float | None = None,
         choice: BatchChoice | None = None,
     ) -> None:
         self._batches, self._tracer, self._attachment, self._hooked = batches, tracer, attachment, hooked
-        self._switch_s, self._looks = switch_s, False
         self._choice = choice
 
     def __iter__(self) -> InProcess:
@@ -143,17 +139,11 @@ class InProcess:
             active.set_tracer(outer)
 
     def _left_out(self) -> Any:
-        """Load a batch and record only its duration.
-
-        Its stacks are still sampled if such batches last longer than the switch interval.
-        """
-        outer, tracer = active.set_tracer(None), self._tracer
+        """Load a batch and record only its duration. Its stacks are still sampled."""
+        outer = active.set_tracer(None)
         try:
-            if self._switch_s is not None and tracer.left_out_s > self._switch_s:
-                self._begin_looks()
-            return tracer.left_out(self._batches)
+            return self._tracer.left_out(self._batches)
         finally:
-            self._end_looks()
             if outer is not None:
                 active.set_tracer(outer)
 
@@ -162,21 +152,9 @@ class InProcess:
             self._attachment.attach()
         if self._hooked:
             hooks.install()
-        self._begin_looks()
 
     def _end(self) -> None:
-        self._end_looks()
         if self._hooked:
             hooks.remove()
         if self._attachment:
             self._attachment.detach()
-
-    def _begin_looks(self) -> None:
-        if self._switch_s is not None:
-            SWITCH_INTERVAL.begin(self._switch_s)
-            self._looks = True
-
-    def _end_looks(self) -> None:
-        if self._switch_s is not None and self._looks:
-            self._looks = False
-            SWITCH_INTERVAL.end(self._switch_s)

@@ -3,7 +3,7 @@
 A stack sample needs the GIL, so it is taken when the loading thread releases the GIL: inside a compiled function that
 does, or on return to the line that called the function. Either way, the line is that of the call. Python code releases
 the GIL once another thread has waited for a switch interval, 5 ms by default. A stack sample that late would mostly
-find the next call.
+find the next call, so the interval is as short as possible for a moment around the time of each stack sample.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ import os
 import random
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import CodeType, FrameType
 
 from loaderbench.code_places import CodeFrame, is_ours
+from loaderbench.switch_interval import SWITCH_INTERVAL, wake_promptly
 from loaderbench.tracing import block as layout
 from loaderbench.tracing.block import NOBODY, SeenFrame, fitted
 from loaderbench.tracing.clock import IDLE, thread
@@ -28,8 +30,14 @@ FREQUENT_LOOKS = 250
 RARE_INTERVAL_S = 0.16
 """Mean seconds between stack samples of a process, after the first `FREQUENT_LOOKS`: they cost CPU time."""
 
-SWITCH_S = 0.0001
-"""The interpreter's switch interval, in seconds, while stacks are sampled."""
+PROMPT_S = 1e-6
+"""The interpreter's switch interval, in seconds, when a stack is sampled; the shortest there is."""
+
+LEAD_S = 0.008
+"""Seconds before a stack sample at which the switch interval is shortened: longer than the usual interval.
+
+The time of the sample is fixed before that, so it does not depend on what the loading thread was doing then.
+"""
 
 DEEPEST = 48
 """Frames kept of a stack, from the fetcher down. Time in deeper frames is charged to the last frame kept."""
@@ -79,9 +87,19 @@ class LineClock:
                 ended.join(10 * INTERVAL_S)  # during interpreter shutdown, threads do not end
 
     def _run(self, ident: int, looking: threading.Lock) -> None:
-        while not looking.acquire(timeout=self._interval_s * self._random.uniform(0.5, 1.5)):
+        wake_promptly()
+        while not looking.acquire(timeout=self._until_next_s() - LEAD_S):
             if self._block.header[layout.ENABLED]:
-                self._look_at(ident)
+                with SWITCH_INTERVAL.at_most(PROMPT_S):
+                    if looking.acquire(timeout=max(0.0, self._next_s - time.monotonic())):
+                        return
+                    self._look_at(ident)
+
+    def _until_next_s(self) -> float:
+        """Draw the time of the next stack sample, and return the seconds until then."""
+        until_s = self._interval_s * self._random.uniform(0.5, 1.5)
+        self._next_s = time.monotonic() + until_s
+        return until_s
 
     def _look_at(self, ident: int) -> None:
         """Sample the stack and drop the frame at once: it keeps alive the locals of its function and of all callers."""

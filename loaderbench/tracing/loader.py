@@ -17,7 +17,7 @@ from loaderbench.tracing import block as layout
 from loaderbench.tracing.attach import Attachment, InProcess
 from loaderbench.tracing.batch_choice import BatchChoice
 from loaderbench.tracing.block import BLOCK_BYTES, Block
-from loaderbench.tracing.lines import SWITCH_S, LineClock
+from loaderbench.tracing.lines import LineClock
 from loaderbench.tracing.made import Made, MadeBatches
 from loaderbench.tracing.other_loader import OtherLoader
 from loaderbench.tracing.parts import Finder, SampleProxy, maker_of
@@ -160,7 +160,6 @@ class LoaderTrace:
             tracer,
             attachment,
             hooked=not self._marks_only,
-            switch_s=SWITCH_S if self._lines else None,
             choice=self._choice,
         )
         return self._taken(made)

@@ -59,7 +59,6 @@ class Tracer:
         self._group_at = 0
         self._leaving_out = False
         self._left_out_spans_s: deque[tuple[float, float]] = deque()  # start and end of skipped batches not counted yet
-        self.left_out_s = 0.0  # duration of the last skipped batch
         self._flushed_s = 0.0
         self._slowest = SlowestSamples(block)
         self._began_s = 0.0
@@ -220,9 +219,7 @@ class Tracer:
             result = next(batches)
         finally:
             self._leaving_out = False
-        ended_s = now_s()
-        self.left_out_s = ended_s - began_s
-        self._left_out_spans_s.append((began_s, ended_s))
+        self._left_out_spans_s.append((began_s, now_s()))
         return result
 
     def count_left_out(self) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
 from itertools import pairwise
 from random import Random
 
@@ -13,7 +11,6 @@ from fake_clock import fake_clock
 from torch.utils.data import DataLoader, Dataset
 
 from loaderbench.tracing import active
-from loaderbench.tracing.attach import InProcess
 from loaderbench.tracing.batch_choice import EARLY_BATCHES, MAX_COST_SHARE, BatchChoice
 from loaderbench.tracing.block import BLOCK_BYTES, ENABLED, Block
 from loaderbench.tracing.loader import LoaderTrace
@@ -86,28 +83,6 @@ def test_batches_that_are_left_out_are_counted_and_found_by_their_number() -> No
     assert [number for number, _ in made] == list(range(500))
     assert all(one.samples == 8 and one.began_s <= one.collate_began_s <= one.ended_s for _, one in made)
     assert all(one.ended_s <= after.began_s for (_, one), (_, after) in pairwise(made))
-
-
-class NoneTraced(BatchChoice):
-    def leaves_out(self) -> bool:
-        return True
-
-
-def test_threads_switch_sooner_in_a_left_out_batch_that_is_long_enough_for_a_look(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    fake, usual_s = fake_clock(monkeypatch), sys.getswitchinterval()
-
-    def batches() -> Iterator[float]:
-        for took_s in (1e-3, 1e-3, 5e-5, 5e-5):
-            fake.pass_s(took_s)
-            yield sys.getswitchinterval()
-
-    tracer = Tracer(Block(bytearray(BLOCK_BYTES)))
-    made = InProcess(batches(), tracer, None, hooked=False, switch_s=1e-4, choice=NoneTraced())
-    seen_s = [next(made) for _ in range(4)]
-    assert seen_s == pytest.approx([usual_s, 1e-4, 1e-4, usual_s])  # by how long the batch before it took
-    assert sys.getswitchinterval() == usual_s
 
 
 def test_collate_is_divided_by_the_samples_of_the_batches_in_which_it_was_timed() -> None:

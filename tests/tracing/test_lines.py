@@ -28,6 +28,7 @@ from loaderbench.tracing.lines import (
     DEEPEST,
     FREQUENT_LOOKS,
     INTERVAL_S,
+    PROMPT_S,
     RARE_INTERVAL_S,
     LineClock,
     frames_below_fetcher,
@@ -97,6 +98,25 @@ def test_what_the_tree_has_no_room_for_is_charged_to_its_caller() -> None:
     found = read([tracer.block], None, NOTHING_TAKEN)
     assert found.looks == layout.FRAMES + 3
     assert found.stacks[CodeStack("", (CodeFrame("/home/me/data.py", 1, "f2"),))] == pytest.approx(5 * RARE_INTERVAL_S)
+
+
+def test_threads_switch_sooner_only_around_a_look_and_until_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    block, usual_s, at_looks_s, looked = Block(bytearray(BLOCK_BYTES)), sys.getswitchinterval(), [], threading.Event()
+    block.header[layout.ENABLED] = 1.0
+
+    def look_at(clock: LineClock, _: int) -> None:
+        at_looks_s.append((sys.getswitchinterval(), time.monotonic() - clock._next_s))
+        if len(at_looks_s) == 3:
+            looked.set()
+
+    monkeypatch.setattr(LineClock, "_look_at", look_at)
+    clock = LineClock(Tracer(block))
+    clock.begin()
+    assert looked.wait(60)
+    clock.end()
+    assert sys.getswitchinterval() == usual_s
+    assert [seconds for seconds, _ in at_looks_s[:3]] == pytest.approx([PROMPT_S] * 3)
+    assert min(late_s for _, late_s in at_looks_s) > -1e-3  # at the time drawn before the interval was shortened
 
 
 def test_later_looks_are_fewer_and_stand_for_more_time() -> None:
@@ -318,7 +338,7 @@ def test_a_profile_names_the_line_and_leaves_the_interpreter_as_it_was(workers: 
     with Profiler("lines", warmup=2, trace=True) as prof:
         for _ in prof.iter(DataLoader(Slow(), batch_size=8, num_workers=workers)):
             seen_s.add(sys.getswitchinterval())
-    assert seen_s == {usual_s}
+    assert seen_s <= {usual_s, PROMPT_S}
     assert sys.getswitchinterval() == usual_s
     assert "loaderbench-lines" not in [thread.name for thread in threading.enumerate()]
     found = prof.result.trials[0].code_looks
