@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from loaderbench.diagnosis.thresholds import ONE_THREAD
 from loaderbench.environment import cpus_allotted
 from loaderbench.loaders.torch_loader import worker_ladder
 from loaderbench.records import Scalar
@@ -58,6 +59,11 @@ class OwnLoop:
         """Mean number of threads that compute in the step."""
         known = self.step_s_per_sample and self.step_cpu_s_per_sample
         return self.step_cpu_s_per_sample / self.step_s_per_sample if known else None  # type: ignore[operator]
+
+    @property
+    def computes_on_cpu(self) -> bool:
+        """Whether a thread of the main process computes for most of the step, so no device sets its pace."""
+        return (self.step_threads or 0.0) >= ONE_THREAD
 
     @property
     def host_threads(self) -> int:

@@ -29,6 +29,7 @@ class Tuned:
 
     If nothing should change, both are the same, `gain` is `None`, and `why_none` gives the reason. `folder` is the run
     folder; `None` if nothing could be measured. `present_samples_per_s` is the rate of the current arguments in trials.
+    `samples_per_s` is that of other arguments, if they were chosen in trials with the emulated step.
     `others_cpus` is the number of CPUs that other programs used, if the trials lacked them. `left` are fixes that may
     gain more, except for one named in `why_none`. `caveats` and `costs` belong to the changes. `worker_init_fn` is the
     name of the loader's own function, which trials called as well; empty if it has none.
@@ -41,6 +42,7 @@ class Tuned:
     why_none: str = ""
     folder: Path | None = None
     present_samples_per_s: float | None = None
+    samples_per_s: float | None = None
     others_cpus: float | None = None
     left: tuple[OpenFix, ...] = ()
     caveats: tuple[str, ...] = ()
@@ -89,7 +91,8 @@ def tuned_by(run: RunRecord, present: Config, folder: Path) -> Tuned:
         others_cpus=_missing_cpus(run),
         left=left,
     )
-    found = _from_fixes(run) or _from_sweep(run)
+    by_fixes = _from_fixes(run)
+    found = by_fixes or _from_sweep(run)
     if found is None:
         return unchanged
     config, gain, pairs = found
@@ -105,6 +108,7 @@ def tuned_by(run: RunRecord, present: Config, folder: Path) -> Tuned:
         arguments=arguments,
         gain=at_another_time(gain),
         pairs=pairs,
+        samples_per_s=None if by_fixes else _rate_of(run, config),
         why_none="",
         left=open_fixes(run, config),
         caveats=tuple(dict.fromkeys(advice.caveat for advice in advised if advice.caveat)),
@@ -159,7 +163,11 @@ def _recommendations_behind(run: RunRecord, config: Config) -> list[Recommendati
 
 def present_rate(run: RunRecord) -> float | None:
     """Samples/s of the current arguments in trials; `None` if no trial was completed."""
-    return next((_rate(one) for one in run.configurations if one.config == run.plan.baseline), None)
+    return _rate_of(run, run.plan.baseline)
+
+
+def _rate_of(run: RunRecord, config: Config) -> float | None:
+    return next((_rate(one) for one in run.configurations if one.config == config), None)
 
 
 def _rate(one: Configuration) -> float | None:

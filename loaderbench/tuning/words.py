@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from loaderbench.code_places import CodeLine
+from loaderbench.diagnosis.thresholds import MOST
 from loaderbench.environment import cpus_allotted
 from loaderbench.loaders.worker_options import WORKER_OPTIONS, setup_code
 from loaderbench.report import numbers
@@ -33,6 +34,7 @@ def details(tuned: Tuned, made_at: CodeLine | None, own: OwnLoop) -> Iterator[st
     if not tuned.changed:
         return
     yield from _doubts(tuned, own)
+    yield from _step_may_gain(tuned, own)
     keywords = {name: value for name, value in tuned.changed.items() if name not in WORKER_OPTIONS}
     if made_at is not None:
         yield diff_of_call(made_at, keywords) or _where_created(made_at)
@@ -60,6 +62,17 @@ def _doubts(tuned: Tuned, own: OwnLoop) -> Iterator[str]:
         yield (
             "Warning: trials of the current arguments ran slower than the script "
             f"({in_trials:,.0f} vs {in_script:,.0f} samples/s); expect a smaller gain"
+        )
+
+
+def _step_may_gain(tuned: Tuned, own: OwnLoop) -> Iterator[str]:
+    """Yield why the script may gain more than trials in which the step takes most of the time."""
+    workers, before = _workers(tuned), int(tuned.present.get("num_workers") or 0)
+    step_share = (tuned.samples_per_s or 0.0) * (own.step_s_per_sample or 0.0)
+    if workers < before and own.computes_on_cpu and step_share >= MOST:
+        yield (
+            f"The trials emulate the step as slow as it was with {before} workers. It computes on the CPU and may be "
+            "faster with fewer workers, so the gain may be larger"
         )
 
 

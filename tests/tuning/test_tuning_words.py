@@ -55,6 +55,19 @@ def test_trials_that_are_slower_than_the_script_are_a_warning(in_script: float) 
     )
 
 
+@pytest.mark.parametrize(
+    ("rate", "step_cpu_s", "workers", "expected"),
+    [(950.0, 1e-3, 1, True), (950.0, 1e-3, 4, False), (950.0, 2e-4, 1, False), (400.0, 1e-3, 1, False)],
+)
+def test_a_step_on_the_cpu_that_takes_most_of_the_time_may_gain_too(
+    rate: float, step_cpu_s: float, workers: int, expected: bool
+) -> None:
+    tuned = replace(BETTER, present={"num_workers": 2}, arguments={"num_workers": workers}, samples_per_s=rate)
+    own = OwnLoop(samples_per_s=105.0, step_s_per_sample=1e-3, step_cpu_s_per_sample=step_cpu_s)
+    said = [line for line in details(tuned, None, own) if "may be faster with fewer workers" in line]
+    assert len(said) == expected
+
+
 @pytest.mark.parametrize(("threads", "cpus", "expected"), [(2, 2.0, True), (1, 2.0, False), (2, 4.0, False)])
 def test_threads_of_the_step_that_compete_with_workers_are_named(
     threads: int, cpus: float, expected: bool, monkeypatch: pytest.MonkeyPatch
