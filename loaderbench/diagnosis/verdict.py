@@ -16,6 +16,7 @@ from loaderbench.diagnosis.measured_cause import with_measured
 from loaderbench.diagnosis.operational import bounds_in_words, operational_bounds
 from loaderbench.diagnosis.ranking import Subject
 from loaderbench.diagnosis.shortage import Shortage
+from loaderbench.diagnosis.step_parts import step_parts_in_words
 from loaderbench.diagnosis.thresholds import NOTICED, TRANSFER
 from loaderbench.diagnosis.wording import (
     describe_inside,
@@ -99,7 +100,7 @@ def decide(
         why = "the host-to-device copy is not part of the loader"
         return replace(_prepend_evidence(found, *transfers(subject.facts)), not_measured={"stage": why, "limit": why})
     if bound == "compute":
-        return found
+        return _prepend_evidence(found, *step_parts_in_words(trials))
     caused = _with_cause(found, subject.facts, cause, consumer)
     if shortage and cause and subject.facts and caused.limit == "workers":
         held = f"more workers do not fit in {shortage.place}"
