@@ -15,6 +15,7 @@ from loaderbench.diagnosis.thresholds import NOTICED
 from loaderbench.diagnosis.wording import in_percent
 from loaderbench.ranks import RANKS
 from loaderbench.records import Evidence, OnlyRank, Rank, Trial, Verdict
+from loaderbench.records.words import SENT_BY_RANK_0
 
 ALIKE = 0.5
 """Ranks that wait at least this share of the longest data wait are slow together."""
@@ -110,7 +111,7 @@ def of_job(verdict: Verdict, ranks: Sequence[Rank], rates: Mapping[int, float] |
         return _held_back(verdict, slow, ranks)
     together = [_wait(one) + one.rank_wait_share for one in ranks if one.rank_wait_share is not None]
     shared = median(together) if together else 0.0
-    found = with_evidence(verdict, _range(ranks, shared))
+    found = with_evidence(verdict, _sent_by_rank_0(ranks) or _range(ranks, shared))
     if verdict.bound in ("input", "unknown") or shared < NOTICED or not _wait_for_one_another(ranks):
         return found
     headline = f"each step waits for the slowest of {len(ranks)} ranks; the slowest rank varies"
@@ -173,6 +174,13 @@ def _range(ranks: Sequence[Rank], shared: float) -> Evidence | None:
     if shared >= waits[-1] + NOTICED:
         text += f"; including waits for other ranks, {in_percent(shared)}"
     return Evidence("ranks", "Ranks", text)
+
+
+def _sent_by_rank_0(ranks: Sequence[Rank]) -> Evidence | None:
+    """A line about ranks that get their batches from rank 0, if there are any."""
+    if not any(one.not_measured.get("data_wait_share") == SENT_BY_RANK_0 for one in ranks):
+        return None
+    return Evidence("ranks", "Ranks", f"rank 0 loads the batches of all {len(ranks)} ranks; the others wait with it")
 
 
 def _named(slow: Sequence[Rank], ranks: Sequence[Rank]) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 from loaderbench.recorder.batches import Numbers
 from loaderbench.recorder.steps import StepTimes
 from loaderbench.records import Environment, Measured, Readings, Trial
+from loaderbench.records.words import SENT_BY_RANK_0
 
 NOT_TIMED = "steps are timed by the host clock, but not from outside or where the host runs ahead of a device"
 
@@ -79,7 +80,8 @@ def _differences(runs: Sequence[RankRun]) -> Iterator[str]:
 
 def _without_data(runs: Sequence[RankRun], ranks: int | None) -> Iterator[str]:
     """Yield a line for ranks that have other data than the rest, or none."""
-    empty = [one.rank for one in runs if one.trial.status != "completed"]
+    sent = [one.rank for one in runs if one.trial.not_measured.get("data_wait_share") == SENT_BY_RANK_0]
+    empty = [one.rank for one in runs if one.trial.status != "completed" and one.rank not in sent]
     known = {one.rank for one in runs}
     if empty and len(empty) < len(runs):
         yield f"no batch was counted in {_named(empty)}: does the sampler give each rank the same number of samples?"

@@ -15,6 +15,7 @@ OWN_LOADER = "loaderbench.tuning.own_loader:changed_loader"
 
 NOT_READ_TWICE = "no worker was read twice"
 NO_WORKER_PROCESSES = "no worker processes: batches are loaded in the main process"
+SENT_BY_RANK_0 = "rank 0 loads the batches of this rank and sends them"
 """Reasons that several parts of a run record."""
 
 SMALLEST, LARGEST = 1e-30, 1e30

@@ -70,6 +70,14 @@ def place_of(loader: Any, made: CodeLine | None = None) -> Place:
     return Place(named or _name_by_dataset(loader), file, line, made)
 
 
+def description_of(loader: Any) -> str:
+    """The loader's place, or its class if the place cannot be found."""
+    try:
+        return str(place_of(loader))
+    except Exception:  # possibly the reason why it cannot be recorded
+        return f"a {type(loader).__name__}"
+
+
 def _name_by_dataset(loader: Any) -> str:
     kind = type(loader)
     with suppress(Exception):  # the user's loader can raise

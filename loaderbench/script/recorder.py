@@ -27,11 +27,12 @@ from loaderbench.ranks import (
     restarts_of_job,
     this_rank,
 )
+from loaderbench.script.dispatched import is_sent_batches, of_a_receiving_rank
 from loaderbench.script.divided_steps import DividedSteps
 from loaderbench.script.hosts import Machines, exchange, find_machines
 from loaderbench.script.loader_profiler import LoaderProfiler
 from loaderbench.script.missing import of_a_background_thread, with_reason
-from loaderbench.script.naming import Makers, Place, command_of_script, place_of
+from loaderbench.script.naming import Makers, Place, command_of_script, description_of, place_of
 from loaderbench.script.only_rank import only_rank
 from loaderbench.script.order import RecordOrder
 from loaderbench.script.own_imports import own_imports
@@ -153,12 +154,13 @@ class ClockedEpoch(RecordedEpoch):
 
 @dataclass
 class _Recorded:
-    """A loader's place, profiler and latest epoch."""
+    """A loader's place, profiler and latest epoch. `is_sent_batches`: rank 0 loads the batches of this rank."""
 
     place: Place
     profiler: LoaderProfiler
     steps: DividedSteps
     epoch: weakref.ref[RecordedEpoch] | None = None
+    is_sent_batches: bool = False
 
 
 class ScriptRecorder:
@@ -201,6 +203,7 @@ class ScriptRecorder:
             with self._no_save():
                 begun = self._recorded_epoch(found, loader)
             self._has_begun.set()
+            found.is_sent_batches = is_sent_batches(sys._getframe())
             found.epoch = weakref.ref(begun)
             return begun
         except UsageError:  # the user's own profiler records this loader
@@ -208,7 +211,7 @@ class ScriptRecorder:
         except Exception as error:
             if error is self._last.error:
                 raise
-            _say(f"cannot record {_description(loader)}: {type(error).__name__}: {error}; the script continues")
+            _say(f"cannot record {description_of(loader)}: {type(error).__name__}: {error}; the script continues")
             return self._usual(loader)
 
     def note_pause(self, loader: Any) -> None:
@@ -351,6 +354,8 @@ class ScriptRecorder:
         measured = with_reason(measured, "step_stages", self._steps.why_not_divided)
         if self._steps.training_thread.is_another(one.steps.thread):
             measured = of_a_background_thread(measured)
+        if one.is_sent_batches:
+            measured = of_a_receiving_rank(measured)
         return Recording(
             name=one.place.name,
             place=place,
@@ -386,13 +391,6 @@ def _leave(epoch: weakref.ref[RecordedEpoch] | None) -> None:
 def _replaces(one: _Recorded, place: Place, loader: Any) -> bool:
     """Whether a loader replaces one that was recorded, for example if every epoch creates a new loader."""
     return one.place == place and one.profiler.continues_with(loader)
-
-
-def _description(loader: Any) -> str:
-    try:
-        return str(place_of(loader))
-    except Exception:  # possibly the reason why it cannot be recorded
-        return f"a {type(loader).__name__}"
 
 
 def _say(line: str) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given, strategies as st
 
 from loaderbench.diagnosis.ranks import loading_rates, of_job, slow_ranks
 from loaderbench.records import Rank, StageCost, Trial, Verdict, WorkerStates
+from loaderbench.records.words import SENT_BY_RANK_0
 
 READ = Verdict(
     bound="input",
@@ -37,6 +38,13 @@ def rank(number: int, wait: float | None, host: str = "a", lost: float | None = 
 def job(*ranks: Rank) -> Verdict:
     slowest = max(ranks, key=lambda one: one.data_wait_share or 0.0)
     return of_job(slowest.verdict, ranks)
+
+
+def test_ranks_whose_batches_rank_0_loads_wait_with_it() -> None:
+    receiving = replace(rank(1, None), not_measured={"data_wait_share": SENT_BY_RANK_0})
+    found = job(rank(0, 0.55), receiving)
+    assert (found.rank, found.headline) == (None, READ.headline)
+    assert found.evidence[-1] == "Ranks: rank 0 loads the batches of all 2 ranks; the others wait with it"
 
 
 def test_one_slow_rank_is_named_with_what_the_others_lose() -> None:
