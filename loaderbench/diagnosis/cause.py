@@ -19,6 +19,7 @@ from loaderbench.diagnosis.limits import (
     busiest,
     code_around,
     cpus_of_workers,
+    first_making_share,
     grows_with_bytes,
     idle_in_wait,
     is_mostly_sampler,
@@ -28,6 +29,7 @@ from loaderbench.diagnosis.limits import (
     limit_of_one_thread,
     limit_of_transport,
     main_process_is_busy,
+    making_is_too_slow,
     making_takes_the_cpus,
     most_blocked,
     narrow_mask,
@@ -132,11 +134,19 @@ def _apply(rule: Callable[[Facts], Cause | None], facts: Facts) -> Cause | None:
 
 
 def epochs_begin_too_often(facts: Facts) -> Cause | None:
-    """More time is lost before the first batch of each epoch than in all waits after it."""
-    if facts.startup_share < max(NOTICED, facts.wait_share * (1 - facts.startup_share)):
+    """More time is lost before the first batch of each epoch than in all waits after it.
+
+    Making that batch counts as such a wait if endless epochs would wait for batches to be made as well.
+    """
+    waits, making = facts.wait_share * (1 - facts.startup_share), first_making_share(facts)
+    lost = facts.startup_share
+    if making_is_too_slow(facts):
+        waits, lost = waits + making, lost - making
+    if lost < max(NOTICED, waits):
         return None
     each = "" if facts.startup_s is None else f"{in_seconds(facts.startup_s)} before the first batch of each epoch, "
-    why = _why("Startup", f"{each}{in_percent(facts.startup_share)} of total time")
+    made = f"; making it takes {in_seconds(facts.first_making_s)} of this" if making >= NOTICED else ""
+    why = _why("Startup", f"{each}{in_percent(facts.startup_share)} of total time{made}")
     started = facts.workers and not facts.workers_persist
     clause = "worker startup delays the first batch of every epoch" if started else "epochs start slowly"
     return _cause("startup", "startup", why, clause)

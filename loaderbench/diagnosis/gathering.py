@@ -50,7 +50,7 @@ def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
         others_cpus=_mean(done, "machine.others_cpus"),
         throttled_share=_mean(done, "machine.throttled_share"),
         huge_faults_per_s=_mean(done, "machine.huge_faults_per_s") or 0.0,
-        parts=_mean_record(done, "wait_parts") or _parts_by_stacks(done, workers),
+        parts=_mean_record(list(map(_with_first_batches, done)), "wait_parts") or _parts_by_stacks(done, workers),
         next_s=_mean(done, "taking.wall_s"),
         next_cpu_s=_mean(done, "taking.cpu_s"),
         sampler_s=_mean(done, "taking.sampler_s") or 0.0,
@@ -61,6 +61,7 @@ def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
         tail_share=_mean_of(map(_tail_share, done)) or 0.0,
         startup_share=_mean_of(map(startup_share, done)) or 0.0,
         startup_s=_mean_of(map(startup_s, done)),
+        first_making_s=_mean_of(map(_first_making_s, done)) or 0.0,
         transfer_share=_mean_of(map(_transfer_share, done)) or 0.0,
         from_outside=done[0].is_from_outside,
         workers_persist=bool(done[0].config.get("persistent_workers")),
@@ -84,6 +85,27 @@ def startup_share(trial: Trial) -> float | None:
         return None
     lost_s = each_s * (epochs.begun - 1)
     return lost_s / (lost_s + trial.steady_s)
+
+
+def _first_making_s(trial: Trial) -> float:
+    """Seconds of `startup_s` in which a worker makes the first batch: at most those that a batch usually takes.
+
+    A first batch that takes longer also prepares something, such as opening a file, which is part of the startup.
+    """
+    making_s = _reading(trial, "epochs.first_making_s")
+    if making_s is None or not trial.samples or not trial.batches:
+        return 0.0
+    usual_s = _stages_s(trial) * trial.samples / trial.batches
+    return max(0.0, min(float(making_s), usual_s) - (_reading(trial, "data_wait.mean_s") or 0.0))
+
+
+def _with_first_batches(trial: Trial) -> Trial:
+    """The trial with the making of first batches among the parts of its waits."""
+    parts, epochs, making_s = trial.wait_parts, trial.epochs, _first_making_s(trial)
+    if parts is None or epochs is None or not trial.batches or not making_s:
+        return trial
+    each_s = making_s * (epochs.begun - 1) / trial.batches
+    return replace(trial, wait_parts=replace(parts, making_s=parts.making_s + each_s))
 
 
 def workers_of(trial: Trial) -> int:

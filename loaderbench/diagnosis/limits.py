@@ -17,6 +17,7 @@ from loaderbench.diagnosis.thresholds import (
     MORE_THAN_ONE,
     MOST,
     MOST_OF_A_CPU,
+    NOTICED,
     ONE_THREAD,
     PART_OF_CPUS,
     QUEUED,
@@ -319,6 +320,18 @@ def making_takes_the_cpus(facts: Facts) -> bool:
     rate = facts.samples_per_s * facts.ranks / facts.ranks_of_rate
     made_by = sum(facts.cpu_s.values()) * rate
     return facts.own_cpus is not None and cpus_are_full(facts) and made_by >= MOST * facts.own_cpus > 0
+
+
+def first_making_share(facts: Facts) -> float:
+    """The share of total time in which the loop waits for the first batches of epochs while they are made."""
+    return facts.startup_share * facts.first_making_s / facts.startup_s if facts.startup_s else 0.0
+
+
+def making_is_too_slow(facts: Facts) -> bool:
+    """Whether the workers make batches more slowly than the loop uses them, however long its epochs are."""
+    made_s = sum(facts.wall_s.values()) / max(1, facts.workers)
+    used_s = (1 - facts.wait_share) / facts.own_samples_per_s if facts.own_samples_per_s else 0.0
+    return made_s * (1 - NOTICED) > used_s > 0
 
 
 def busiest(facts: Facts) -> str:

@@ -20,6 +20,7 @@ from loaderbench.diagnosis.step_parts import step_parts_in_words
 from loaderbench.diagnosis.thresholds import NOTICED, TRANSFER
 from loaderbench.diagnosis.wording import (
     describe_inside,
+    first_batch_in_words,
     in_percent,
     percent,
     throughput,
@@ -78,7 +79,7 @@ def decide(
     bound = _bound(subject, consumer)
     cause = find_cause(subject.facts) if bound == "input" and subject.facts else None
     cause = with_measured(cause, subject.facts, bottlenecks)
-    evidence = (*_evidence(subject, consumer, demand, target, trials), *_other_costs(cause, costs))
+    evidence = (*_evidence(subject, consumer, demand, target, trials), *_other_costs(cause, costs, subject.facts))
     evidence = (*bottlenecks_in_words(bottlenecks), *worker_settings_in_words(settings), *evidence)
     evidence = (*([shortage.evidence()] if shortage and bound != "compute" else []), *evidence)
     if bound == "unknown":
@@ -127,10 +128,11 @@ def _bound(subject: Subject, consumer: str) -> Bound:
     return "input" if wait.est >= NOTICED else "compute"
 
 
-def _other_costs(cause: Cause | None, costs: Sequence[EpochCost]) -> tuple[Evidence, ...]:
+def _other_costs(cause: Cause | None, costs: Sequence[EpochCost], facts: Facts | None) -> tuple[Evidence, ...]:
     """The costs of an epoch, without its startup if that is the cause and already stated."""
-    said = ("boundary", "first_batch") if cause and cause.limit == "startup" else ()
-    return costs_in_words([cost for cost in costs if cost.name not in said])
+    if cause and cause.limit == "startup":
+        return costs_in_words([cost for cost in costs if cost.name not in ("boundary", "first_batch")])
+    return (*costs_in_words(costs), *(first_batch_in_words(facts) if facts else ()))
 
 
 def _with_cause(found: Verdict, facts: Facts | None, cause: Cause | None, consumer: str) -> Verdict:

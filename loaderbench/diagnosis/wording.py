@@ -8,7 +8,7 @@ from typing import Literal
 
 from loaderbench.diagnosis.copy_bandwidth import copy_evidence
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.diagnosis.limits import busiest, cpus_are_full, disturbed, share_of_cpu
+from loaderbench.diagnosis.limits import busiest, cpus_are_full, disturbed, first_making_share, share_of_cpu
 from loaderbench.diagnosis.thresholds import LOCKED, NOTICED, SPARE_CPUS
 from loaderbench.loaders import worker_count
 from loaderbench.records import Evidence, Interval, Limit, StageCost, Trial, WorkerStates
@@ -155,6 +155,13 @@ def throughput(rate: Interval, label: str = "Throughput") -> Evidence:
     """Samples/s with their interval: `Throughput: 836 samples/s (803-870)`."""
     spread = f" ({rate.lo:,.0f}\N{EN DASH}{rate.hi:,.0f})" if rate.lo is not None and rate.hi is not None else ""
     return Evidence("rate", label, f"{rate.est:,.0f} samples/s{spread}")
+
+
+def first_batch_in_words(facts: Facts) -> tuple[Evidence, ...]:
+    """One line about the part of an epoch boundary that passes while the first batch is made, if it is noticeable."""
+    if first_making_share(facts) < NOTICED:
+        return ()
+    return (Evidence("epoch", "First batch", f"made in {in_seconds(facts.first_making_s)} of each epoch boundary"),)
 
 
 def transfers(facts: Facts) -> tuple[Evidence, ...]:

@@ -215,12 +215,17 @@ def readings_of(recorder: LoopRecorder, observer: Observer, environment: Environ
 
 
 def _epochs(recorder: LoopRecorder) -> Epochs:
-    found = spread_of(recorder.boundaries)
+    found, making = spread_of(recorder.boundaries), spread_of(recorder.first_makings)
+    unknown = "one epoch has no boundary" if found is None else "no worker is known to have made the first batches"
     return Epochs(
         begun=recorder.begun,
         boundary_s=found.mean_s if found else None,
         boundary_max_s=found.max_s if found else None,
-        not_measured={} if found else dict.fromkeys(("boundary_s", "boundary_max_s"), "one epoch has no boundary"),
+        first_making_s=making.mean_s if making else None,
+        not_measured={
+            **({} if found else dict.fromkeys(("boundary_s", "boundary_max_s"), unknown)),
+            **({} if making else {"first_making_s": unknown}),
+        },
     )
 
 

@@ -57,12 +57,14 @@ class LoopRecorder:
 
     The first `warmup` batches and the first of every epoch are kept apart. After `steps` more batches, the rest pass
     through unrecorded. `first_batch_s` belongs to the first epoch. For every other epoch, `boundaries` holds the
-    seconds of the final request to the previous iterator, of `iter`, and of the first batch. `image_dtype` is that of
-    the first batch that has tensors; empty without images.
+    seconds of the final request to the previous iterator, of `iter`, and of the first batch. Those in which a worker
+    was making that batch are in `first_makings`. `image_dtype` is that of the first batch that has tensors; empty
+    without images.
     """
 
     def __init__(self, warmup: int, steps: int | None, callbacks: LoopCallbacks | None = None) -> None:
-        self.log, self.warmed, self.boundaries = BatchLog(), BatchLog(), Histogram()
+        self.log, self.warmed = BatchLog(), BatchLog()
+        self.boundaries, self.first_makings = Histogram(), Histogram()
         self.first_batch_s: float | None = None
         self.image_dtype: str | None = None
         self.begun = self.seen = 0
@@ -118,7 +120,7 @@ class LoopRecorder:
             for batch in batches:
                 got_s = clock()
                 if kind == APART:
-                    self._note_boundary(got_s - asked_s)
+                    self._note_boundary(epoch, asked_s, got_s)
                     count = self._inspect(batch, batch_size)
                 try:
                     samples = count(batch)
@@ -219,12 +221,16 @@ class LoopRecorder:
         if not sys.is_finalizing():  # nothing can be read then
             self._callbacks.epoch_ended()
 
-    def _note_boundary(self, took_s: float) -> None:
-        """Note that an epoch's first batch arrived `took_s` seconds after the epoch began."""
+    def _note_boundary(self, epoch: int, asked_s: float, got_s: float) -> None:
+        """Note that the first batch of an epoch that began at `asked_s` arrived at `got_s`."""
+        took_s = got_s - asked_s
         if self.first_batch_s is None:
             self.first_batch_s = took_s
         elif self._ending_s is not None:
             self.boundaries.add(self._ending_s + took_s)
+            made = self._callbacks.find_made(epoch, 0) if self._callbacks.find_made else None
+            if made is not None and made.worker is not None:
+                self.first_makings.add(max(0.0, min(made.ended_s, got_s) - max(made.began_s, asked_s)))
         self._ending_s = None
 
     def _do_bookkeeping(self, kind: int, done: int, ended_s: float) -> tuple[int, int, float]:

@@ -92,12 +92,14 @@ class SampleTimes:
 class Epochs:
     """Times outside the steady state.
 
-    A boundary lasts from the last request of an epoch to the next epoch's first batch.
+    A boundary lasts from the last request of an epoch to the next epoch's first batch. `first_making_s` is the mean
+    part of it in which a worker was making that batch.
     """
 
     begun: int
     boundary_s: float | None
     boundary_max_s: float | None
+    first_making_s: float | None = None
     not_measured: Reasons = field(default_factory=dict)
 
 

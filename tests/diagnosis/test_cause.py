@@ -45,6 +45,27 @@ BLOCKED = replace(
 )
 
 
+SHORT_EPOCHS = replace(DECODING, startup_s=0.2, startup_share=0.8, wait_share=0.3, first_making_s=0.12)
+
+
+@pytest.mark.parametrize(
+    ("facts", "cause"),
+    [
+        (SHORT_EPOCHS, ("decode", "workers")),  # making the first batch takes most of the boundary
+        (replace(SHORT_EPOCHS, first_making_s=0.0), ("startup", "startup")),
+        (replace(SHORT_EPOCHS, first_making_s=0.08), ("startup", "startup")),
+        (replace(SHORT_EPOCHS, samples_per_s=100), ("startup", "startup")),  # longer epochs would wait for no batch
+        (replace(SHORT_EPOCHS, workers=8), ("startup", "startup")),
+    ],
+)
+def test_making_the_first_batch_is_no_startup_if_longer_epochs_would_wait_as_well(
+    facts: Facts, cause: tuple[str, str]
+) -> None:
+    found = find_cause(facts)
+    assert found is not None
+    assert (found.stage, found.limit) == cause
+
+
 def of_threads(**blocked_on: float) -> Facts:
     """Two loading threads of one process that use 1.0 CPUs together."""
     loads = states(0.5, blocked_on=blocked_on, are_threads=True)

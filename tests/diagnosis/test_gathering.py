@@ -24,6 +24,7 @@ from loaderbench.records import (
     StageCost,
     Taking,
     Trial,
+    WaitParts,
     WorkerStates,
 )
 
@@ -192,6 +193,22 @@ def test_a_loop_that_crosses_epochs_tells_what_their_beginning_takes() -> None:
     assert found is not None
     assert found.startup_s == pytest.approx(0.999)
     assert found.startup_share == pytest.approx(0.5, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("stages_s", "made_s"),
+    [(None, 0.0), (0.5, 0.299), (0.01, 0.099)],  # seconds per sample; a usual batch has 10 samples
+)
+def test_a_first_batch_is_made_as_long_as_a_usual_batch_at_most(stages_s: float | None, made_s: float) -> None:
+    epochs = Epochs(begun=6, boundary_s=1.0, boundary_max_s=1.0, first_making_s=0.3)
+    parts = WaitParts(batches=20, not_begun_s=0.0, making_s=1e-3, order_s=0.0, transport_s=0.0, main_process_s=0.0)
+    stages = None if stages_s is None else {"decode": StageCost(stages_s, stages_s)}
+    short = trial(1, epochs=epochs, data_wait=SPREAD, stages=stages, samples=200, batches=20, wait_parts=parts)
+    found = gather([short], TWO_CPUS)
+    assert found is not None
+    assert found.parts is not None
+    assert (found.startup_s, found.first_making_s) == (pytest.approx(0.999), pytest.approx(made_s))
+    assert found.parts.making_s == pytest.approx(1e-3 + made_s * 5 / 20)  # five boundaries, 20 batches
 
 
 def test_who_holds_the_cpus_is_told_by_the_machine() -> None:

@@ -128,6 +128,23 @@ def test_the_first_of_an_epoch_and_the_warm_up_are_not_counted() -> None:
     assert sum(recorder.boundaries.counts) == 1
 
 
+@pytest.mark.parametrize("worker", [0, None])
+def test_making_a_first_batch_counts_from_the_second_epoch_on_and_only_in_a_worker(worker: int | None) -> None:
+    asked: list[tuple[int, int]] = []
+
+    def made(epoch: int, batch: int) -> Made:
+        asked.append((epoch, batch))
+        return Made(worker, began_s=0.0, collate_began_s=0.0, ended_s=float("inf"), samples=1, stages_s={})
+
+    recorder = LoopRecorder(0, None, LoopCallbacks(find_made=made))
+    for _ in range(3):
+        asked.clear()
+        list(recorder.epoch(lambda: batches(4)))
+    assert asked[0] == (2, 0)
+    assert sum(recorder.first_makings.counts) == (0 if worker is None else 2)
+    assert sum(recorder.first_makings.sums_s) <= sum(recorder.boundaries.sums_s), "at most the wait for the batch"
+
+
 def test_waits_of_a_device_are_taken_in_order_and_the_last_ones_left_out() -> None:
     recorder = LoopRecorder(warmup=0, steps=None)
     recorder.events = LateDevice(wait_s=1e-9, behind=2)
