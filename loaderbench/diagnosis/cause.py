@@ -38,6 +38,7 @@ from loaderbench.diagnosis.limits import (
     part_of_wait,
     share_of_cpu,
     stage_blocked_s,
+    startup_without_making,
 )
 from loaderbench.diagnosis.operational import LIMIT_NAMES, operational_bounds
 from loaderbench.diagnosis.requirements import (
@@ -141,7 +142,7 @@ def epochs_begin_too_often(facts: Facts) -> Cause | None:
     waits, making = facts.wait_share * (1 - facts.startup_share), first_making_share(facts)
     lost = facts.startup_share
     if making_is_too_slow(facts):
-        waits, lost = waits + making, lost - making
+        waits, lost = waits + making, startup_without_making(facts)
     if lost < max(NOTICED, waits):
         return None
     each = "" if facts.startup_s is None else f"{in_seconds(facts.startup_s)} before the first batch of each epoch, "

@@ -26,8 +26,8 @@ class Facts:
     counts the children of the main process. In distributed training, `ranks` processes with as many workers each share
     these CPUs, and their use is counted together.
 
-    Epochs: `startup_s` are lost before the first batch of each, `startup_share` of the total time. In `first_making_s`
-    of them, a worker makes that batch, as it would in the middle of an epoch.
+    Epochs: `startup_s` are lost before the first batch of each, beyond a usual wait, `startup_share` of the total time.
+    During `first_making_s`, a worker makes that batch, as it would in the middle of an epoch.
 
     Rates: `samples_per_s` is the rate of one process, or the sum over the `ranks_of_rate` ranks of a trial. In a trial
     with ranks, `slowest_rank_samples_per_s` is the rate of the rank whose stages and waits these are.

@@ -84,11 +84,16 @@ def startup_share(trial: Trial) -> float | None:
     if each_s is None or epochs is None or not trial.steady_s or epochs.begun < 2:
         return None
     lost_s = each_s * (epochs.begun - 1)
-    return lost_s / (lost_s + trial.steady_s)
+    return lost_s / (lost_s + trial.steady_s * _with_warmup(trial))
+
+
+def _with_warmup(trial: Trial) -> float:
+    """The batches of all epochs except their first ones, as a ratio to those that count: warm-ups have epochs, too."""
+    return 1 + (trial.warmup_batches or 0) / trial.batches if trial.batches else 1.0
 
 
 def _first_making_s(trial: Trial) -> float:
-    """Seconds of `startup_s` in which a worker makes the first batch: at most those that a batch usually takes.
+    """Seconds of a boundary in which a worker makes the first batch: at most those that a batch usually takes.
 
     A first batch that takes longer also prepares something, such as opening a file, which is part of the startup.
     """
@@ -96,7 +101,7 @@ def _first_making_s(trial: Trial) -> float:
     if making_s is None or not trial.samples or not trial.batches:
         return 0.0
     usual_s = _stages_s(trial) * trial.samples / trial.batches
-    return max(0.0, min(float(making_s), usual_s) - (_reading(trial, "data_wait.mean_s") or 0.0))
+    return min(float(making_s), usual_s)
 
 
 def _with_first_batches(trial: Trial) -> Trial:
@@ -104,7 +109,7 @@ def _with_first_batches(trial: Trial) -> Trial:
     parts, epochs, making_s = trial.wait_parts, trial.epochs, _first_making_s(trial)
     if parts is None or epochs is None or not trial.batches or not making_s:
         return trial
-    each_s = making_s * (epochs.begun - 1) / trial.batches
+    each_s = making_s * (epochs.begun - 1) / (trial.batches * _with_warmup(trial))
     return replace(trial, wait_parts=replace(parts, making_s=parts.making_s + each_s))
 
 

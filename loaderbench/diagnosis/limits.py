@@ -327,6 +327,13 @@ def first_making_share(facts: Facts) -> float:
     return facts.startup_share * facts.first_making_s / facts.startup_s if facts.startup_s else 0.0
 
 
+def startup_without_making(facts: Facts) -> float:
+    """The share of total time that is lost to startup if making the first batch is not part of it."""
+    wait_s = facts.wait_share * (facts.batch_samples or 0.0) / (facts.own_samples_per_s or 1.0)
+    beyond = max(0.0, facts.first_making_s - wait_s) / facts.startup_s if facts.startup_s else 0.0
+    return facts.startup_share * max(0.0, 1 - beyond)
+
+
 def making_is_too_slow(facts: Facts) -> bool:
     """Whether the workers make batches more slowly than the loop uses them, however long its epochs are."""
     made_s = sum(facts.wall_s.values()) / max(1, facts.workers)

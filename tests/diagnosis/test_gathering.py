@@ -197,7 +197,7 @@ def test_a_loop_that_crosses_epochs_tells_what_their_beginning_takes() -> None:
 
 @pytest.mark.parametrize(
     ("stages_s", "made_s"),
-    [(None, 0.0), (0.5, 0.299), (0.01, 0.099)],  # seconds per sample; a usual batch has 10 samples
+    [(None, 0.0), (0.5, 0.3), (0.01, 0.1)],  # seconds per sample; a usual batch has 10 samples
 )
 def test_a_first_batch_is_made_as_long_as_a_usual_batch_at_most(stages_s: float | None, made_s: float) -> None:
     epochs = Epochs(begun=6, boundary_s=1.0, boundary_max_s=1.0, first_making_s=0.3)
@@ -209,6 +209,15 @@ def test_a_first_batch_is_made_as_long_as_a_usual_batch_at_most(stages_s: float 
     assert found.parts is not None
     assert (found.startup_s, found.first_making_s) == (pytest.approx(0.999), pytest.approx(made_s))
     assert found.parts.making_s == pytest.approx(1e-3 + made_s * 5 / 20)  # five boundaries, 20 batches
+
+
+def test_epochs_of_the_warm_up_are_as_long_as_others() -> None:
+    short = trial(1, epochs=Epochs(begun=6, boundary_s=1.0, boundary_max_s=1.0), data_wait=SPREAD)
+    all_of_it, half = gather([short], TWO_CPUS), gather([replace(short, warmup_batches=50)], TWO_CPUS)
+    assert all_of_it is not None
+    assert half is not None
+    assert half.startup_share == pytest.approx(4.995 / (4.995 + 2 * 5.0))  # 50 batches in 5 s, and 50 more
+    assert all_of_it.startup_share == pytest.approx(4.995 / (4.995 + 5.0))
 
 
 def test_who_holds_the_cpus_is_told_by_the_machine() -> None:
