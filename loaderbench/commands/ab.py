@@ -57,7 +57,7 @@ def ab(
 
     gates = parse_gates(fail_if, warn_if)
     budget_s = checked_budget_s(budget, "--budget")
-    check_outputs(json_file, md_file, junit, folder=out)
+    check_outputs(json_file, md_file, junit, folder=out, inputs=[suite])
     with (
         make_listener(ProgressKind.none if quiet else progress, verbose=False) as listener,
         opened_versions(suite, before, after) as versions,

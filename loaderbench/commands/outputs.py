@@ -49,10 +49,12 @@ def check_outputs(
     page: Path | None = None,
     folder: Path | None = None,
     runs: Sequence[Path] = (),
+    inputs: Sequence[Path] = (),
 ) -> None:
     """Check before measuring that each output can be written, and that no two share a file. Raises `UsageError`.
 
-    `page` is the HTML report, `folder` the run folder to be created, and `runs` are the runs that the command reads.
+    `page` is the HTML report, and `folder` the run folder to be created or continued. `runs` and `inputs` are the runs
+    and the other files that the command reads.
     """
     places = {"--json": json_file, "--md": md_file, "--junit": str(junit) if junit else None}
     places |= {"--perfetto": str(perfetto) if perfetto else None}
@@ -62,6 +64,7 @@ def check_outputs(
     files = {flag: place if place == STDOUT else os.path.realpath(place) for flag, place in given.items()}
     for flag, place in given.items():
         keep_runs(f"{flag} {place}", files[flag], runs)
+        _keep_files(f"{flag} {place}", files[flag], folder, inputs)
         if same := [f"{other} {given[other]}" for other in given if files[other] == files[flag] and other != flag]:
             raise UsageError(f"{flag} {place} and {same[0]}: two results cannot share one file; change one of them")
         is_made = folder is not None and not folder.exists() and Path(files[flag]).parent == folder.resolve()
@@ -77,6 +80,17 @@ def keep_runs(what: str, place: str, runs: Sequence[Path]) -> None:
     kept = {os.path.realpath(file) for run in runs for file in measured_files(run)}
     if place != STDOUT and os.path.realpath(place) in kept:
         raise UsageError(f"{what}: would replace what was measured; choose another file")
+
+
+def _keep_files(what: str, place: str, folder: Path | None, inputs: Sequence[Path]) -> None:
+    """Raise `UsageError` if a result would replace a file of the command's run folder, or one that it reads."""
+    from loaderbench.store import files_of
+
+    own = {os.path.realpath(file) for file in ([folder, *files_of(folder)] if folder else ())}
+    if place in own:
+        raise UsageError(f"{what}: the run writes to this path itself; choose another file")
+    if place in {os.path.realpath(file) for file in inputs}:
+        raise UsageError(f"{what}: would replace a file that this command reads; choose another file")
 
 
 def _try_to_write(file: Path) -> None:

@@ -21,6 +21,7 @@ from loaderbench.commands.scripts import (
     ScriptAndArguments,
     raise_for_script,
     script_command,
+    script_files,
     script_name,
     stderr_console,
     trained_script,
@@ -62,7 +63,7 @@ def profile(
 
     launcher = LAUNCHER in context.meta
     command = script_command(script or [], module, launcher=launcher)
-    check_outputs(json_file, md_file, junit, speedscope=speedscope, folder=out)
+    check_outputs(json_file, md_file, junit, speedscope=speedscope, folder=out, inputs=script_files(script or []))
     places = check_live(live or [])
     folder = make_run_folder(f"profile-{script_name(script or [], module)}", out)
     trackers = live_trackers(places, trained_script(script or [], module), folder.name, quiet=quiet)

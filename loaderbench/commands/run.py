@@ -66,13 +66,16 @@ def run(
     from loaderbench.commands.progress import make_listener
     from loaderbench.result import load_concluded
     from loaderbench.session import overrides_of, run_suite
+    from loaderbench.store import folder_of
 
     measure = {"strategy": strategy, "rounds": rounds, "seconds": seconds, "budget": budget, "seed": seed}
     measure |= {"verify": False} if no_verify else {}
     if resume is not None and out is not None:
         raise UsageError("--resume cannot be combined with --out: a resumed run stays in its folder")
     loaded = load_with_flags(suite, data=data, axes=axes or [], measure=measure, earlier=overrides_of(resume))
-    check_outputs(json_file, md_file, junit, perfetto, speedscope, folder=out)
+    folder = out if resume is None else folder_of(resume)
+    saved = [run for run in (resume, baseline) if run is not None]
+    check_outputs(json_file, md_file, junit, perfetto, speedscope, folder=folder, runs=saved, inputs=[suite])
     reference = load_concluded(baseline).record if baseline else None
     asked = Gates(fail_if, warn_if, reference, loaded.suite.consumer.kind)
     with make_listener(ProgressKind.none if quiet else progress, verbose=verbose) as listener:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -88,6 +89,11 @@ def script_name(script: list[str], module: str | None) -> str:
 def trained_script(script: list[str], module: str | None) -> str:
     """The name of the training script. After a launcher such as torchrun, this is the script it starts, if named."""
     return script_name(next(([word] for word in script if word.endswith(".py")), script), module)
+
+
+def script_files(script: Sequence[str]) -> list[Path]:
+    """The Python files that a command line names: no result may replace them."""
+    return [Path(word) for word in script if word.endswith(".py")]
 
 
 def write_copies(

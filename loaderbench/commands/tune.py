@@ -18,6 +18,7 @@ from loaderbench.commands.scripts import (
     ScriptAndArguments,
     raise_for_script,
     script_command,
+    script_files,
     script_name,
     stderr_console,
     write_copies,
@@ -66,7 +67,7 @@ def tune(
     launcher = LAUNCHER in context.meta
     command = script_command(script or [], module, launcher=launcher)
     budget_s = checked_budget_s(budget, "--budget")
-    check_outputs(json_file, md_file, junit, folder=out)
+    check_outputs(json_file, md_file, junit, folder=out, inputs=script_files(script or []))
     folder = make_run_folder(f"tune-{script_name(script or [], module)}", out)
     ended = run_script(command, launcher=launcher, tuning=Tuning(budget_s, folder, keep_training, quiet))
     tuned, measured = ended.tuned, ended.tuned and ended.tuned.tuned.folder

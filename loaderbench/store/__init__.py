@@ -3,7 +3,15 @@
 from loaderbench.store.batches import BATCHES_FILE, batches_frame
 from loaderbench.store.frames import timeline_frame, trials_frame
 from loaderbench.store.parquet import note_without_parquet
-from loaderbench.store.reading import folder_of, measured_files, read_run, read_timeline, read_trials, readable_timeline
+from loaderbench.store.reading import (
+    files_of,
+    folder_of,
+    measured_files,
+    read_run,
+    read_timeline,
+    read_trials,
+    readable_timeline,
+)
 from loaderbench.store.writing import (
     PAGE_FILE,
     RUN_FILE,
@@ -22,6 +30,7 @@ __all__ = [
     "TRIALS_FILE",
     "Store",
     "batches_frame",
+    "files_of",
     "folder_of",
     "measured_files",
     "new_run_folder",

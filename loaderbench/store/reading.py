@@ -16,9 +16,10 @@ from loaderbench.records.words import out_of_range
 from loaderbench.store.batches import BATCHES_FILE, read_batches
 from loaderbench.store.parquet import parquet
 from loaderbench.store.schema_1 import UpgradeError, upgraded_run, upgraded_trial
-from loaderbench.store.writing import RUN_FILE, TIMELINE_COLUMNS, TIMELINE_FILE, TRIALS_FILE
+from loaderbench.store.writing import LOGS_FOLDER, PAGE_FILE, RUN_FILE, TIMELINE_COLUMNS, TIMELINE_FILE, TRIALS_FILE
 
 MAX_RUN_BYTES = 500_000_000
+_MEASURED = (RUN_FILE, TRIALS_FILE, TIMELINE_FILE, BATCHES_FILE)
 
 
 def folder_of(path: Path) -> Path:
@@ -28,9 +29,13 @@ def folder_of(path: Path) -> Path:
 
 def measured_files(path: Path) -> list[Path]:
     """The measured files of a run, which is given as its folder or its `run.json`."""
-    folder = folder_of(path)
-    kept = [folder / name for name in (RUN_FILE, TRIALS_FILE, TIMELINE_FILE, BATCHES_FILE)]
+    kept = [folder_of(path) / name for name in _MEASURED]
     return kept if path.is_dir() else [*kept, path]
+
+
+def files_of(folder: Path) -> list[Path]:
+    """The paths that a run writes in its folder, which need not exist yet."""
+    return [folder / name for name in (*_MEASURED, PAGE_FILE, LOGS_FOLDER)]
 
 
 def read_run(path: Path) -> RunRecord:

@@ -20,6 +20,7 @@ from loaderbench.store.batches import BATCHES_FILE, write_batches
 from loaderbench.store.parquet import note_without_parquet
 
 RUN_FILE, TRIALS_FILE, TIMELINE_FILE, PAGE_FILE = "run.json", "trials.jsonl", "timeline.parquet", "report.html"
+LOGS_FOLDER = "logs"
 TIMELINE_COLUMNS = ("trial", "t_s", "metric", "value")
 
 
@@ -33,7 +34,7 @@ class Store:
         with _one_line_errors(folder):
             if not again and folder.exists() and any(folder.iterdir()):
                 raise UsageError(f"{folder}: folder exists and is not empty; choose a new one with --out")
-            (folder / "logs").mkdir(parents=True, exist_ok=True)
+            (folder / LOGS_FOLDER).mkdir(parents=True, exist_ok=True)
             self._trials = self._open_trials()
 
     def keep_only(self, trials: Iterable[Trial]) -> None:
@@ -53,8 +54,8 @@ class Store:
         return file
 
     def log(self, trial_id: str) -> Path:
-        """The file for a trial's output."""
-        return (self.folder / "logs" / f"{trial_id}.log").absolute()  # absolute: a trial can work in another folder
+        """The file for a trial's output, as an absolute path: a trial can work in another folder."""
+        return (self.folder / LOGS_FOLDER / f"{trial_id}.log").absolute()
 
     def append(self, trial: Trial) -> None:
         """Append a trial and sync it to disk."""
@@ -102,7 +103,7 @@ class Store:
             for name in (TRIALS_FILE, RUN_FILE):
                 (self.folder / name).unlink(missing_ok=True)
             with suppress(OSError):  # a trial in progress has left its log
-                (self.folder / "logs").rmdir()
+                (self.folder / LOGS_FOLDER).rmdir()
             if self._made:
                 with suppress(OSError):
                     self.folder.rmdir()

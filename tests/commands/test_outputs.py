@@ -129,6 +129,40 @@ def test_a_result_may_go_into_the_folder_that_the_run_makes(tmp_path: Path) -> N
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.parametrize("name", ["run.json", "trials.jsonl", "batches.parquet", "report.html", "logs", "."])
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_result_does_not_take_a_path_that_the_run_writes_to(tmp_path: Path, name: str, exists: bool) -> None:
+    if exists:
+        (tmp_path / "new").mkdir()
+    with pytest.raises(UsageError, match="the run writes to this path itself; choose another file"):
+        check_outputs(None, str(tmp_path / "new" / name), folder=tmp_path / "new")
+
+
+@pytest.mark.parametrize("arguments", [("run", "s.yaml"), ("ab", "s.yaml"), ("profile", "s.py"), ("tune", "s.py")])
+def test_a_result_never_replaces_the_suite_or_the_script(
+    cli: Cli, tmp_path: Path, photos: Path, arguments: tuple[str, str]
+) -> None:
+    command, name = arguments
+    (tmp_path / name).write_text(SMALL_SUITE)
+    data = ["--data", photos] if command in {"run", "ab"} else []
+    result = cli(command, "--json", f"./{name}", *data, name)
+
+    assert result.returncode == 2
+    assert result.stderr.endswith(": would replace a file that this command reads; choose another file\n")
+    assert result.stderr.count("\n") == 1
+    assert (tmp_path / name).read_text() == SMALL_SUITE
+
+
+def test_a_result_never_replaces_the_run_that_is_resumed_or_compared_with(
+    cli: Cli, tmp_path: Path, photos: Path, saved: Path
+) -> None:
+    (tmp_path / "s.yaml").write_text(SMALL_SUITE)
+    result = cli("run", "s.yaml", "--data", photos, "--baseline", saved, "--json", saved / "run.json")
+
+    assert (result.returncode, result.stderr.count("\n")) == (2, 1)
+    assert "would replace what was measured" in result.stderr
+
+
 def test_a_report_and_its_markdown_are_two_files(cli: Cli, saved: Path) -> None:
     page = saved / "report.html"
     for flags in (["--md", page], ["--out", "same", "--md", "same"]):
