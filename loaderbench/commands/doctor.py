@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext, redirect_stdout
 from dataclasses import replace
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -24,8 +24,11 @@ def doctor(
     gpu: Annotated[bool, typer.Option("--gpu", help="Also check GPU timing against known waits.")] = False,
     device: Annotated[str | None, typer.Option(metavar="cuda:N", help="GPU to check; default cuda:0.")] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="File for the results of --gpu; default loaderbench-gpu-<UTC time>.json."),
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="File for the results of --gpu; default loaderbench-gpu-<UTC time>.json; - is stdout.",
+        ),
     ] = None,
 ) -> None:
     """Check this machine for problems, and print fixes."""
@@ -58,9 +61,12 @@ def _raise_for(bad: Sequence[str]) -> None:
         raise MissingError(f"must be fixed before a loader can be measured: {', '.join(bad)}")
 
 
-def _check_gpu(index: int, out: Path | None) -> None:
-    """Check the machine and the GPU, and write the results to a file. A failed check raises `GateFailedError`."""
-    from loaderbench.commands.outputs import write_output, writing
+def _check_gpu(index: int, out: str | None) -> None:
+    """Check the machine and the GPU, and write the results to a file. A failed check raises `GateFailedError`.
+
+    If the results go to stdout, the lines go to stderr.
+    """
+    from loaderbench.commands.outputs import STDOUT, check_outputs, write_output
     from loaderbench.environment import describe_machine
     from loaderbench.gpu_checkup.document import document, document_json, passed
     from loaderbench.monitors import count_gpus
@@ -70,20 +76,22 @@ def _check_gpu(index: int, out: Path | None) -> None:
 
     server = TrialServer()
     gpu = find_gpu(server, index)
-    place = out or Path(f"loaderbench-gpu-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}.json")
-    with writing(f"--out {place}"):
-        place.open("a").close()
-    bad = _check_machine()
-    _print("ok", f"cuda:{index}", f"{gpu.name}, {in_bytes(gpu.memory_total_bytes)}")
-    checks = []
-    for check in check_gpu(server, gpu):
-        _print(_MARKS[check.state], check.title, check.said)
-        checks.append(check)
+    place = out or f"loaderbench-gpu-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}.json"
+    check_outputs(None, None, page=place)
+    with redirect_stdout(sys.stderr) if place == STDOUT else nullcontext():
+        bad = _check_machine()
+        _print("ok", f"cuda:{index}", f"{gpu.name}, {in_bytes(gpu.memory_total_bytes)}")
+        checks = []
+        for check in check_gpu(server, gpu):
+            _print(_MARKS[check.state], check.title, check.said)
+            checks.append(check)
     environment = describe_machine(server.method, (gpu,), {}, gpus_of_driver=max(count_gpus(), 1))
-    write_output("--out", str(place), document_json(document(environment, checks)))
-    print(f"Wrote {place}; it names no path, user or host of this machine")
+    write_output("--out", place, document_json(document(environment, checks)))
+    if place != STDOUT:
+        print(f"Wrote {place}; it names no path, user or host of this machine")
     if not passed(checks):
-        raise GateFailedError(f"{_failed(checks)}; please report it with {place}")
+        results = "these results" if place == STDOUT else place
+        raise GateFailedError(f"{_failed(checks)}; please report it with {results}")
     _raise_for(bad)
 
 

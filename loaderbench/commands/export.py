@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from loaderbench.commands.options import RunPlace
-from loaderbench.commands.outputs import keep_runs, load_to_show, writing
+from loaderbench.commands.outputs import STDOUT, keep_runs, load_to_show, writing
 from loaderbench.errors import UsageError
 from loaderbench.exporters import EXPORTERS
 
@@ -29,6 +29,8 @@ def export(
     exporter = EXPORTERS[to]
     if trial is not None and "trial" not in exporter.options:
         raise UsageError(f"--trial {trial}: has no effect with --to {to}; it selects the trial of --to perfetto")
+    if out == STDOUT:
+        raise UsageError(f"--out {out}: expected a path; an export cannot be written to stdout")
     exporter.check_place(out, f"--out {out}")
     keep_runs(f"--out {out}", out, [run])
     exporter.require()

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from loaderbench.commands.outputs import writing
+from loaderbench.commands.outputs import STDOUT, write_output, writing
 from loaderbench.errors import UsageError
 
 
@@ -17,7 +17,9 @@ def init(
         Path | None,
         typer.Argument(metavar="[DIR]", help="Image folder: DIR/class/name.jpg; default synthetic JPEGs."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Suite file; default NAME.yaml here.")] = None,
+    out: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Suite file; default NAME.yaml here; - is stdout.")
+    ] = None,
 ) -> None:
     """Write a commented suite for a folder of images."""
     from loaderbench.commands.slow import said_if_slow
@@ -25,10 +27,13 @@ def init(
     from loaderbench.session.first_suite import GENERATED, look_at, name_of, suite_text
     from loaderbench.suite import load_suite
 
-    file = out or Path(f"{name_of(root)}.yaml")
+    file = Path(f"{name_of(root)}.yaml" if out in {None, STDOUT} else str(out))
     with said_if_slow("Listing the folder's files"):
         folder = look_at(root) if root is not None else GENERATED
     text = suite_text(folder, file, gpus=count_gpus())
+    if out == STDOUT:
+        write_output("--out", STDOUT, text)
+        return
     if file.exists():
         raise UsageError(f"{file}: already exists; choose another file with --out")
     with writing(str(file)), file.open("x", encoding="utf-8") as opened:

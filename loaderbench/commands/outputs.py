@@ -46,20 +46,20 @@ def check_outputs(
     perfetto: Path | None = None,
     speedscope: Path | None = None,
     *,
-    page: Path | None = None,
+    page: str | None = None,
     folder: Path | None = None,
     runs: Sequence[Path] = (),
     inputs: Sequence[Path] = (),
 ) -> None:
     """Check before measuring that each output can be written, and that no two share a file. Raises `UsageError`.
 
-    `page` is the HTML report, and `folder` the run folder to be created or continued. `runs` and `inputs` are the runs
-    and the other files that the command reads.
+    `page` is the file of `--out`, if that is not a run folder. `folder` is the run folder to be created or continued.
+    `runs` and `inputs` are the runs and the other files that the command reads.
     """
     places = {"--json": json_file, "--md": md_file, "--junit": str(junit) if junit else None}
     places |= {"--perfetto": str(perfetto) if perfetto else None}
     places |= {"--speedscope": str(speedscope) if speedscope else None}
-    places |= {"report": str(page) if page else None}
+    places |= {"--out": page}
     given = {flag: place for flag, place in places.items() if place is not None}
     files = {flag: place if place == STDOUT else os.path.realpath(place) for flag, place in given.items()}
     for flag, place in given.items():

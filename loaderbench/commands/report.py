@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from loaderbench.commands.options import RunPlace
-from loaderbench.commands.outputs import STDOUT, MarkdownFile, check_outputs, load_to_show, write_output, writing
+from loaderbench.commands.outputs import STDOUT, MarkdownFile, check_outputs, load_to_show, write_output
 
 
 def report(
     run: RunPlace,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="HTML file; default report.html next to run.json.")
+        str | None, typer.Option(metavar="FILE", help="HTML file; default report.html next to run.json; - is stdout.")
     ] = None,
     md_file: MarkdownFile = None,
 ) -> None:
@@ -23,12 +22,11 @@ def report(
     from loaderbench.store import PAGE_FILE, folder_of
 
     saved = load_to_show(run)
-    page = out or folder_of(run) / PAGE_FILE
+    page = out or str(folder_of(run) / PAGE_FILE)
     check_outputs(None, md_file, page=page, runs=[run])
-    with writing(str(page)):
-        saved.to_html(page)
+    write_output("--out", page, saved.to_html())
     update_index(folder_of(run))
     if md_file is not None:
         write_output("--md", md_file, saved.to_markdown())
-    if md_file != STDOUT:
+    if STDOUT not in {md_file, page}:
         print(page)

@@ -94,6 +94,14 @@ def test_a_failed_check_is_exit_code_1_and_its_file_is_written(
     assert json.loads((tmp_path / "x.json").read_text())["passed"] is False
 
 
+def test_results_on_stdout_leave_the_lines_to_stderr(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plays(monkeypatch, "passed")
+    result = cli("doctor", "--gpu", "--out", "-")
+    assert [check["id"] for check in json.loads(result.stdout)["checks"]] == ["kernel", "wait"]
+    assert "ok    cuda:0: NVIDIA Z1, 8.0 GiB" in result.stderr.splitlines()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_gpu_that_cuda_does_not_show_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     server = TrialServer()
     monkeypatch.setattr(server, "ask", lambda *_, **__: ((GPU,), {}))

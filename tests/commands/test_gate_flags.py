@@ -142,6 +142,14 @@ def test_init_writes_a_suite_that_fits_the_folder_and_can_be_run(cli: Cli, tmp_p
     assert "24 images of 3 classes" in plan.stdout
 
 
+def test_init_writes_the_suite_to_stdout_and_nothing_else(cli: Cli, tmp_path: Path, photos: Path) -> None:
+    result = cli("init", photos, "--out", "-")
+    assert (result.returncode, result.stderr, list(tmp_path.iterdir())) == (0, "", [])
+    assert "loaderbench run photos.yaml" in result.stdout
+    (tmp_path / "piped.yaml").write_text(result.stdout)
+    assert "24 images of 3 classes" in cli("check", "piped.yaml").stdout
+
+
 def test_init_quotes_whatever_a_folder_is_called(cli: Cli, tmp_path: Path, photos: Path) -> None:
     odd = tmp_path / 'a "b" ${HOME} #c: \\d'
     odd.symlink_to(photos, target_is_directory=True)

@@ -129,6 +129,24 @@ def test_a_result_may_go_into_the_folder_that_the_run_makes(tmp_path: Path) -> N
     assert not (tmp_path / "new").exists()
 
 
+def test_report_writes_html_to_stdout_and_nothing_else(cli: Cli, saved: Path, tmp_path: Path) -> None:
+    result = cli("report", saved, "--out", "-")
+
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith("<!DOCTYPE html>")
+    assert result.stdout.rstrip().endswith("</html>")
+    assert [path.name for path in tmp_path.iterdir()] == ["reports"]
+    assert not (saved / "report.html").exists()
+
+
+def test_export_refuses_stdout(cli: Cli, saved: Path, tmp_path: Path) -> None:
+    result = cli("export", saved, "--to", "csv", "--out", "-")
+
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == "loaderbench: --out -: expected a path; an export cannot be written to stdout\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["reports"]
+
+
 @pytest.mark.parametrize("name", ["run.json", "trials.jsonl", "batches.parquet", "report.html", "logs", "."])
 @pytest.mark.parametrize("exists", [True, False])
 def test_a_result_does_not_take_a_path_that_the_run_writes_to(tmp_path: Path, name: str, exists: bool) -> None:
