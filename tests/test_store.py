@@ -291,7 +291,7 @@ def test_a_folder_s_name_is_short_and_never_hidden(tmp_path: Path, name: str, sl
     ("text", "words"),
     [
         ("", "not valid run JSON"),
-        ("[]", "schema_version is None"),
+        ("[]", "not a run of loaderbench; expected a run folder or its run.json"),
         ('{"schema_version": 99}', "upgrade loaderbench"),
         ('{"schema_version": 0}', "schema_version is 0; this version reads [^:]*$"),
         ('{"schema_version": "99"}', "schema_version is '99'; this version reads [^:]*$"),
@@ -331,7 +331,7 @@ def test_a_run_of_more_than_half_a_gigabyte_is_not_read(tmp_path: Path, monkeypa
         read_run(tmp_path)
     (tmp_path / "run.json").write_text("[]")
     monkeypatch.setattr(reading, "MAX_RUN_BYTES", 2)
-    with pytest.raises(RunFileError, match="schema_version is None"):
+    with pytest.raises(RunFileError, match="not a run of loaderbench"):
         read_run(tmp_path)
 
 

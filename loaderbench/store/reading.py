@@ -19,6 +19,7 @@ from loaderbench.store.schema_1 import UpgradeError, upgraded_run, upgraded_tria
 from loaderbench.store.writing import LOGS_FOLDER, PAGE_FILE, RUN_FILE, TIMELINE_COLUMNS, TIMELINE_FILE, TRIALS_FILE
 
 MAX_RUN_BYTES = 500_000_000
+_EXPECTED = f"expected a run folder or its {RUN_FILE}"
 _MEASURED = (RUN_FILE, TRIALS_FILE, TIMELINE_FILE, BATCHES_FILE)
 
 
@@ -53,7 +54,9 @@ def read_run(path: Path) -> RunRecord:
 
 def schema_version(data: Any) -> int:
     """The schema version of a `run.json`. Raises `RunFileError` if this version cannot read it."""
-    version = data.get("schema_version") if isinstance(data, dict) else None
+    if not isinstance(data, dict) or "schema_version" not in data:
+        raise RunFileError(f"not a run of loaderbench; {_EXPECTED}")
+    version = data["schema_version"]
     if version not in READABLE_VERSIONS:
         later = isinstance(version, int) and version > SCHEMA_VERSION
         readable = " and ".join(map(str, READABLE_VERSIONS))
@@ -141,11 +144,11 @@ def _read_json(file: Path) -> Any:
             raise RunFileError(f"{file}: larger than {MAX_RUN_BYTES:,} bytes")
         return json.loads(file.read_text(encoding="utf-8"), **NUMBERS)
     except FileNotFoundError:
-        raise RunFileError(f"{file}: no such run; expected a run folder or its {RUN_FILE}") from None
+        raise RunFileError(f"{file}: no such run; {_EXPECTED}") from None
     except OSError as error:
         raise RunFileError(f"{file}: cannot read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:
-        raise RunFileError(f"{file}: not valid run JSON: {str(error).splitlines()[0]}") from None
+        raise RunFileError(f"{file}: not valid run JSON: {str(error).splitlines()[0]}; {_EXPECTED}") from None
 
 
 def _refuse(constant: str) -> float:

@@ -262,7 +262,7 @@ def sweep_with(**changes: object) -> str:
 BROKEN = [
     ("", "is not valid JSON"),
     ("{", "is not valid JSON"),
-    ("[]", "schema_version is None"),
+    ("[]", "not a run of loaderbench; expected a run folder or its run.json"),
     ('{"schema_version": 99}', "schema_version is 99"),
     ('{"schema_version": 1}', "field required"),
     ("[" * 100_000, "is not valid JSON"),
