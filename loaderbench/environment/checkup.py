@@ -87,9 +87,9 @@ def check_memory(total: int | None, available: int | None, limits: Limits) -> Ch
     """Memory available to workers and the page cache."""
     if total is None or available is None:
         return Check("Memory", "warn", "unknown: not reported by the operating system", "mount /proc")
-    said = f"{available / GIB:.1f} GiB free of {total / GIB:.1f} GiB"
+    said = f"{in_bytes(available)} free of {in_bytes(total)}"
     if limits.memory_bytes is not None:
-        said += f"; cgroup limit: {limits.memory_bytes / GIB:.1f} GiB"
+        said += f"; cgroup limit: {in_bytes(limits.memory_bytes)}"
     room = min(available, limits.memory_bytes or available)
     if room < LITTLE_MEMORY_BYTES:
         return Check("Memory", "warn", said, "use fewer workers (each needs 300 MB or more), or raise the limit")

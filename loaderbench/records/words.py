@@ -71,6 +71,9 @@ CostName = Literal["first_batch", "boundary", "stragglers"]
 Outcome = Literal["improved", "regressed", "within noise", "inconclusive", "incomparable"]
 
 
+_TWO_DIGITS = 9.95  # rounds to 10
+
+
 def out_of_range(number: float) -> bool:
     """Whether the number is too large or too small to be saved in a run."""
     return number != 0 and not SMALLEST < abs(number) < LARGEST
@@ -120,8 +123,13 @@ def format_scalar(value: Scalar) -> str:
 
 
 def in_bytes(count: int) -> str:
-    """Format a number of bytes: `64 MiB`, `1.5 GiB`."""
-    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"
+    """Format a number of bytes with at least two digits: `3 bytes`, `1.5 KiB`, `64 MiB`, `1.5 GiB`."""
+    if count < 2**10:
+        return f"{count} byte{'' if count == 1 else 's'}"
+    if count >= 2**30:
+        return f"{count / 2**30:.1f} GiB"
+    size, unit = (count / 2**20, "MiB") if count >= 2**20 else (count / 2**10, "KiB")
+    return f"{size:.0f} {unit}" if size >= _TWO_DIGITS else f"{f'{size:.1f}'.removesuffix('.0')} {unit}"
 
 
 def utc_now() -> str:

@@ -221,7 +221,7 @@ def _batch_bytes(source: Any) -> str:
     batch, sample = source.batch_size, source.dataset[0]
     if batch is None:
         return ""
-    return f"a batch of {batch} takes about {batch * _bytes(sample) / 2**20:,.0f} MiB of shared memory"
+    return f"a batch of {batch} takes about {in_bytes(batch * _bytes(sample))} of shared memory"
 
 
 def _bytes(sample: Any) -> int:

@@ -13,7 +13,7 @@ from PIL import Image
 
 from loaderbench import host_memory
 from loaderbench.datasets.folder_scan import ImageFiles, scan_image_folder
-from loaderbench.report.numbers import count
+from loaderbench.report.numbers import count, number
 
 SAMPLE = 20_000  # maximum number of files that a run reads of a larger folder
 _INSPECTED = 64  # files whose header is read
@@ -143,7 +143,7 @@ def _described(folder: Folder) -> str:
     size = f", {folder.megapixels:.2g} megapixels" if folder.megapixels else ""
     kinds = " ".join(folder.suffixes)
     classes = count(folder.classes, "class", "classes")
-    return f"{many} of {classes} ({kinds}), {folder.bytes_per_file / 1e3:,.0f} kB{size} each"
+    return f"{many} of {classes} ({kinds}), {number(folder.bytes_per_file / 1e3, 2)} kB{size} each"
 
 
 def _decoders(folder: Folder) -> str:

@@ -18,10 +18,22 @@ from loaderbench.records import (
     Verification,
     config_label,
     format_scalar,
+    in_bytes,
     moment,
     to_dict,
     varying,
 )
+
+
+@pytest.mark.parametrize(
+    ("count", "written"),
+    [
+        (0, "0 bytes"), (1, "1 byte"), (1023, "1023 bytes"), (1024, "1 KiB"), (1536, "1.5 KiB"), (12_900, "13 KiB"),
+        (2**20, "1 MiB"), (3 * 2**19, "1.5 MiB"), (64 * 2**20, "64 MiB"), (3 * 2**29, "1.5 GiB"),
+    ],
+)  # fmt: skip
+def test_a_size_is_never_rounded_to_nothing(count: int, written: str) -> None:
+    assert in_bytes(count) == written
 
 
 @pytest.mark.parametrize(

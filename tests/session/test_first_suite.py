@@ -64,6 +64,7 @@ def test_pinning_is_swept_where_there_is_an_accelerator(tmp_path: Path) -> None:
 
 def test_the_folder_is_described_by_what_was_found() -> None:
     assert "4,000 files of 10 classes (.jpg .png), 110 kB, 0.18 megapixels each" in text(PHOTOS)
+    assert "(.jpg .png), 0.31 kB" in text(replace(PHOTOS, bytes_per_file=310.0))
     assert "more than 4,000 files" in text(replace(PHOTOS, complete=False))
     assert "megapixels" not in text(replace(PHOTOS, megapixels=None))
     assert "synthetic JPEGs" in text(GENERATED)
