@@ -16,7 +16,7 @@ import psutil
 
 from loaderbench import host_memory
 from loaderbench.environment.cgroups import Limits, process_limit, quota_periods, read_limits
-from loaderbench.environment.machine import open_files_limit
+from loaderbench.environment.machine import most_open_files, open_files_limit
 from loaderbench.records import in_bytes
 
 GIB = 2**30
@@ -36,7 +36,7 @@ def check_machine(packages: PackageHealth) -> Iterator[Check]:
     yield check_load(_cpu_percent())
     yield check_memory(host_memory.total_bytes(), host_memory.available_bytes(), limits)
     yield check_shared_memory(_usage(Path("/dev/shm")))
-    yield check_open_files(open_files_limit())
+    yield check_open_files(open_files_limit(), most_open_files())
     yield check_processes(process_limit())
     yield from packages.checks()
 
@@ -110,16 +110,19 @@ def check_shared_memory(usage: tuple[int, int] | None) -> Check:
     )
 
 
-def check_open_files(limit: int | None) -> Check:
-    """The limit on file descriptors. Each batch in flight holds several."""
+def check_open_files(limit: int | None, most: int | None) -> Check:
+    """The limit on file descriptors. Each batch in flight holds several. A process may raise it to `most`."""
     if limit is None:
         return Check("Open files", "ok", "no limit on this system")
     said = f"limit: {limit:,} per process"
-    if limit < FEW_FILES:
-        return Check(
-            "Open files", "warn", said, f"ulimit -n {FEW_FILES * 4}; many workers with deep prefetch need more"
-        )
-    return Check("Open files", "ok", said)
+    if limit >= FEW_FILES:
+        return Check("Open files", "ok", said)
+    enough = FEW_FILES * 4
+    if most is None or most >= enough:
+        return Check("Open files", "warn", said, f"ulimit -n {enough}; many workers with deep prefetch need more")
+    up_to = f"ulimit -n {most}; only an administrator" if most > limit else "only an administrator"
+    fix = f"{up_to} can raise it further: docker run --ulimit nofile={enough}, or nofile in /etc/security/limits.conf"
+    return Check("Open files", "warn", f"{said}, hard limit: {most:,}", fix)
 
 
 def check_processes(limit: int | None) -> Check:

@@ -101,9 +101,21 @@ def _shm_total_bytes() -> int | None:
 
 
 def open_files_limit() -> int | None:
-    """The limit on open file descriptors of this process; `None` if the system reports none."""
+    """The limit on open file descriptors of this process; `None` if there is none, or the system reports none."""
+    return _open_files_limits()[0]
+
+
+def most_open_files() -> int | None:
+    """The hard limit, up to which a process may raise its own limit; `None` as for `open_files_limit`."""
+    return _open_files_limits()[1]
+
+
+def _open_files_limits() -> tuple[int | None, int | None]:
     try:
         import resource
     except ImportError:  # Windows
-        return None
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return None, None
+    soft, hard = (
+        None if limit == resource.RLIM_INFINITY else limit for limit in resource.getrlimit(resource.RLIMIT_NOFILE)
+    )
+    return soft, hard
