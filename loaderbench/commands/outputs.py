@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from loaderbench.result import Run
 
 STDOUT = "-"
+VERBOSE = "-v"
 
 JsonFile = Annotated[
     str | None, typer.Option("--json", metavar="FILE", help="Write run.json to FILE, too; - is stdout.")

@@ -14,6 +14,7 @@ from loaderbench.commands.gates import FailIf, Gates, JunitFile, WarnIf, raise_f
 from loaderbench.commands.options import Axes, Budget, Data, ProgressKind, Rounds, Strategy, SuiteFile
 from loaderbench.commands.outputs import (
     STDOUT,
+    VERBOSE,
     JsonFile,
     MarkdownFile,
     PerfettoFile,
@@ -59,7 +60,9 @@ def run(
     open_page: Annotated[bool, typer.Option("--open", help="Open the report in a browser.")] = False,
     progress: Annotated[ProgressKind, typer.Option(help="Progress display on stderr.")] = ProgressKind.auto,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Hide progress.")] = False,
-    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Print more while running and at the end.")] = False,
+    verbose: Annotated[
+        bool, typer.Option(VERBOSE, "--verbose", help="Print more while running and at the end.")
+    ] = False,
 ) -> None:
     """Measure a suite, find the bottleneck and try fixes."""
     from loaderbench.commands.overrides import load_with_flags
@@ -145,7 +148,7 @@ def _print_summary(
     from loaderbench.report.terminal import print_summary
 
     console = make_console()
-    print_summary(run.document, console, report_path=str(page), verbose=verbose)
+    print_summary(run.document, console, report_path=str(page), verbose=verbose, verbose_flag=VERBOSE)
     if comparison is not None:
         console.print()
         print_comparison(console, comparison, gates)

@@ -9,6 +9,7 @@ import typer
 from loaderbench.commands.options import RunPlace
 from loaderbench.commands.outputs import (
     STDOUT,
+    VERBOSE,
     MarkdownFile,
     PerfettoFile,
     check_outputs,
@@ -23,7 +24,7 @@ def show(
     run: RunPlace,
     md_file: MarkdownFile = None,
     perfetto: PerfettoFile = None,
-    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Add limits, isolation runs and notes.")] = False,
+    verbose: Annotated[bool, typer.Option(VERBOSE, "--verbose", help="Add limits, isolation runs and notes.")] = False,
 ) -> None:
     """Print the verdict, fixes and best configs of a saved run."""
     from loaderbench.report.terminal import print_summary
@@ -38,4 +39,5 @@ def show(
     if md_file == STDOUT:
         return
     page = folder_of(run) / PAGE_FILE
-    print_summary(saved.document, make_console(), report_path=page if page.is_file() else None, verbose=verbose)
+    path = page if page.is_file() else None
+    print_summary(saved.document, make_console(), report_path=path, verbose=verbose, verbose_flag=VERBOSE)

@@ -38,17 +38,23 @@ _PLAIN = {
 
 
 def print_summary(
-    document: Document, console: Console, *, report_path: str | Path | None = None, verbose: bool = False
+    document: Document,
+    console: Console,
+    *,
+    report_path: str | Path | None = None,
+    verbose: bool = False,
+    verbose_flag: str = "",
 ) -> None:
     """Print the verdict, the fixes, the reasons and the table: about 30 lines unless `verbose`.
 
     `verbose` adds all warnings, fixes and failures, the pipeline with its limits, isolation runs, evidence against the
-    verdict, and notes.
+    verdict, and notes. `verbose_flag` is the command's flag for that, if it has one.
     """
+    where = _where_more_is(report_path is not None, verbose_flag)
     for found in document.all(VerdictBlock):
-        _verdict(console, document, found, None if verbose else _MOST_DOUBTS)
+        _verdict(console, document, found, None if verbose else _MOST_DOUBTS, where)
     cards, failures = document.find(Cards), document.find(Failures)
-    _fixes(console, cards, None if verbose else _MOST_FIXES)
+    _fixes(console, cards, None if verbose else _MOST_FIXES, where)
     for found in document.all(VerdictBlock):
         _why(console, found, verbose=verbose)
     shown = [section for section in document.sections if verbose or not section.only_verbose]
@@ -57,7 +63,7 @@ def print_summary(
     if failures:
         groups = failures.groups if verbose else _causes(failures.groups)
         lines = [_failure(group, with_log=verbose or document.state.tone == "bad") for group in groups]
-        _list(console, "Failures", lines, most=None if verbose else _MOST_LINES)
+        _list(console, "Failures", lines, most=None if verbose else _MOST_LINES, where=where)
     for found in document.all(VerdictBlock) if verbose else ():
         _list(console, "Notes", [text.text for text in found.notes], "dim")
     steps = [found.next_step for found in document.all(VerdictBlock) if found.next_step]
@@ -69,7 +75,17 @@ def print_summary(
         say(console, f"Report: {report_path}")
 
 
-def _verdict(console: Console, document: Document, finding: VerdictBlock, most: int | None) -> None:
+def _where_more_is(has_report: bool, verbose_flag: str) -> str:
+    """Where a reader finds what was left out."""
+    return " or ".join(
+        [
+            *([f"with {verbose_flag}"] if verbose_flag else []),
+            *(["in the report"] if has_report or not verbose_flag else []),
+        ]
+    )
+
+
+def _verdict(console: Console, document: Document, finding: VerdictBlock, most: int | None, where: str) -> None:
     """Print the headline, the measured and target rates, and reasons to distrust them."""
     say(console, finding.headline.text, _BOUND_STYLES.get(finding.headline.text.partition("-")[0].split()[0], "bold"))
     for text in finding.reached:
@@ -80,10 +96,10 @@ def _verdict(console: Console, document: Document, finding: VerdictBlock, most: 
     for text in shown:
         say(console, f"Warning: {text.text}", "yellow")
     if left := len(finding.doubts) - len(shown):
-        say(console, f"{left} more warnings in the report", "yellow")
+        say(console, f"{left} more warnings {where}", "yellow")
 
 
-def _fixes(console: Console, found: Cards | None, most: int | None) -> None:
+def _fixes(console: Console, found: Cards | None, most: int | None, where: str) -> None:
     """Print the fixes with their gains and references. Unless verbose, only those of the best basis."""
     if found and found.empty:
         say(console)
@@ -99,7 +115,7 @@ def _fixes(console: Console, found: Cards | None, most: int | None) -> None:
             console, [(card.is_floor, _fit(card.title.text, console), _fit(card.outcome, console)) for card in shown]
         )
         if most is not None and (left := len(cards) - len(shown)):
-            say(console, f" {left} more in the report", "dim")
+            say(console, f" {left} more {where}", "dim")
         if found and found.of_rates and title == _FIXES["measured"]:
             say(console, f" {found.of_rates}", "dim")
 
@@ -146,7 +162,9 @@ def _failure(group: FailureGroup, *, with_log: bool) -> str:
     return "\n    ".join(what + [text for text in (group.hint.text, log) if text and text not in what[0]])
 
 
-def _list(console: Console, title: str, lines: Sequence[str], style: str = "", most: int | None = None) -> None:
+def _list(
+    console: Console, title: str, lines: Sequence[str], style: str = "", *, most: int | None = None, where: str = ""
+) -> None:
     if not lines:
         return
     say(console)
@@ -155,7 +173,7 @@ def _list(console: Console, title: str, lines: Sequence[str], style: str = "", m
         say(console, f"  {line}", style)
     left = len(lines) - len(lines[:most])
     if left > 0:
-        say(console, f"  {left} more in the report", "dim")
+        say(console, f"  {left} more {where}", "dim")
 
 
 def _last_table(blocks: Sequence[Glance]) -> list[Glance]:

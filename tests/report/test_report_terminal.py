@@ -2,6 +2,7 @@ import io
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 import pytest
 import run_factory as runs
@@ -15,10 +16,11 @@ from loaderbench.report.document import build_document
 from loaderbench.report.terminal import print_summary
 
 
-def printed(run: RunRecord, *, terminal: bool = False, width: int = 80, verbose: bool = False) -> str:
+def printed(run: RunRecord, *, terminal: bool = False, width: int = 80, **options: Any) -> str:
+    """What is printed; `options` are those of `print_summary`."""
     out = io.StringIO()
     console = Console(file=out, force_terminal=terminal, width=width, color_system=None)
-    print_summary(build_document(run), console, report_path=Path("reports/images/report.html"), verbose=verbose)
+    print_summary(build_document(run), console, **{"report_path": Path("reports/images/report.html"), **options})
     return out.getvalue()
 
 
@@ -67,7 +69,9 @@ def test_all_warnings_are_said_in_the_terminal_that_asks_for_more() -> None:
     assert [line for line in printed(run, verbose=True).splitlines() if "varied" in line] == [
         f"Warning: {text}" for text in said
     ]
-    assert "2 more warnings in the report" in printed(run)
+    assert "2 more warnings in the report\n" in printed(run)
+    assert "2 more warnings with -v or in the report\n" in printed(run, verbose_flag="-v")
+    assert "2 more warnings with -v\n" in printed(run, verbose_flag="-v", report_path=None)
 
 
 def test_all_failures_are_said_in_the_terminal_that_asks_for_more() -> None:
