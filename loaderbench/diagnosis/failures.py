@@ -12,6 +12,8 @@ from loaderbench.records import Failure, Trial
 MAX_MESSAGE = 2_000
 _SIGKILL = 9  # `signal.SIGKILL` does not exist on Windows
 _EXCEPTION = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Warning|Exit|Interrupt|Iteration)(?:: .*)?")
+_OWN_NAME = re.compile(r"^((?:caused by )?)loaderbench(?:\.\w+)+: ", re.MULTILINE)
+_CAUSED_BY = "caused by "
 _TRACEBACK = "Traceback (most recent call last):"
 
 TOO_MANY_FILES = "too_many_files"
@@ -179,7 +181,7 @@ def ran_out_of_memory(failure: Failure | None) -> bool:
 
 def classify(message: str) -> Failure:
     """Classify an exception by its type and text as Python prints them, including a worker's exception."""
-    shown = _shorten(message)
+    shown = _shorten(_without_own_names(message))
     for kind, pattern, hint in _KNOWN:
         if re.search(pattern, message):
             return Failure(kind, shown, hint)
@@ -248,11 +250,11 @@ def _last_classified(log_end: str) -> tuple[str, Failure | None]:
 
     Errors that follow when a process cannot send (a closed pipe, a lost connection) are often written after the cause.
     """
-    messages = [last_words(_TRACEBACK + text) for text in log_end.split(_TRACEBACK)[1:]]
+    messages = [_last_line(_TRACEBACK + text) for text in log_end.split(_TRACEBACK)[1:]]
     for words in reversed(messages):
         if (known := classify(words)).kind != "error":
-            return words, known
-    return (messages[-1] if messages else ""), None
+            return _without_own_names(words), known
+    return (_without_own_names(messages[-1]) if messages else ""), None
 
 
 def failure_in_words(failure: Failure) -> str:
@@ -266,6 +268,16 @@ def cause_of(failure: Failure) -> str:
 
 
 def last_words(message: str) -> str:
+    """What happened, in one line. Exceptions of loaderbench are written without their class."""
+    return _without_own_names(_last_line(message))
+
+
+def _without_own_names(message: str) -> str:
+    """The message without the classes of loaderbench's own exceptions, whose texts are complete."""
+    return _OWN_NAME.sub(r"\1", message)
+
+
+def _last_line(message: str) -> str:
     """The line of an exception's text that says what happened: `Name: text`, or else the last nonempty line.
 
     Of several tracebacks, the last counts: it is the worker's own if torch passes one on.
@@ -277,7 +289,8 @@ def last_words(message: str) -> str:
         if raised is not None:
             return raised
     named = [line for line in lines if _EXCEPTION.fullmatch(line)]
-    return (named or lines or [""])[-1].strip()
+    first = [line for line in lines if not line.startswith(_CAUSED_BY)]
+    return (named or first or lines or [""])[-1].strip()
 
 
 def _shorten(message: str) -> str:

@@ -41,7 +41,8 @@ WORDS = {
 @pytest.mark.parametrize(("kind", "message"), WORDS.items())
 def test_a_message_has_its_kind_and_a_hint(kind: str, message: str) -> None:
     found = classify(message)
-    assert (found.kind, found.message) == (kind, message)
+    shown = message.partition(": ")[2] if message.startswith("loaderbench.") else message
+    assert (found.kind, found.message) == (kind, shown)
     assert found.hint
 
 
@@ -56,6 +57,33 @@ def test_a_message_has_its_kind_and_a_hint(kind: str, message: str) -> None:
 )
 def test_an_image_that_cannot_be_opened_is_not_said_to_be_broken(kind: str, raised: str) -> None:
     assert classify(f"loaderbench.errors.BadImageError: /data/a/x.jpg: {raised}").kind == kind
+
+
+WORKER = """\
+Caught BadImageError in DataLoader worker process 0.
+Original Traceback (most recent call last):
+  File "image_samples.py", line 3, in decode
+loaderbench.errors.BadImageError: /data/x.jpg: UnidentifiedImageError: cannot identify it"""
+
+
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        (f"loaderbench.errors.BadImageError: {WORKER}", "/data/x.jpg: UnidentifiedImageError: cannot identify it"),
+        (
+            "loaderbench.errors.BadImageError: /data/x.jpg: OSError: truncated\ncaused by OSError: truncated",
+            "/data/x.jpg: OSError: truncated",
+        ),
+        ("loaderbench.errors.MissingError: target a:b: no module a", "target a:b: no module a"),
+        ("ValueError: no such label", "ValueError: no such label"),
+        ("mylib.errors.LabelError: no such label", "mylib.errors.LabelError: no such label"),
+    ],
+)
+def test_only_the_text_of_an_exception_of_ours_is_said(raised: str, said: str) -> None:
+    found = classify(raised)
+    assert last_words(raised) == last_words(found.message) == said
+    assert "loaderbench" not in found.message
+    assert "loaderbench" not in hang(5, "steady", log_end=f"Traceback (most recent call last):\n{raised}").message
 
 
 def test_a_sample_that_is_none_is_not_said_to_have_another_shape() -> None:
