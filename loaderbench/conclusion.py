@@ -22,6 +22,7 @@ from loaderbench.diagnosis.hotspots import find_hotspots
 from loaderbench.diagnosis.isolation import describe_isolation, find_ceiling, with_exposed_copy
 from loaderbench.diagnosis.ranking import Ranking, Subject, expected_wait, rank, rate_cap, subject_of
 from loaderbench.diagnosis.ranks import describe_ranks, loading_rates, of_job, of_only_rank, trials_of_ranks
+from loaderbench.diagnosis.setup_notes import find_setup_notes
 from loaderbench.diagnosis.shortage import Shortage, find_shortage, more_workers_fail
 from loaderbench.diagnosis.verdict import decide
 from loaderbench.diagnosis.warnings import describe_noise, describe_overhead, find_warnings, warn_of_only_rank
@@ -123,6 +124,7 @@ def _conclusions(measured: Measured) -> Conclusions:
         overhead=overhead,
         noise=noise,
         warnings=warnings,
+        setup_notes=tuple(find_setup_notes(trials, measured)),
         remarks=(*rate_cap(measured.notes, configurations, demand), *power_notes(trials, measured.environment)),
         epoch_costs=costs,
         isolation=isolation,

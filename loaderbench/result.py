@@ -167,7 +167,7 @@ class Run:
     @cached_property
     def document(self) -> Document:
         """All texts and numbers of the report, which HTML, terminal and Markdown display."""
-        return build_document(self.record, self.readings)
+        return build_document(self.record, self.readings, self.folder)
 
 
 def load(path: str | Path) -> Run:

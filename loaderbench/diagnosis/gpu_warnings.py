@@ -1,4 +1,4 @@
-"""Reasons to distrust GPU measurements: throttling, a slow link, or remote CPUs."""
+"""What is unusual about a GPU: throttling disturbs measurements; a slow link or remote CPUs only cost speed."""
 
 from __future__ import annotations
 
@@ -14,13 +14,22 @@ FEWEST_PERCENT = 10.0  # minimum share of time with a kernel resident, because a
 
 
 def gpu_warnings(trials: Sequence[Trial], environment: Environment) -> Iterator[str]:
-    """Yield the warnings for each GPU that a trial used."""
+    """Yield the reasons to distrust a measurement, for each GPU that a trial used."""
+    for gpu, uses in _used(trials, environment):
+        yield from _throttled(gpu, uses)
+
+
+def gpu_setup_notes(trials: Sequence[Trial], environment: Environment) -> Iterator[str]:
+    """Yield what costs speed in every trial alike, for each GPU that a trial used."""
+    for gpu, uses in _used(trials, environment):
+        yield from _slow_link(gpu, uses)
+        yield from _far_cpus(gpu, environment)
+
+
+def _used(trials: Sequence[Trial], environment: Environment) -> Iterator[tuple[Gpu, list[GpuUse]]]:
     for gpu in environment.gpus:
-        uses = [use for trial in trials for use in trial.gpus if use.index == gpu.index]
-        if uses:
-            yield from _throttled(gpu, uses)
-            yield from _slow_link(gpu, uses)
-            yield from _far_cpus(gpu, environment)
+        if uses := [use for trial in trials for use in trial.gpus if use.index == gpu.index]:
+            yield gpu, uses
 
 
 def power_notes(trials: Sequence[Trial], environment: Environment) -> Iterator[str]:

@@ -98,10 +98,10 @@ def find_warnings(
     others: Sequence[Trial] = (),
     environment: Environment | None = None,
 ) -> Iterator[str]:
-    """Yield the warnings, most important first. `loader` are the fixed arguments, `others` the trials of fixes.
+    """Yield the reasons to distrust the numbers, most important first.
 
-    A profile is a single trial: if it failed, nothing is left to distrust, and a user's loader does not repeat samples
-    to fill a batch.
+    `loader` are the fixed arguments, `others` the trials of fixes. A profile is a single trial: if it failed, nothing
+    is left to distrust, and a user's loader does not repeat samples to fill a batch.
     """
     if environment is not None:
         yield from unused_gpus(environment)
@@ -109,8 +109,6 @@ def find_warnings(
     if kind != "profile":
         yield from dict.fromkeys(trial.consumer_note for trial in (*trials, *others) if trial.consumer_note)
     yield from dict.fromkeys(note for trial in trials if (note := _duplicates(trial, loader)))
-    if kind != "profile":
-        yield from dict.fromkeys(note for trial in trials if (note := _unshuffled(trial, loader)))
     if kind == "sweep":
         yield from _failures(trials)
         yield from _barely_fitting(configurations, trials, others)
@@ -221,17 +219,6 @@ def _duplicates(trial: Trial, loader: Mapping[str, Any]) -> str | None:
     return (
         f"Each worker may yield every sample: {stream} is an IterableDataset that never calls get_worker_info. "
         "samples/s counts the duplicates"
-    )
-
-
-def _unshuffled(trial: Trial, loader: Mapping[str, Any]) -> str | None:
-    """A stream that a suite asks to shuffle. torch refuses to, so trials leave `shuffle` out."""
-    asked, stream = trial.config.get("shuffle", loader.get("shuffle")), trial.dataset_traits.get("stream")
-    if asked is not True or stream is None or "loader" in trial.dataset_traits:
-        return None
-    return (
-        f"shuffle=true has no effect: {stream} is an IterableDataset, which a DataLoader cannot shuffle; "
-        "shuffle inside it"
     )
 
 

@@ -152,9 +152,11 @@ class Recommendation:
 class Conclusions:
     """All conclusions that this version's rules draw from a run. They can be drawn again from the saved measurements.
 
-    `warnings` are reasons to distrust the run, and `remarks` are notes about its results. `comparison` compares two
-    versions, measured in interleaved pairs. `gates` are the results of `--fail-if` and `--warn-if`. `prediction` is
-    reserved: this version predicts nothing.
+    `warnings` are reasons to distrust the run, and lower the confidence of the verdict. `setup_notes` name what to
+    change in the configuration or the machine, and leave the numbers as certain. `remarks` are notes about the results.
+
+    `comparison` compares two versions, measured in interleaved pairs. `gates` are the results of `--fail-if` and
+    `--warn-if`. `prediction` is reserved: this version predicts nothing.
 
     `hotspots` are lines of code of the verdict's configuration, sorted by share of loading time, the largest first.
     `bottlenecks` are stages of the verdict's configuration, sorted by gain, the largest first. For a stage that is not
@@ -177,6 +179,7 @@ class Conclusions:
     overhead: Overhead | None
     noise: Noise
     warnings: tuple[str, ...]
+    setup_notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     epoch_costs: tuple[EpochCost, ...] = ()
     isolation: Isolation | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from loaderbench.records import Readings, RunRecord, TimelinePoint
 from loaderbench.report import head, words
@@ -13,9 +14,9 @@ from loaderbench.report.view import View
 NO_NAME = "(unnamed)"
 
 
-def build_document(run: RunRecord, timeline: Iterable[TimelinePoint] = ()) -> Document:
-    """Build the report of a run. `timeline` has the readings of its monitors, if they were saved."""
-    view = View(run, timeline if isinstance(timeline, Readings) else Readings(timeline))
+def build_document(run: RunRecord, timeline: Iterable[TimelinePoint] = (), folder: Path | None = None) -> Document:
+    """Build the report of a run. `timeline` has the readings of its monitors, if they were saved in its `folder`."""
+    view = View(run, timeline if isinstance(timeline, Readings) else Readings(timeline), folder)
     name = run.name.strip() or NO_NAME
     return Document(
         name=words.name(name),

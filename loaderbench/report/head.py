@@ -144,6 +144,6 @@ def _narrowed(run: RunRecord) -> list[str]:
 
 def notes(run: RunRecord) -> tuple[Text, ...]:
     """Notes that do not affect the verdict, with the reason for each axis that lost values, unless a note gives it."""
-    said = [*_narrowed(run), *run.notes, *run.remarks]
+    said = [*run.setup_notes, *_narrowed(run), *run.notes, *run.remarks]
     said += [f"{axis}: {why}" for axis, why in run.plan.collapsed.items() if not any(why in note for note in said)]
     return tuple(words.sentence(text) for text in said)

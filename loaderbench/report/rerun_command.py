@@ -43,6 +43,14 @@ def command_for_configuration(run: RunRecord, config: Config) -> str | None:
     return _command(run, {axis: [value] for axis, value in _accepted(run, config).items()}, 1)
 
 
+def command_to_resume(run: RunRecord, folder: Path | None) -> str | None:
+    """The command that continues an unfinished run in its folder; `None` if suite or folder are unknown."""
+    if folder is None or not _PLAIN_FILE.fullmatch(run.suite_file):
+        return None
+    command = shlex.join(["loaderbench", "run", run.suite_file, "--resume", str(folder)])
+    return command if words.clean(command) == command and len(command) <= _LONGEST else None
+
+
 def measures_script(run: RunRecord) -> bool:
     """Whether `tune` measured a script's loader, which `run` cannot do."""
     return run.section("dataset").get("target") == OWN_LOADER

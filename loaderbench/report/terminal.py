@@ -54,7 +54,7 @@ def print_summary(
     for found in document.all(VerdictBlock):
         _verdict(console, document, found, None if verbose else _MOST_DOUBTS, where)
     cards, failures = document.find(Cards), document.find(Failures)
-    _fixes(console, cards, None if verbose else _MOST_FIXES, where)
+    _fixes(console, cards, None if verbose else _MOST_FIXES)
     for found in document.all(VerdictBlock):
         _why(console, found, verbose=verbose)
     shown = [section for section in document.sections if verbose or not section.only_verbose]
@@ -63,7 +63,7 @@ def print_summary(
     if failures:
         groups = failures.groups if verbose else _causes(failures.groups)
         lines = [_failure(group, with_log=verbose or document.state.tone == "bad") for group in groups]
-        _list(console, "Failures", lines, most=None if verbose else _MOST_LINES, where=where)
+        _list(console, "Failures", lines, most=None if verbose else _MOST_LINES)
     for found in document.all(VerdictBlock) if verbose else ():
         _list(console, "Notes", [text.text for text in found.notes], "dim")
     steps = [found.next_step for found in document.all(VerdictBlock) if found.next_step]
@@ -97,9 +97,11 @@ def _verdict(console: Console, document: Document, finding: VerdictBlock, most: 
         say(console, f"Warning: {text.text}", "yellow")
     if left := len(finding.doubts) - len(shown):
         say(console, f"{left} more warnings {where}", "yellow")
+    for text in finding.setup_notes if most is not None else ():  # else among the notes
+        say(console, f"Note: {text.text}")
 
 
-def _fixes(console: Console, found: Cards | None, most: int | None, where: str) -> None:
+def _fixes(console: Console, found: Cards | None, most: int | None) -> None:
     """Print the fixes with their gains and references. Unless verbose, only those of the best basis."""
     if found and found.empty:
         say(console)
@@ -115,7 +117,7 @@ def _fixes(console: Console, found: Cards | None, most: int | None, where: str) 
             console, [(card.is_floor, _fit(card.title.text, console), _fit(card.outcome, console)) for card in shown]
         )
         if most is not None and (left := len(cards) - len(shown)):
-            say(console, f" {left} more {where}", "dim")
+            say(console, f" {left} more in the report", "dim")
         if found and found.of_rates and title == _FIXES["measured"]:
             say(console, f" {found.of_rates}", "dim")
 
@@ -162,9 +164,7 @@ def _failure(group: FailureGroup, *, with_log: bool) -> str:
     return "\n    ".join(what + [text for text in (group.hint.text, log) if text and text not in what[0]])
 
 
-def _list(
-    console: Console, title: str, lines: Sequence[str], style: str = "", *, most: int | None = None, where: str = ""
-) -> None:
+def _list(console: Console, title: str, lines: Sequence[str], style: str = "", *, most: int | None = None) -> None:
     if not lines:
         return
     say(console)
@@ -173,7 +173,7 @@ def _list(
         say(console, f"  {line}", style)
     left = len(lines) - len(lines[:most])
     if left > 0:
-        say(console, f"  {left} more {where}", "dim")
+        say(console, f"  {left} more in the report", "dim")
 
 
 def _last_table(blocks: Sequence[Glance]) -> list[Glance]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 from loaderbench.records import Config, Configuration, Readings, RunRecord, Trial
 from loaderbench.report import axes, numbers, words
@@ -17,10 +18,11 @@ _NOTHING = Trial(id="", role="profile", config={}, round=1, status="failed")
 
 @dataclass(frozen=True)
 class View:
-    """A run and the readings of its monitors, for the sections."""
+    """A run, the readings of its monitors and its folder, if known, for the sections."""
 
     run: RunRecord
     readings: Readings
+    folder: Path | None = None
 
     @cached_property
     def profile(self) -> Trial | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from loaderbench.diagnosis.gpu_warnings import gpu_warnings, power_notes
+from loaderbench.diagnosis.gpu_warnings import gpu_setup_notes, gpu_warnings, power_notes
 from loaderbench.environment import describe_machine
 from loaderbench.records import Environment, Gpu, GpuUse, Trial
 
@@ -25,7 +25,8 @@ def trial(**fields: Any) -> Trial:
 
 
 def said(*trials: Trial, of: Environment | None = None) -> list[str]:
-    return list(gpu_warnings(trials, of or environment()))
+    known = of or environment()
+    return [*gpu_warnings(trials, known), *gpu_setup_notes(trials, known)]
 
 
 def test_what_throttled_a_gpu_is_named_with_its_share_of_the_readings_of_all_trials() -> None:

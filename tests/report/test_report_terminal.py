@@ -335,3 +335,22 @@ def test_a_profile_can_be_written_in_ascii() -> None:
 
     assert b"per sample in a worker" in raw.getvalue()
     assert b"3.10 us per batch" in raw.getvalue()
+
+
+def test_an_unfinished_run_is_resumed_before_a_fix_is_tried() -> None:
+    unfinished = replace(runs.typical(), complete=False, in_progress=True, suite_file="s.yaml")
+    out = io.StringIO()
+    document = build_document(unfinished, folder=Path("reports/a b"))
+    print_summary(document, Console(file=out, width=200, color_system=None))
+    step = "Next: If the run has stopped, resume it: loaderbench run s.yaml --resume 'reports/a b'\n"
+    assert step in out.getvalue()
+    assert "Next" in printed(replace(unfinished, complete=True, in_progress=False))
+    assert "resume" not in printed(replace(unfinished, complete=True, in_progress=False))
+
+
+def test_what_to_change_in_the_configuration_is_shown_without_being_a_warning() -> None:
+    said = "shuffle=true has no effect"
+    run = replace(runs.typical(), setup_notes=(said,), warnings=())
+    assert f"\nNote: {said}" in printed(run)
+    assert f"\nNotes\n  {said}" in printed(run, verbose=True)
+    assert f"Warning: {said}" not in printed(run)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 from loaderbench.diagnosis.wording import WALL_TIME, stage_name
@@ -11,6 +12,7 @@ from loaderbench.records import About, Ceiling, Configuration, Evidence, GpuUse,
 from loaderbench.records.metrics import Metric
 from loaderbench.report import axes, head, metrics, numbers, words
 from loaderbench.report.model import Block, Fact, Section, Text, Value
+from loaderbench.report.rerun_command import command_to_resume, measures_script
 from loaderbench.report.sections.recommendations import command_for, outcome
 from loaderbench.report.view import View, find
 
@@ -53,7 +55,8 @@ class VerdictBlock(Block):
     """The finding that explains the run.
 
     `headline` is its first line, `reached` the measured and target rates, and `why` the evidence for the cause.
-    `doubts` are reasons to distrust the run. `notes` do not affect the finding.
+    `doubts` are reasons to distrust the run. `notes` do not affect the finding; a terminal always shows those in
+    `setup_notes`, which ask for a change.
     """
 
     template = "finding.html"
@@ -63,6 +66,7 @@ class VerdictBlock(Block):
     against: tuple[Text, ...]
     doubts: tuple[Text, ...]
     notes: tuple[Text, ...]
+    setup_notes: tuple[Text, ...] = ()
     next_step: NextStep | None = None
 
 
@@ -115,16 +119,19 @@ def finding(view: View) -> Section:
         against=tuple(words.sentence(text) for text in verdict.against),
         doubts=head.warnings(view.run),
         notes=head.notes(view.run),
-        next_step=None if view.run.kind == "ab" else _next_step(view.run),
+        setup_notes=tuple(words.sentence(text) for text in view.run.setup_notes),
+        next_step=None if view.run.kind == "ab" else _next_step(view.run, view.folder),
     )
     return Section(id="verdict", title="Verdict", label="Verdict", blocks=(block,), look="verdict")
 
 
-def _next_step(run: RunRecord) -> NextStep | None:
+def _next_step(run: RunRecord, folder: Path | None) -> NextStep | None:
     """The next step: paste a measured fix, or measure any other one first, by a command or in the user's own loop.
 
-    If other ranks are unknown, recording them comes first.
+    If the run did not end or other ranks are unknown, measuring the rest comes first.
     """
+    if run.kind == "sweep" and run.in_progress and not measures_script(run):
+        return NextStep(None, "If the run has stopped, resume it", command_to_resume(run, folder))
     if run.only_rank is not None:
         return NextStep(None, "Record all ranks", run.only_rank.command)
     first = next((found for found in run.recommendations if found.status == "open"), None)
