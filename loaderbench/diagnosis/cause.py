@@ -21,6 +21,7 @@ from loaderbench.diagnosis.limits import (
     cpus_of_workers,
     first_making_share,
     grows_with_bytes,
+    hand_over_takes_longer,
     idle_in_wait,
     is_mostly_sampler,
     is_throttled,
@@ -222,7 +223,10 @@ def batches_are_long_on_the_way(facts: Facts) -> Cause | None:
     limit = limit_of_transport(facts)
     held = limit_of_work(limit, facts) if limit == "cpu" else _HELD_IN_TRANSIT.get(limit)
     if limit == "lock" and not main_process_is_busy(facts):
-        held = "handing over a batch takes longer than making it"
+        longer = hand_over_takes_longer(facts)
+        held = (
+            "handing over a batch takes longer than making it" if longer else "idle workers wait for batches to arrive"
+        )
     return _cause(
         "transport", limit, why, f"{held}{where('transport', facts)}" if held else _page_fault_clause("transport")
     )

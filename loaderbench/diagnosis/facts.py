@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from loaderbench.diagnosis.thresholds import SHORT_BATCH_S, SPARE_CPUS
+from loaderbench.diagnosis.thresholds import MOST, SHORT_BATCH_S, SPARE_CPUS
 from loaderbench.records import CodeAround, CopyBandwidth, WaitParts, WorkerStates
 
 Seconds = dict[str, float]
@@ -119,6 +119,11 @@ class Facts:
     def less_is_faster(self) -> bool:
         """Whether fewer workers, or fewer threads in each, were measured as faster."""
         return self.fewer_are_faster or self.one_thread_is_faster
+
+    @property
+    def main_has_busy_threads(self) -> bool:
+        """Whether other threads of the main process use a CPU for most of the time."""
+        return self.main is not None and (self.main.other_threads_cpu_share or 0.0) >= MOST
 
     @property
     def tiny_batches(self) -> bool:

@@ -278,6 +278,12 @@ def part_of_wait(facts: Facts, name: str) -> float:
     return part_s / all_s if all_s > 0 else 0.0
 
 
+def hand_over_takes_longer(facts: Facts) -> bool:
+    """Whether the loop waits longer for a batch in transit than a worker takes to make one; true if unknown."""
+    made_s = sum(facts.wall_s.values()) * (facts.batch_samples or 0.0)
+    return facts.parts is None or facts.parts.transport_s >= made_s
+
+
 def own_part_of_main(facts: Facts) -> float:
     """The share of the wait that is the main process's own work, outside the making of samples."""
     if facts.workers:

@@ -3,7 +3,8 @@
 Batches arrive in the order in which they were requested. A moment of waiting for batch k belongs to the first of these
 cases that applies: k was already made, and a worker is idle (transport); a later batch was already made, and a worker
 is idle (order); no worker had begun k; workers are making k or later batches (making). While all workers are busy, only
-more or faster work brings the next batch sooner. Each moment is counted once, so the parts add up to the wait. Source:
+more or faster work brings the next batch sooner. A worker whose part of a stream has ended is not idle: it can make no
+batch. Each moment is counted once, so the parts add up to the wait. Source:
 critical paths of a pipeline, as in tf.data's stall analysis (Isenko et al. 2022, "Where Is My Training Bottleneck?",
 arXiv:2202.08679), with the order of torch's `DataLoader`.
 """
@@ -55,21 +56,32 @@ class StallSums:
 
 @dataclass(frozen=True)
 class Spans:
-    """The batches of one epoch by number, and those of each worker in order."""
+    """The batches of one epoch by number, those of each worker in order, and the number of each worker's last one."""
 
     workers: int
     made: Mapping[int, Times]
     by_worker: Sequence[Sequence[Times]] = field(default_factory=tuple)
+    last: Sequence[int] = field(default_factory=tuple)
 
     @staticmethod
     def of(workers: int, spans: Iterable[tuple[int, int, float, float]]) -> Spans:
         """Create spans from (batch, worker, began, ended), in the order of the batches."""
         made: dict[int, Times] = {}
         by_worker: list[list[Times]] = [[] for _ in range(workers)]
+        last = [-1] * workers
         for batch, worker, began_s, ended_s in spans:
             made[batch] = began_s, ended_s
             by_worker[worker].append((began_s, ended_s))
-        return Spans(workers, made, by_worker)
+            last[worker] = batch
+        return Spans(workers, made, by_worker, last)
+
+    def that_can_make(self, batch: int) -> list[Sequence[Times]]:
+        """The spans of the workers that had not ended before this batch.
+
+        Each worker is asked for one batch per cycle, so a worker without a batch for more than a cycle has ended.
+        """
+        pairs = zip(self.by_worker, self.last, strict=True)
+        return [made for made, last in pairs if batch <= last + self.workers]
 
 
 def divide_waits(waits: Sequence[Wait], spans: Spans) -> StallSums:
@@ -89,20 +101,21 @@ def _divide(wait: Wait, spans: Spans, later_made_s: float, sums: StallSums) -> N
     asked_s, got_s = wait.asked_s, max(wait.asked_s, wait.got_s)
     ended_s = min(max(ended_s, asked_s), got_s)
     began_s = min(max(began_s, asked_s), ended_s)
-    order_s = _idle_s(spans, min(max(later_made_s, asked_s), ended_s), ended_s)
+    workers = spans.that_can_make(wait.batch)
+    order_s = _idle_s(workers, min(max(later_made_s, asked_s), ended_s), ended_s)
     not_begun_s = min(began_s - asked_s, ended_s - asked_s - order_s)
     sums.order_s += order_s
     sums.not_begun_s += not_begun_s
-    after_s = _idle_s(spans, ended_s, got_s)
+    after_s = _idle_s(workers, ended_s, got_s)
     sums.after_s += after_s
     sums.making_s += got_s - asked_s - order_s - not_begun_s - after_s
 
 
-def _idle_s(spans: Spans, from_s: float, to_s: float) -> float:
-    """Seconds between two moments in which the most idle worker had no batch to make."""
+def _idle_s(workers: Iterable[Sequence[Times]], from_s: float, to_s: float) -> float:
+    """Seconds between two moments in which the most idle of these workers had no batch to make."""
     if to_s <= from_s:
         return 0.0
-    idle_s = [to_s - from_s - _busy_s(made, from_s, to_s) for made in spans.by_worker]
+    idle_s = [to_s - from_s - _busy_s(made, from_s, to_s) for made in workers]
     return max(0.0, *idle_s) if idle_s else 0.0
 
 

@@ -1,7 +1,7 @@
 """Workers send batches through shared memory; threads skip that copy.
 
-Triggers when worker-to-main IPC is the bottleneck, unless loading a batch costs less than sending it. It needs a
-map-style dataset.
+Triggers when worker-to-main IPC is the bottleneck. Does not apply if loading a batch costs less than sending it, or if
+other threads of the main process use most of a CPU. It needs a map-style dataset.
 
 What it does: replaces the worker processes with the same number of threads in the training process. Code that holds the
 GIL runs in one thread at a time, so a dataset that is mostly Python gets slower.
@@ -24,6 +24,7 @@ REMEDY = CauseRemedy(
         found.named(stages={"transport"})
         and not found.facts.tiny_batches
         and found.facts.workers > 0
+        and not found.facts.main_has_busy_threads
         and found.config.get(AXIS) in (None, DEFAULT_BACKEND)
         and not {"stream", "loader"} & found.traits.keys()
     ),

@@ -12,6 +12,7 @@ from test_gathering import SPREAD, trial
 
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.gathering import gather
+from loaderbench.diagnosis.limits import hand_over_takes_longer
 from loaderbench.records import (
     Epochs,
     MachineUse,
@@ -82,6 +83,15 @@ def test_samples_of_threads_say_what_they_waited_for_and_the_scheduler_how_long(
     assert found.loads
     assert found.loads.blocked_share == 0.5
     assert found.loads.blocked_on == pytest.approx({"lock": 0.25, "device": 0.25, "queue": 0.0, "running": 0.5})
+
+
+@pytest.mark.parametrize(("transport_s", "longer"), [(0.03, True), (0.01, False)])
+def test_handing_over_takes_longer_than_making_only_if_it_does(transport_s: float, longer: bool) -> None:
+    parts = WaitParts(
+        batches=9, not_begun_s=0.0, making_s=0.0, order_s=0.0, transport_s=transport_s, main_process_s=0.0
+    )
+    slow = Facts(workers=3, cpus=2, batch_samples=8.0, wall_s={"decode": 2e-3, "collate": 5e-4}, parts=parts)
+    assert hand_over_takes_longer(slow) is longer
 
 
 def test_a_main_process_waited_for_a_cpu_in_the_share_of_time_in_which_it_loads() -> None:

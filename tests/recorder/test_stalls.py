@@ -29,6 +29,16 @@ def test_a_way_that_is_long_while_the_worker_makes_the_next_batch_delays_nothing
     assert (sums.making_s, sums.after_s) == (2.0, 0.0)
 
 
+def test_a_worker_whose_stream_has_ended_is_not_idle() -> None:
+    """After its first batch, one worker has no more. The other makes all batches, and each takes long to arrive."""
+    ended, on = (1, 1, 0.0, 0.5), [(number, 0, float(number), number + 1.0) for number in (0, 2, 3, 4, 5)]
+    found = Spans.of(2, sorted([ended, *on]))
+    late = divide_waits([Wait(4, 4.2, 5.8)], found)
+    assert (late.making_s, late.after_s) == (pytest.approx(1.6), 0.0)
+    early = divide_waits([Wait(3, 3.2, 4.8)], found)  # the worker could still have been asked for this one
+    assert (early.making_s, early.after_s) == (pytest.approx(0.8), pytest.approx(0.8))
+
+
 def test_a_batch_that_nobody_had_begun_is_told_apart() -> None:
     sums = divide_waits([Wait(0, 1.0, 4.0)], spans((0, 0, 2.0, 3.0), (1, 0, 2.0, 9.0)))
     assert (sums.not_begun_s, sums.making_s, sums.after_s) == (1.0, 1.0, 1.0)

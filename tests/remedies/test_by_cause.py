@@ -192,6 +192,13 @@ def test_a_change_already_in_place_is_not_a_candidate(remedy: str) -> None:
         assert any(known.get(name) != value for name, value in candidate.change.items())
 
 
+def test_threads_are_not_advised_next_to_busy_threads_of_the_main_process() -> None:
+    busy = replace(FACTS, main=replace(NARROW.loads, other_threads_cpu_share=0.9))  # type: ignore[type-var]
+    for facts, advised in ((FACTS, True), (busy, False)):
+        found = {answer.id for answer in advice(replace(CAUSES["thread_loader"], facts=facts))}
+        assert ("thread_loader" in found) is advised
+
+
 def test_where_more_workers_do_not_fit_cheaper_work_is_tried() -> None:
     held = diagnosis(replace(CAUSES["scaled_decode"], limit="workers"))
     assert "scaled_decode" not in {found.id for found in candidates_for(held)}
