@@ -234,8 +234,10 @@ def batches_are_long_on_the_way(facts: Facts) -> Cause | None:
 
 def one_worker_has_the_work(facts: Facts) -> Cause | None:
     """For most of the wait, the batch is being made while other workers have neither work nor a finished batch."""
-    idle = in_percent(idle_in_wait(facts))
+    ended, idle = part_of_wait(facts, "ended_s"), in_percent(idle_in_wait(facts))
     why = _why("Uneven work", f"other workers are idle for at least {idle} of the data wait")
+    if ended >= MOST:
+        why = _why("Uneven work", f"a worker has no data left for {in_percent(ended)} of the data wait")
     return _cause(
         busiest(facts),
         "imbalance",

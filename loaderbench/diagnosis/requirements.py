@@ -176,8 +176,8 @@ def a_batch_is_made(facts: Facts) -> bool:
 
 
 def others_are_idle(facts: Facts) -> bool:
-    """Workers are idle while the loop waits for the batch."""
-    return idle_in_wait(facts) >= IDLE
+    """Workers are idle while the loop waits for the batch, or for most of the wait, one of them has no data left."""
+    return idle_in_wait(facts) >= IDLE or part_of_wait(facts, "ended_s") >= MOST
 
 
 def epochs_cost(facts: Facts) -> bool:

@@ -193,6 +193,7 @@ def wait_parts(stalls: StallSums, taking: Taking | None) -> WaitParts | None:
         order_s=stalls.order_s / stalls.batches,
         transport_s=after_s - sampler_s,
         main_process_s=sampler_s,
+        ended_s=stalls.ended_s / stalls.batches,
     )
 
 

@@ -34,12 +34,16 @@ class Wait:
 
 @dataclass
 class StallSums:
-    """Seconds of all waits by the state of the batch. `amiss` counts batches that arrived before they were made."""
+    """Seconds of all waits by the state of the batch. `amiss` counts batches that arrived before they were made.
+
+    `ended_s` is the part of all waits in which the stream of some worker had ended.
+    """
 
     not_begun_s: float = 0.0
     making_s: float = 0.0
     order_s: float = 0.0
     after_s: float = 0.0
+    ended_s: float = 0.0
     batches: int = 0
     amiss: int = 0
 
@@ -108,6 +112,7 @@ def _divide(wait: Wait, spans: Spans, later_made_s: float, sums: StallSums) -> N
     sums.not_begun_s += not_begun_s
     after_s = _idle_s(workers, ended_s, got_s)
     sums.after_s += after_s
+    sums.ended_s += got_s - asked_s if len(workers) < spans.workers else 0.0
     sums.making_s += got_s - asked_s - order_s - not_begun_s - after_s
 
 

@@ -110,7 +110,8 @@ class WaitParts:
     `not_begun_s`: no worker had begun the batch. `making_s`: a worker was loading the batch. `order_s`: a later batch
     was ready and a worker idle, because batches are delivered in order. `transport_s`: the batch was loaded, but not
     yet received. `main_process_s`: the main process ran its sampler, or code around the loader. `batches` is the number
-    of batches that the means are over.
+    of batches that the means are over. `ended_s` is not a part: it is the time in which some worker had no data
+    left, and could not make the batch.
     """
 
     batches: int
@@ -119,6 +120,7 @@ class WaitParts:
     order_s: float
     transport_s: float
     main_process_s: float
+    ended_s: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -66,7 +66,8 @@ class Draws:
     def parts(self) -> WaitParts:
         """Often one part is most of it."""
         largest = self.known(self.one(*PARTS))
-        return WaitParts(batches=100, **{name: 1.0 if name == largest else self.amount(0.1) for name in PARTS})
+        parts = {name: 1.0 if name == largest else self.amount(0.1) for name in PARTS}
+        return WaitParts(batches=100, **parts, ended_s=self.one(0.0, 0.0, 0.9) * sum(parts.values()))
 
     def facts(self) -> Facts:
         """What is used, by whomever, and what is idle add up to the machine's CPUs."""

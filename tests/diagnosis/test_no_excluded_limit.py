@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given, note, settings
-from random_facts import Draws, draws
+from random_facts import PARTS, Draws, draws
 
 from loaderbench.diagnosis.cause import Cause, find_cause
 from loaderbench.diagnosis.facts import Facts
@@ -62,8 +62,13 @@ def maybe_idle(facts: Facts) -> bool:
 
 
 def of_wait(facts: Facts, *names: str) -> float:
-    whole_s = sum(vars(facts.parts)[name] for name in vars(facts.parts) if name != "batches") if facts.parts else 0.0
+    whole_s = sum(getattr(facts.parts, name) for name in PARTS) if facts.parts else 0.0
     return sum(getattr(facts.parts, name) for name in names) / whole_s if whole_s else 0.0
+
+
+def has_no_data_left(facts: Facts) -> bool:
+    """Whether some worker can make no batch for most of the wait."""
+    return facts.workers > 0 and of_wait(facts, "ended_s") >= MOST
 
 
 def free_cpus(facts: Facts) -> float:
@@ -197,7 +202,7 @@ def check_neighbors(facts: Facts, cause: Cause) -> None:
 
 def check_imbalance(facts: Facts, _: Cause) -> None:
     assert facts.workers > 1
-    assert idle_meanwhile(facts) >= IDLE - 1e-9
+    assert idle_meanwhile(facts) >= IDLE - 1e-9 or has_no_data_left(facts)
     assert of_wait(facts, "making_s") >= MOST
 
 
@@ -221,7 +226,8 @@ def check_limit(facts: Facts, cause: Cause) -> None:
     EXCLUSIONS[cause.limit](facts, cause)
     waits_on = ("order", "imbalance", "startup", "lock")
     if cause.stage in OF_SAMPLES and cause.limit not in waits_on:
-        assert idle_meanwhile(facts) < IDLE + 1e-9, "the workers' own work is named, and they have none"
+        has_none = idle_meanwhile(facts) > IDLE + 1e-9 or has_no_data_left(facts)
+        assert not has_none, "the workers' own work is named, and they have none"
     assert cause.stage != "transport" or facts.workers > 0
     are_full = free_cpus(facts) < room_for_a_worker(facts)
     if cause.stage == "transport" and cause.limit == "cpu" and are_full and not cause.is_measured:

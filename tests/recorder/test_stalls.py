@@ -34,9 +34,9 @@ def test_a_worker_whose_stream_has_ended_is_not_idle() -> None:
     ended, on = (1, 1, 0.0, 0.5), [(number, 0, float(number), number + 1.0) for number in (0, 2, 3, 4, 5)]
     found = Spans.of(2, sorted([ended, *on]))
     late = divide_waits([Wait(4, 4.2, 5.8)], found)
-    assert (late.making_s, late.after_s) == (pytest.approx(1.6), 0.0)
+    assert (late.making_s, late.after_s, late.ended_s) == pytest.approx((1.6, 0.0, 1.6))
     early = divide_waits([Wait(3, 3.2, 4.8)], found)  # the worker could still have been asked for this one
-    assert (early.making_s, early.after_s) == (pytest.approx(0.8), pytest.approx(0.8))
+    assert (early.making_s, early.after_s, early.ended_s) == pytest.approx((0.8, 0.8, 0.0))
 
 
 def test_a_batch_that_nobody_had_begun_is_told_apart() -> None:
