@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from planted_causes import CAUSES, diagnosis
 from sweeps import findings
-from test_by_cause import CAUSES, diagnosis
 
 from loaderbench.loaders import LOADER_BACKENDS
 from loaderbench.records import Recommendation

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from test_by_cause import CAUSES, FACTS, Case as Cause, diagnosis, told
+from planted_causes import CAUSES, FACTS, Case as Cause, diagnosis, told
 
 from loaderbench.records import WorkerStates
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from planted_causes import CAUSES, FOLDER, advice
 from sweeps import answers, findings
-from test_by_cause import CAUSES, FOLDER, advice
 
 from loaderbench.conclusion import conclude
 from loaderbench.records import IDENTICAL, PixelChange, Reasons, Tried

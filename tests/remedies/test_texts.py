@@ -10,9 +10,9 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from planted_causes import CAUSES, advice, diagnosis, told as of_diagnosis
 from prose import code_of_markdown, long_sentences, wrong_words
 from sweeps import AXES, TODAY, answers, findings, short_of_room
-from test_by_cause import CAUSES, advice, diagnosis, told as of_diagnosis
 
 from loaderbench.records import Config, Recommendation
 from loaderbench.remedies import REMEDIES

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from planted_causes import CAUSES, FOLDER, diagnosis
 from sweeps import answers, measured
-from test_by_cause import CAUSES, FOLDER, diagnosis
 
 from loaderbench.records import Config, Failure, PixelChange, Recommendation, Trial, Tried, Verification
 from loaderbench.remedies import Findings, recommend
