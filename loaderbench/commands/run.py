@@ -60,23 +60,18 @@ def run(
     open_page: Annotated[bool, typer.Option("--open", help="Open the report in a browser.")] = False,
     progress: Annotated[ProgressKind, typer.Option(help="Progress display on stderr.")] = ProgressKind.auto,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Hide progress.")] = False,
-    verbose: Annotated[
-        bool, typer.Option(VERBOSE, "--verbose", help="Print more while running and at the end.")
-    ] = False,
+    verbose: Annotated[bool, typer.Option(VERBOSE, "--verbose", help="Print more, also while running.")] = False,
 ) -> None:
     """Measure a suite, find the bottleneck and try fixes."""
     from loaderbench.commands.overrides import load_with_flags
     from loaderbench.commands.progress import make_listener
     from loaderbench.result import load_concluded
     from loaderbench.session import overrides_of, run_suite
-    from loaderbench.store import folder_of
 
     measure = {"strategy": strategy, "rounds": rounds, "seconds": seconds, "budget": budget, "seed": seed}
     measure |= {"verify": False} if no_verify else {}
-    if resume is not None and out is not None:
-        raise UsageError("--resume cannot be combined with --out: a resumed run stays in its folder")
+    folder = _run_folder(out, resume)
     loaded = load_with_flags(suite, data=data, axes=axes or [], measure=measure, earlier=overrides_of(resume))
-    folder = out if resume is None else folder_of(resume)
     saved = [run for run in (resume, baseline) if run is not None]
     check_outputs(json_file, md_file, junit, perfetto, speedscope, folder=folder, runs=saved, inputs=[suite])
     reference = load_concluded(baseline).record if baseline else None
@@ -97,6 +92,17 @@ def run(
     again |= {"--junit": junit, "--perfetto": perfetto, "--speedscope": speedscope}
     _raise_for_end(result, suite, _words(again))
     raise_for(gates)
+
+
+def _run_folder(out: Path | None, resume: Path | None) -> Path | None:
+    """The run folder that the command names; `None` for the default. Raises `UsageError` if it names two."""
+    from loaderbench.store import folder_of
+
+    if resume is None:
+        return out
+    if out is not None:
+        raise UsageError("--resume cannot be combined with --out: a resumed run stays in its folder")
+    return folder_of(resume)
 
 
 def _write_run(
