@@ -12,6 +12,8 @@ from contextlib import contextmanager, suppress
 _RESOLUTION_S = 1e-6
 """Python rounds the interval to microseconds."""
 
+_PR_SET_TIMERSLACK = 29  # from <linux/prctl.h>
+
 
 class SwitchInterval:
     """Apply the shortest requested interval, in seconds, or else the usual one. Threads can request concurrently.
@@ -72,8 +74,6 @@ SWITCH_INTERVAL = SwitchInterval()
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=SWITCH_INTERVAL.forked)
-
-_PR_SET_TIMERSLACK = 29  # from <linux/prctl.h>
 
 
 def wake_promptly() -> None:

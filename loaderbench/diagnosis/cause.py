@@ -223,10 +223,9 @@ def batches_are_long_on_the_way(facts: Facts) -> Cause | None:
     limit = limit_of_transport(facts)
     held = limit_of_work(limit, facts) if limit == "cpu" else _HELD_IN_TRANSIT.get(limit)
     if limit == "lock" and not main_process_is_busy(facts):
-        longer = hand_over_takes_longer(facts)
-        held = (
-            "handing over a batch takes longer than making it" if longer else "idle workers wait for batches to arrive"
-        )
+        held = "workers are idle while finished batches are handed over"
+        if hand_over_takes_longer(facts):
+            held = "handing over a batch takes longer than making it"
     return _cause(
         "transport", limit, why, f"{held}{where('transport', facts)}" if held else _page_fault_clause("transport")
     )
@@ -234,14 +233,14 @@ def batches_are_long_on_the_way(facts: Facts) -> Cause | None:
 
 def one_worker_has_the_work(facts: Facts) -> Cause | None:
     """For most of the wait, the batch is being made while other workers have neither work nor a finished batch."""
-    ended, idle = part_of_wait(facts, "ended_s"), in_percent(idle_in_wait(facts))
-    why = _why("Uneven work", f"other workers are idle for at least {idle} of the data wait")
+    ended = part_of_wait(facts, "ended_s")
+    which = f"other workers are idle for at least {in_percent(idle_in_wait(facts))}"
     if ended >= MOST:
-        why = _why("Uneven work", f"a worker has no data left for {in_percent(ended)} of the data wait")
+        which = f"a worker has no data left for {in_percent(ended)}"
     return _cause(
         busiest(facts),
         "imbalance",
-        why,
+        _why("Uneven work", f"{which} of the data wait"),
         f"load imbalance: some workers are overloaded, others idle{where(busiest(facts), facts)}",
     )
 

@@ -4,9 +4,10 @@ Batches arrive in the order in which they were requested. A moment of waiting fo
 cases that applies: k was already made, and a worker is idle (transport); a later batch was already made, and a worker
 is idle (order); no worker had begun k; workers are making k or later batches (making). While all workers are busy, only
 more or faster work brings the next batch sooner. A worker whose part of a stream has ended is not idle: it can make no
-batch. Each moment is counted once, so the parts add up to the wait. Source:
-critical paths of a pipeline, as in tf.data's stall analysis (Isenko et al. 2022, "Where Is My Training Bottleneck?",
-arXiv:2202.08679), with the order of torch's `DataLoader`.
+batch. Each moment is counted once, so the parts add up to the wait.
+
+Source: critical paths of a pipeline, as in tf.data's stall analysis (Isenko et al. 2022, "Where Is My Training
+Bottleneck?", arXiv:2202.08679), with the order of torch's `DataLoader`.
 """
 
 from __future__ import annotations

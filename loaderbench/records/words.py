@@ -123,7 +123,7 @@ def format_scalar(value: Scalar) -> str:
 
 
 def in_bytes(count: int) -> str:
-    """Format a number of bytes with at least two digits: `3 bytes`, `1.5 KiB`, `64 MiB`, `1.5 GiB`."""
+    """Format a number of bytes: `3 bytes`, `1.5 KiB`, `64 MiB`, `1.5 GiB`."""
     if count < 2**10:
         return f"{count} byte{'' if count == 1 else 's'}"
     if count >= 2**30:

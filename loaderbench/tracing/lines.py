@@ -3,7 +3,7 @@
 A stack sample needs the GIL, so it is taken when the loading thread releases the GIL: inside a compiled function that
 does, or on return to the line that called the function. Either way, the line is that of the call. Python code releases
 the GIL once another thread has waited for a switch interval, 5 ms by default. A stack sample that late would mostly
-find the next call, so the interval is as short as possible for a moment around the time of each stack sample.
+find the next call, so the interval is as short as possible for a moment before each stack sample.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ class LineClock:
         self._places = {seen: place for place, seen in enumerate(self._block.frames())}
         self._known: dict[tuple[int, int, int], tuple[int | None, CodeType]] = {}
         self._random = random.Random(0)  # private: the user's random state stays untouched
+        self._next_s = 0.0  # when the next stack is sampled, by the monotonic clock
         self._looking = threading.Lock()
         self._thread: threading.Thread | None = None
 
