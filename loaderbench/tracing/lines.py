@@ -3,7 +3,7 @@
 A stack sample needs the GIL, so it is taken when the loading thread releases the GIL: inside a compiled function that
 does, or on return to the line that called the function. Either way, the line is that of the call. Python code releases
 the GIL once another thread has waited for a switch interval, 5 ms by default. A stack sample that late would mostly
-find the next call, so the interval is as short as possible for a moment before each stack sample.
+find the next call, so the interval is much shorter for a moment before each stack sample.
 """
 
 from __future__ import annotations
@@ -30,8 +30,14 @@ FREQUENT_LOOKS = 250
 RARE_INTERVAL_S = 0.16
 """Mean seconds between stack samples of a process, after the first `FREQUENT_LOOKS`: they cost CPU time."""
 
-PROMPT_S = 1e-6
-"""The interpreter's switch interval, in seconds, when a stack is sampled; the shortest there is."""
+SWITCH_S = 1e-4
+"""The interpreter's switch interval, in seconds, in a worker whose stacks are sampled."""
+
+PROMPT_S = 1e-5
+"""The interpreter's switch interval, in seconds, when a stack is sampled.
+
+A thread that waits for the GIL wakes once per interval: with 1 µs, it would use a CPU for as long as the GIL is held.
+"""
 
 LEAD_S = 0.008
 """Seconds before a stack sample at which the switch interval is shortened: longer than the usual interval.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.util import Finalize
@@ -12,7 +13,7 @@ from loaderbench.tracing import active
 from loaderbench.tracing.attach import patch_classes
 from loaderbench.tracing.block import BLOCK_BYTES, Block
 from loaderbench.tracing.hooks import install
-from loaderbench.tracing.lines import LineClock
+from loaderbench.tracing.lines import SWITCH_S, LineClock
 from loaderbench.tracing.parts import Finder
 from loaderbench.tracing.tracer import Count, Tracer
 
@@ -51,6 +52,7 @@ class TracedInit:
             tracer = Tracer(block, count=self.count)
             _trace(info.dataset if info else None, tracer, self.marks_only)
             if self.lines:
+                sys.setswitchinterval(SWITCH_S)  # affects only this worker process
                 LineClock(tracer).begin()
         except Exception as error:  # the user's loader continues untraced, and the parent process gets the reason
             active.clear()
