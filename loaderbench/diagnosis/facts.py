@@ -20,7 +20,7 @@ class Facts:
     Stages and waits: `cpu_s` and `wall_s` are by stage. `loads` are the states of the workers, or of the main process
     if there are none. `idle_share` is the workers' time without work; `ended_share` is the share of all workers' time
     after some have ended, as workers of an iterable dataset can. `workers_persist`: workers are kept across epochs.
-    `sample_is_mostly` is the stage of most library calls in the untimed part of a sample, by stack samples.
+    `sample_is_mostly` is the stage of most library calls in the stage `sample`, by stack samples.
 
     CPUs: `cpus` are available to this program, which uses `own_cpus`; `idle_cpus` are used by no program. `processes`
     counts the children of the main process. In distributed training, `ranks` processes with as many workers each share

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from statistics import fmean
@@ -227,24 +228,14 @@ def _waits_for_python(frame: StackFrame) -> bool:
 
 
 def _mostly_in_sample(trials: Sequence[Trial]) -> str:
-    """The stage that most library calls in the untimed part of a sample belong to; empty if unknown.
-
-    Stacks of timed stages have the stage that clocks give them, and the others that of the library they call.
-    """
+    """The stage that most library calls of the stage `sample` belong to, by stack samples; empty if unknown."""
     looks = next((trial.code_looks for trial in trials if trial.code_looks), None)
-    timed_s = _by_stage(trials, "wall_s")
-    whole_s = sum(timed_s.values())
-    if looks is None or not looks.stacks or not whole_s:
-        return ""
-    untimed, total_s = timed_s.get("sample", 0.0) / whole_s, sum(stack.seconds for stack in looks.stacks)
-    beyond = {
-        stack.stage: -timed_s.get(stack.stage, 0.0) / whole_s for stack in looks.stacks if stack.stage != "sample"
-    }
-    for stack in looks.stacks:
-        if stack.stage in beyond:
-            beyond[stack.stage] += stack.seconds / total_s
-    stage = max(beyond, key=lambda one: beyond[one], default="")
-    return stage if stage and beyond[stage] >= MOST * untimed > 0 else ""
+    called_s: defaultdict[str, float] = defaultdict(float)
+    for stack in looks.stacks if looks else ():
+        if stack.stage == "sample":
+            called_s[stack.called] += stack.seconds
+    stage = max(called_s, key=lambda one: called_s[one], default="")
+    return stage if stage != "sample" and called_s[stage] >= MOST * sum(called_s.values()) else ""
 
 
 def _ended_share(trial: Trial, workers: int) -> float | None:

@@ -48,7 +48,12 @@ def code_looks_of(stacks: Mapping[CodeStack, float], looks: int, folder: str) ->
     merged = _without_rare(_with_stages(stacks), RARE_SHARE * sum(stacks.values()))
     places: dict[CodeFrame, int] = {}
     counted = [
-        CountedStack(stage, tuple(places.setdefault(frame, len(places)) for frame in frames), round(seconds, 4))
+        CountedStack(
+            stage,
+            tuple(places.setdefault(frame, len(places)) for frame in frames),
+            round(seconds, 4),
+            called=_by_frames(frames) if stage == "sample" else "",
+        )
         for (stage, frames), seconds in sorted(merged.items(), key=lambda item: -item[1])
     ]
     return CodeLooks(looks, tuple(_shown(frame, folder) for frame in places), tuple(counted))

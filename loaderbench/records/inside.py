@@ -218,12 +218,14 @@ class StackFrame:
 class CountedStack:
     """A stack and the seconds it represents. `frames` are indices into `CodeLooks.frames`, the outermost first.
 
-    `seconds` is over all threads that load, and a multiple of the interval between two stack samples.
+    `seconds` is over all threads that load, and a multiple of the interval between two stack samples. `called` is the
+    stage that the calls suggest, for a stack of the stage `sample`.
     """
 
     stage: str
     frames: tuple[int, ...]
     seconds: float
+    called: str = ""
 
 
 @dataclass(frozen=True)

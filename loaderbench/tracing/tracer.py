@@ -94,9 +94,8 @@ class Tracer:
         return timed(call, self.clock, place, self.read)
 
     def stage_of(self, place: int) -> str:
-        """The stage that a place belongs to; empty for the sample's own time, outside any named function."""
-        stage = next((stage for (stage, _), known in self._places.items() if known == place), "")
-        return "" if stage == "sample" else stage
+        """The stage that a place belongs to."""
+        return next((stage for (stage, _), known in self._places.items() if known == place), "")
 
     def _register(self, name: tuple[str, str]) -> int:
         self._places[name] = len(self._places)

@@ -8,7 +8,7 @@ import pytest
 from machine import TWO_CPUS
 
 from loaderbench.diagnosis.cause import find_cause
-from loaderbench.diagnosis.facts import Facts
+from loaderbench.diagnosis.facts import Facts, Seconds
 from loaderbench.diagnosis.gathering import gather
 from loaderbench.diagnosis.operational import operational_bounds
 from loaderbench.records import (
@@ -145,30 +145,26 @@ def test_a_line_that_joins_paths_or_reads_blocks_waits_for_no_thread() -> None:
         assert found.loads.on_cpu_share == pytest.approx(0.8)
 
 
-def looks_at(**seconds: float) -> CodeLooks:
-    """Stack samples by stage."""
-    return CodeLooks(
-        looks=100, frames=(), stacks=tuple(CountedStack(stage, (), at_s) for stage, at_s in seconds.items())
-    )
+def looks_at(timed_s: Seconds | None = None, **called_s: float) -> CodeLooks:
+    """Stack samples of other stages, and those of the stage `sample` by what is called."""
+    others = [CountedStack(stage, (), at_s) for stage, at_s in (timed_s or {}).items()]
+    samples = [CountedStack("sample", (), at_s, called=stage) for stage, at_s in called_s.items()]
+    return CodeLooks(looks=100, frames=(), stacks=(*others, *samples))
 
 
 @pytest.mark.parametrize(
-    ("sample_s", "read_s", "looks", "mostly"),
+    ("looks", "mostly"),
     [
-        (9.7e-3, 0.0, looks_at(read=95.0, sample=2.0, collate=3.0), "read"),
-        (9.7e-3, 0.0, looks_at(read=49.0, sample=48.0, collate=3.0), "read"),
-        (9.7e-3, 0.0, looks_at(read=45.0, sample=52.0, collate=3.0), ""),
-        (5e-3, 4.7e-3, looks_at(read=47.0, sample=50.0, collate=3.0), ""),
-        (1e-4, 9.6e-3, looks_at(read=97.0, collate=3.0), "read"),
-        (9.7e-3, 0.0, None, ""),
+        (looks_at({"collate": 3.0}, read=95.0, sample=2.0), "read"),
+        (looks_at({"collate": 3.0}, read=49.0, sample=48.0), "read"),
+        (looks_at({"collate": 3.0}, read=45.0, sample=52.0), ""),
+        (looks_at({"read": 47.0}, read=20.0, decode=13.0, sample=17.0), ""),
+        (looks_at({"read": 97.0, "collate": 3.0}), ""),
+        (None, ""),
     ],
 )
-def test_stack_samples_say_what_the_untimed_part_of_a_sample_mostly_is(
-    sample_s: float, read_s: float, looks: CodeLooks | None, mostly: str
-) -> None:
-    stages = {
-        name: StageCost(cost, cost) for name, cost in {"sample": sample_s, "read": read_s, "collate": 3e-4}.items()
-    }
+def test_stack_samples_say_what_the_stage_sample_mostly_calls(looks: CodeLooks | None, mostly: str) -> None:
+    stages = {"sample": StageCost(9.7e-3, 9.7e-3), "collate": StageCost(3e-4, 3e-4)}
     found = gather([trial(1, stages=stages, code_looks=looks)], TWO_CPUS)
     assert found is not None
     assert found.sample_is_mostly == mostly

@@ -151,7 +151,7 @@ def test_a_stack_is_under_the_stage_that_is_timed_in_its_thread() -> None:
     tracer.clock.enter(tracer.place("transform", "Crop"))
     found += [clock._stage(own), clock._stage(own + 1)]
     tracer.clock.end()
-    assert [*found, clock._stage(own)] == ["", "", "transform", "", ""]
+    assert [*found, clock._stage(own)] == ["", "sample", "transform", "", ""]
 
 
 class Held:
@@ -286,6 +286,20 @@ def test_a_sample_without_clocks_has_the_stages_of_those_with_clocks() -> None:
     assert found is not None
     assert {(len(stack.frames), stack.seconds): stack.stage for stack in found.stacks} == {
         (2, 20): "decode", (3, 4): "decode", (2, 2): "decode", (1, 1): "transform",
+    }  # fmt: skip
+
+
+def test_the_own_time_of_a_timed_sample_stays_in_its_stage_next_to_a_timed_call_of_the_same_line() -> None:
+    stacks = {
+        CodeStack("decode", (OWN, LIBRARY)): 20.0,
+        CodeStack("sample", (OWN,)): 9.0,
+        CodeStack("sample", (OWN, DEEP)): 30.0,  # by its names a transform
+        CodeStack("", (OWN, DEEP)): 1.0,
+    }
+    found = code_looks_of(stacks, 100, "/h")
+    assert found is not None
+    assert {(stack.stage, len(stack.frames), stack.seconds, stack.called) for stack in found.stacks} == {
+        ("decode", 2, 20, ""), ("sample", 1, 9, "sample"), ("sample", 2, 31, "transform"),
     }  # fmt: skip
 
 
