@@ -40,6 +40,7 @@ from loaderbench.diagnosis.limits import (
     share_of_cpu,
     stage_blocked_s,
     startup_without_making,
+    waits_for_the_gil,
 )
 from loaderbench.diagnosis.operational import LIMIT_NAMES, operational_bounds
 from loaderbench.diagnosis.requirements import (
@@ -222,7 +223,11 @@ def batches_are_long_on_the_way(facts: Facts) -> Cause | None:
     why = _why("Worker-to-main IPC", f"{in_percent(share)} of the data wait is for batches that are already finished")
     limit = limit_of_transport(facts)
     held = limit_of_work(limit, facts) if limit == "cpu" else _HELD_IN_TRANSIT.get(limit)
-    if limit == "lock" and not main_process_is_busy(facts):
+    if limit == "lock" and waits_for_the_gil(facts):
+        for_made = f"{in_percent(share)} of the data wait is for finished batches"
+        why = _why("GIL", f"{facts.busy_thread} runs in a thread of the main process; {for_made}")
+        held = "another thread of the main process holds the GIL"
+    elif limit == "lock" and not main_process_is_busy(facts):
         held = "workers are idle while finished batches are handed over"
         if hand_over_takes_longer(facts):
             held = "handing over a batch takes longer than making it"

@@ -26,6 +26,8 @@ class Facts:
     counts the children of the main process. In distributed training, `ranks` processes with as many workers each share
     these CPUs, and their use is counted together.
 
+    `busy_thread` is a Python thread of the main process, other than the loop's, that uses a CPU for most of the time.
+
     Epochs: `startup_s` are lost before the first batch of each, beyond a usual wait, `startup_share` of the total time.
     During `first_making_s`, a worker makes that batch, as it would in the middle of an epoch.
 
@@ -65,6 +67,7 @@ class Facts:
     next_cpu_s: float | None = None
     sampler_s: float = 0.0
     around: CodeAround | None = None
+    busy_thread: str = ""
     bytes_per_sample: float | None = None
     bytes_share: float | None = None
     bytes_per_wait: float | None = None

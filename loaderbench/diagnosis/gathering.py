@@ -54,6 +54,7 @@ def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
         parts=_mean_record(list(map(_with_first_batches, done)), "wait_parts") or _parts_by_stacks(done, workers),
         next_s=_mean(done, "taking.wall_s"),
         next_cpu_s=_mean(done, "taking.cpu_s"),
+        busy_thread=_busy_thread(done[-1]),
         sampler_s=_mean(done, "taking.sampler_s") or 0.0,
         around=_mean_record(done, "taking.around"),
         bytes_per_sample=_mean(done, "reads.bytes_per_sample"),
@@ -236,6 +237,11 @@ def _mostly_in_sample(trials: Sequence[Trial]) -> str:
             called_s[stack.called] += stack.seconds
     stage = max(called_s, key=lambda one: called_s[one], default="")
     return stage if stage != "sample" and called_s[stage] >= MOST * sum(called_s.values()) else ""
+
+
+def _busy_thread(trial: Trial) -> str:
+    found = trial.busy_thread
+    return found.name if found and found.cpu_share >= MOST else ""
 
 
 def _ended_share(trial: Trial, workers: int) -> float | None:

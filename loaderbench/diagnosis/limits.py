@@ -104,6 +104,12 @@ def main_process_is_busy(facts: Facts) -> bool:
     return facts.main is not None and facts.main.on_cpu_share + facts.main.run_queue_share >= MOST
 
 
+def waits_for_the_gil(facts: Facts) -> bool:
+    """Whether the loop is blocked in `next()` while workers are idle and another Python thread of its process runs."""
+    is_blocked = (facts.next_cpu_s or 0.0) < MOST * (facts.next_s or 0.0)
+    return bool(facts.busy_thread) and facts.workers > 0 and is_blocked and not have_work(facts)
+
+
 def have_work(facts: Facts) -> bool:
     """Whether the loading processes are busy. If workers are idle, there are already enough of them."""
     if not facts.workers:

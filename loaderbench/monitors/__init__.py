@@ -8,6 +8,7 @@ from loaderbench.monitors.gpu_use import Window, gpu_series, gpu_use, with_copy_
 from loaderbench.monitors.machine import MachineWatch, ProgramUse, use_of_ranks
 from loaderbench.monitors.nvml import count_gpus, gpus_used_by
 from loaderbench.monitors.process_tree import TreeMonitor
+from loaderbench.monitors.python_threads import PythonThreads
 from loaderbench.monitors.sampler import SLOW_EVERY, Sample, Sampler, Sampling, cpu_percent, series
 from loaderbench.monitors.workers import WorkerWatch
 
@@ -21,6 +22,7 @@ __all__ = [
     "GpuThread",
     "MachineWatch",
     "ProgramUse",
+    "PythonThreads",
     "Sample",
     "Sampler",
     "Sampling",

@@ -125,7 +125,7 @@ class Observer:
             self._under_way = False
             if self._watches:
                 self._end_threads()
-                self.resources.take_wide()
+                self.resources.take_last(self._pids)
 
     def _begin_threads(self) -> None:
         self._watches = True

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from loaderbench.environment import quota_periods
-from loaderbench.monitors import MachineWatch, Sample, TreeMonitor, WorkerWatch
+from loaderbench.monitors import MachineWatch, PythonThreads, Sample, TreeMonitor, WorkerWatch
+from loaderbench.records import BusyThread
 
 MAX_SAMPLES = 2_000
 
@@ -21,9 +22,11 @@ class ResourceSamples:
     workers: WorkerWatch = field(default_factory=WorkerWatch)
     main_process: WorkerWatch = field(default_factory=WorkerWatch)
     machine: MachineWatch = field(default_factory=lambda: MachineWatch(quota_periods))
+    busy_thread: BusyThread | None = None
     pss_bytes: int | None = None
     _every: int = 1
     _turn: int = 0
+    _threads: PythonThreads = field(default_factory=PythonThreads)
     _tree: TreeMonitor = field(default_factory=lambda: TreeMonitor(os.getpid()))
 
     def take(self, pids: Sequence[int]) -> None:
@@ -43,11 +46,18 @@ class ResourceSamples:
         """Start counting what is too costly to read every time."""
         self.main_process.read([os.getpid()])
         self.machine.begin()
+        self._threads.begin()
 
-    def take_wide(self) -> None:
-        """Read this process with all its threads, and the machine as a whole: too costly to do every time."""
+    def take_last(self, pids: Sequence[int]) -> None:
+        """Read this process with all its threads, and the machine as a whole: too costly to do every time.
+
+        Workers that were read only once, because each reading had to wait for the GIL, are read again.
+        """
         self.main_process.read([os.getpid()])
         self.machine.look()
+        self.busy_thread = self._threads.busiest()
+        if self.workers.states() is None:
+            self.workers.read(pids)
 
     def read_memory(self, pids: Sequence[int]) -> None:
         """Read proportional memory (PSS) of the workers and of all processes; takes milliseconds per process."""

@@ -14,6 +14,7 @@ _ALWAYS = {
     "sampled": "every sample was timed",
     "stack_looks": "not attached from outside",
     "kernel_looks": "not attached from outside",
+    "busy_thread": "no other Python thread was found, or its CPU time is not reported",
     "code_looks": "only profile, attach with py-spy, and runs of your own code record stack samples",
     "time_slices": "measured without time slices",
     "consumer_note": "nothing unusual about how batches were consumed",

@@ -51,6 +51,7 @@ from loaderbench.records.environment import (
     PlanSummary as PlanSummary,
 )
 from loaderbench.records.inside import (
+    BusyThread as BusyThread,
     CodeAround as CodeAround,
     CodeLooks as CodeLooks,
     CountedStack as CountedStack,

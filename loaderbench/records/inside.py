@@ -135,6 +135,18 @@ class CodeAround:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BusyThread:
+    """The Python thread of the main process that used the most CPU time, other than the one that runs the loop.
+
+    `name` is the outermost function of the user's own that it runs, with file and line, or else the thread's name.
+    `cpu_share` is its CPU time as a share of elapsed time.
+    """
+
+    name: str
+    cpu_share: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Taking:
     """Time that the main process spent in `next()`, in seconds per batch. `sampler_s` is the sampler's part.
 

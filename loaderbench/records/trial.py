@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from loaderbench.records.inside import (
+    BusyThread,
     CodeLooks,
     Epochs,
     KernelLooks,
@@ -165,6 +166,7 @@ class LoaderInside:
     stage_parts: dict[str, StageCost] | None = None
     workers: WorkerStates | None = None
     main_process: WorkerStates | None = None
+    busy_thread: BusyThread | None = None
     machine: MachineUse | None = None
     sample_times: SampleTimes | None = None
     reads: Reads | None = None

@@ -26,6 +26,7 @@ IDS = (
     "cpu_quota",
     "larger_shared_memory",
     "larger_memory_limit",
+    "background_thread",
     "library_threads",
     "persistent_workers",
     "larger_epochs",

@@ -183,6 +183,26 @@ def test_batches_in_transit_are_held_by_what_was_seen_and_no_worker_is_called_bu
     assert headline(facts) == f"{held}; worker-to-main IPC is the bottleneck"
 
 
+WAITS_FOR_THE_GIL = transported(
+    busy_thread="log (train.py:8)", loads=states(0.02), idle_share=0.95, next_s=0.1, next_cpu_s=0.049
+)
+
+
+def test_a_thread_that_keeps_the_gil_from_the_loop_is_named() -> None:
+    clause = "another thread of the main process holds the GIL; worker-to-main IPC is the bottleneck"
+    assert headline(WAITS_FOR_THE_GIL) == clause
+    assert why(WAITS_FOR_THE_GIL) == (
+        "GIL: log (train.py:8) runs in a thread of the main process; 90% of the data wait is for finished batches"
+    )
+
+
+@pytest.mark.parametrize(
+    "other", [{"busy_thread": ""}, {"next_cpu_s": 0.051}, {"loads": states(0.9), "idle_share": 0.0}]
+)
+def test_a_loop_that_runs_or_has_busy_workers_does_not_wait_for_the_gil(other: dict[str, object]) -> None:
+    assert "the GIL" not in headline(replace(WAITS_FOR_THE_GIL, **other))  # type: ignore[arg-type]
+
+
 def test_pages_hold_batches_in_transit_too() -> None:
     assert headline(transported(loads=PAGES)) == "page-fault overhead in worker-to-main IPC"
 

@@ -12,6 +12,7 @@ from loaderbench.diagnosis.facts import Facts, Seconds
 from loaderbench.diagnosis.gathering import gather
 from loaderbench.diagnosis.operational import operational_bounds
 from loaderbench.records import (
+    BusyThread,
     CodeLooks,
     CountedStack,
     Epochs,
@@ -143,6 +144,20 @@ def test_a_line_that_joins_paths_or_reads_blocks_waits_for_no_thread() -> None:
         assert found is not None
         assert found.loads is not None
         assert found.loads.on_cpu_share == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize(
+    ("found", "busy"),
+    [
+        (BusyThread(name="log (train.py:8)", cpu_share=0.51), "log (train.py:8)"),
+        (BusyThread(name="log (train.py:8)", cpu_share=0.49), ""),
+        (None, ""),
+    ],
+)
+def test_a_thread_is_busy_if_it_uses_a_cpu_for_most_of_the_time(found: BusyThread | None, busy: str) -> None:
+    facts = gather([trial(1, busy_thread=found)], TWO_CPUS)
+    assert facts is not None
+    assert facts.busy_thread == busy
 
 
 def looks_at(timed_s: Seconds | None = None, **called_s: float) -> CodeLooks:

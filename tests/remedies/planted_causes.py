@@ -49,6 +49,15 @@ IN_THREADS = replace(
 
 PINNING = replace(FACTS, main=replace(NARROW.loads, pinning_share=0.95))  # type: ignore[type-var]
 
+KEEPS_THE_GIL = replace(
+    FACTS,
+    busy_thread="log (train.py:8)",
+    idle_share=0.9,
+    next_s=0.1,
+    next_cpu_s=0.01,
+    loads=WorkerStates(on_cpu_share=0.05, run_queue_share=0.0, blocked_share=0.95),
+)
+
 
 @dataclass(frozen=True)
 class Case:
@@ -83,6 +92,9 @@ CAUSES: dict[str, Case] = {
     "slow_samples": Case("stragglers", "storage_latency"),
     "even_shards": Case("decode", "imbalance"),
     "no_workers_for_tiny_samples": Case("transport", "lock", TINY),
+    "background_thread": Case(
+        "transport", "lock", KEEPS_THE_GIL, silent={"facts": replace(KEEPS_THE_GIL, busy_thread="")}
+    ),
     "uint8_transport": Case(
         "transport", "memory", options=FOLDER, silent={"options": {**FOLDER, "normalize": "device"}}
     ),
