@@ -7,6 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import islice
+from multiprocessing.connection import Connection
+from multiprocessing.managers import BaseProxy
+from multiprocessing.queues import Queue, SimpleQueue
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -20,6 +23,7 @@ _NEUTRAL = ("torch", "typing", "collections", "abc", "builtins")
 _ASKS = ("get_worker_info", "worker_info")
 _SHARDED = "apply_sharding"
 """The method of torch's datapipes that a `DataLoader` calls in each worker."""
+_RECEIVERS = (Queue, SimpleQueue, Connection, BaseProxy)
 _WITHIN: dict[type, str] = {
     **dict.fromkeys((MethodType, staticmethod, classmethod), "__func__"),
     property: "fget",
@@ -31,7 +35,8 @@ def is_undivided(dataset: Any, worker_init_fn: Any = None) -> bool:
     """Whether each of several workers may yield every sample of an `IterableDataset`; no user code is run.
 
     A dataset from a library is assumed to divide its samples. So is a dataset that asks which worker it runs in: in its
-    own code, in a function that it calls, in an object that it holds, or in `worker_init_fn`.
+    own code, in a function that it calls, in an object that it holds, or in `worker_init_fn`. What a dataset receives
+    from a queue or another process goes to one worker only.
     """
     if not isinstance(dataset, IterableDataset):
         return False
@@ -77,10 +82,12 @@ def _is_of_library(kind: type) -> bool:
 
 
 def _asks_for_worker(members: list[Any]) -> bool:
-    """Whether one of these functions, or a function that they call, asks torch for the current worker."""
+    """Whether one of these functions, or one that they call, asks torch for the worker or receives from a process."""
     waiting, met = list(members), set[int]()
     while waiting and len(met) < MOST_FUNCTIONS:
         member = waiting.pop()
+        if issubclass(type(member), _RECEIVERS):
+            return True
         function = _function_of(member)
         if function is None or id(function) in met:
             continue

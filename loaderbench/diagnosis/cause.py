@@ -49,6 +49,7 @@ from loaderbench.diagnosis.requirements import (
     main_process_is_late,
     shares_the_gil,
     threads_take_turns,
+    waits_for_a_process,
 )
 from loaderbench.diagnosis.thresholds import (
     ALMOST,
@@ -251,7 +252,10 @@ def one_worker_has_the_work(facts: Facts) -> Cause | None:
 
 
 def workers_are_blocked_on_a_lock(facts: Facts) -> Cause | None:
-    """Threads that could run wait for each other while CPUs are idle."""
+    """Threads or processes that could run wait for others while CPUs are idle."""
+    if waits_for_a_process(facts):
+        why = _why("Other process", f"most of the loading time is spent in {facts.fed_by}, waiting for its data")
+        return _cause(most_blocked(facts), "lock", why, "another process makes the data too slowly")
     if shares_the_gil(facts):
         return _gil_serializes(cpus_of_workers(facts), facts)
     if at_a_lock(facts):

@@ -31,6 +31,9 @@ class Facts:
     Epochs: `startup_s` are lost before the first batch of each, beyond a usual wait, `startup_share` of the total time.
     During `first_making_s`, a worker makes that batch, as it would in the middle of an epoch.
 
+    `fed_by` is a call of Python's multiprocessing in which the loading processes spend most of their time, such as
+    `Queue.get`: they wait for another process.
+
     Rates: `samples_per_s` is the rate of one process, or the sum over the `ranks_of_rate` ranks of a trial. In a trial
     with ranks, `slowest_rank_samples_per_s` is the rate of the rank whose stages and waits these are.
 
@@ -68,6 +71,7 @@ class Facts:
     sampler_s: float = 0.0
     around: CodeAround | None = None
     busy_thread: str = ""
+    fed_by: str = ""
     bytes_per_sample: float | None = None
     bytes_share: float | None = None
     bytes_per_wait: float | None = None

@@ -16,6 +16,7 @@ from loaderbench.records import Environment, StackFrame, Trial, WaitParts, Worke
 from loaderbench.records.words import NOT_READ_TWICE
 
 _OF_PYTHON_THREADS = re.compile(r"(^|/)(threading|queue)\.py$|(^|/)(concurrent/futures|multiprocessing|asyncio)/")
+_FROM_A_PROCESS = re.compile(r"(^|/)multiprocessing/(queues|connection|managers)\.py$")
 _WAITS = re.compile(r"(?<![bc])lock\b|\.(acquire|wait|result)\(|thread\w*\.join\(", re.IGNORECASE)
 
 
@@ -55,6 +56,7 @@ def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
         next_s=_mean(done, "taking.wall_s"),
         next_cpu_s=_mean(done, "taking.cpu_s"),
         busy_thread=_busy_thread(done[-1]),
+        fed_by=_fed_by(done[-1]),
         sampler_s=_mean(done, "taking.sampler_s") or 0.0,
         around=_mean_record(done, "taking.around"),
         bytes_per_sample=_mean(done, "reads.bytes_per_sample"),
@@ -226,6 +228,23 @@ def _python_wait_share(trial: Trial) -> float | None:
 
 def _waits_for_python(frame: StackFrame) -> bool:
     return _OF_PYTHON_THREADS.search(frame.file) is not None or _WAITS.search(frame.text) is not None
+
+
+def _fed_by(trial: Trial) -> str:
+    """The call of Python's multiprocessing with most of the loading time, by stack samples; empty without one."""
+    looks = trial.code_looks
+    if looks is None or not looks.stacks:
+        return ""
+    receives = {number: frame.function for number, frame in enumerate(looks.frames) if _receives(frame)}
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for stack in looks.stacks:
+        seconds[next((receives[number] for number in stack.frames if number in receives), "")] += stack.seconds
+    call = max(seconds, key=lambda one: seconds[one])
+    return call if seconds[call] >= MOST * sum(seconds.values()) else ""
+
+
+def _receives(frame: StackFrame) -> bool:
+    return _FROM_A_PROCESS.search(frame.file) is not None
 
 
 def _mostly_in_sample(trials: Sequence[Trial]) -> str:

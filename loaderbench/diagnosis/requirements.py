@@ -116,9 +116,14 @@ def requests_take_the_time(facts: Facts) -> bool:
 
 
 def something_is_serialized(facts: Facts) -> bool:
-    """Workers are blocked on a lock, threads run one at a time, or one thread does all the work."""
-    take_turns = shares_the_gil(facts) or threads_take_turns(facts)
+    """Workers are blocked on a lock or by another process, threads run one at a time, or one does all the work."""
+    take_turns = shares_the_gil(facts) or threads_take_turns(facts) or waits_for_a_process(facts)
     return at_a_lock(facts) or take_turns or main_process_is_late(facts) or hand_over_is_serial(facts)
+
+
+def waits_for_a_process(facts: Facts) -> bool:
+    """Loading processes are blocked while they receive data from another process, and CPUs are idle."""
+    return bool(facts.fed_by) and mostly_blocked(facts) and a_cpu_is_left(facts) and have_work(facts)
 
 
 def at_a_lock(facts: Facts) -> bool:

@@ -27,6 +27,7 @@ IDS = (
     "larger_shared_memory",
     "larger_memory_limit",
     "background_thread",
+    "feeding_process",
     "library_threads",
     "persistent_workers",
     "larger_epochs",

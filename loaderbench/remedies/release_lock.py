@@ -1,12 +1,14 @@
 """Workers, or threads of one process, wait for each other at a lock.
 
-Triggers when a lock in the dataset is the limit, unless a loader's workers are threads (see `process_loader`).
+Triggers when a lock in the dataset is the limit, unless a loader's workers are threads (see `process_loader`)
+or wait for another process (see `feeding_process`).
 
 What it does: gives each worker its own handle, and computes outside the lock.
 
 How to confirm: profile again; workers are blocked less often.
 """
 
+from loaderbench.diagnosis.requirements import waits_for_a_process
 from loaderbench.remedies.by_cause import CauseRemedy
 from loaderbench.remedies.process_loader import has_thread_pool
 
@@ -16,6 +18,7 @@ REMEDY = CauseRemedy(
     applies=lambda found: (
         found.named(limits={"lock"})
         and found.verdict.stage not in ("main_process", "transport")
+        and not waits_for_a_process(found.facts)
         and not found.facts.in_threads
         and not has_thread_pool(found)
     ),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
 from plain_streams import Divided, Stream, divides
-from torch.utils.data import ChainDataset, DataLoader
+from torch.utils.data import ChainDataset, DataLoader, IterableDataset
 
 from loaderbench.dataset_traits import is_undivided, traits_of
 from loaderbench.loaders.worker_options import WorkerSetup
@@ -47,6 +48,19 @@ def test_a_stream_whose_code_asks_for_no_worker_is_undivided(stream: Any) -> Non
     [Divided(), Batched(Divided()), Batched([Divided()]), Batched(share), ChainDataset([Divided()]), [1, 2]],
 )
 def test_what_a_stream_holds_may_divide_it(stream: Any) -> None:
+    assert not is_undivided(stream)
+
+
+FED = multiprocessing.Queue()  # type: ignore[var-annotated]
+
+
+class OfAGlobal(IterableDataset[int]):
+    def __iter__(self) -> Iterator[int]:
+        yield FED.get()
+
+
+@pytest.mark.parametrize("stream", [Batched(FED), Batched(multiprocessing.Pipe()[0]), OfAGlobal()])
+def test_what_another_process_sends_reaches_one_worker(stream: Any) -> None:
     assert not is_undivided(stream)
 
 

@@ -203,6 +203,19 @@ def test_a_loop_that_runs_or_has_busy_workers_does_not_wait_for_the_gil(other: d
     assert "the GIL" not in headline(replace(WAITS_FOR_THE_GIL, **other))  # type: ignore[arg-type]
 
 
+FED = replace(DECODING, fed_by="Queue.get", loads=states(0.1), idle_share=0.0)
+
+
+def test_workers_that_another_process_feeds_are_not_said_to_wait_for_storage() -> None:
+    assert headline(FED) == "another process makes the data too slowly"
+    assert why(FED) == "Other process: most of the loading time is spent in Queue.get, waiting for its data"
+
+
+@pytest.mark.parametrize("other", [{"fed_by": ""}, {"own_cpus": 2.0}, {"loads": states(0.9)}])
+def test_other_workers_are_not_fed(other: dict[str, object]) -> None:
+    assert "another process" not in headline(replace(FED, **other))  # type: ignore[arg-type]
+
+
 def test_pages_hold_batches_in_transit_too() -> None:
     assert headline(transported(loads=PAGES)) == "page-fault overhead in worker-to-main IPC"
 

@@ -160,6 +160,25 @@ def test_a_thread_is_busy_if_it_uses_a_cpu_for_most_of_the_time(found: BusyThrea
     assert facts.busy_thread == busy
 
 
+RECEIVES = waiting_for("multiprocessing/queues.py", "state, label = self.queue.get()")
+
+
+@pytest.mark.parametrize(
+    ("looks", "call"),
+    [
+        (RECEIVES, "call"),
+        (replace(RECEIVES, stacks=(*RECEIVES.stacks, CountedStack("sample", (0,), 3.9))), "call"),
+        (replace(RECEIVES, stacks=(*RECEIVES.stacks, CountedStack("sample", (0,), 4.1))), ""),
+        (waiting_for("multiprocessing/synchronize.py", "with self.lock:"), ""),
+        (None, ""),
+    ],
+)
+def test_another_process_feeds_those_that_mostly_receive_from_it(looks: CodeLooks | None, call: str) -> None:
+    facts = gather([trial(1, code_looks=looks)], TWO_CPUS)
+    assert facts is not None
+    assert facts.fed_by == call
+
+
 def looks_at(timed_s: Seconds | None = None, **called_s: float) -> CodeLooks:
     """Stack samples of other stages, and those of the stage `sample` by what is called."""
     others = [CountedStack(stage, (), at_s) for stage, at_s in (timed_s or {}).items()]

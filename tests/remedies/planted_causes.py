@@ -49,14 +49,9 @@ IN_THREADS = replace(
 
 PINNING = replace(FACTS, main=replace(NARROW.loads, pinning_share=0.95))  # type: ignore[type-var]
 
-KEEPS_THE_GIL = replace(
-    FACTS,
-    busy_thread="log (train.py:8)",
-    idle_share=0.9,
-    next_s=0.1,
-    next_cpu_s=0.01,
-    loads=WorkerStates(on_cpu_share=0.05, run_queue_share=0.0, blocked_share=0.95),
-)
+WAITING = replace(FACTS, loads=WorkerStates(on_cpu_share=0.05, run_queue_share=0.0, blocked_share=0.95))
+FED = replace(WAITING, fed_by="Queue.get", idle_share=0.0)
+KEEPS_THE_GIL = replace(WAITING, busy_thread="log (train.py:8)", idle_share=0.9, next_s=0.1, next_cpu_s=0.01)
 
 
 @dataclass(frozen=True)
@@ -83,6 +78,7 @@ CAUSES: dict[str, Case] = {
     "cold_cache": Case("read", "storage_bandwidth"),
     "pack_small_files": Case("read", "storage_latency"),
     "process_loader": Case("sample", "lock", IN_THREADS, silent={"facts": FACTS}),
+    "feeding_process": Case("sample", "lock", FED, silent={"facts": FACTS}),
     "release_lock": Case("sample", "lock", silent={"facts": IN_THREADS}),
     "move_into_workers": Case("main_process", "lock"),
     "persistent_workers": Case("startup", "startup", silent={"config": {**CONFIG, "persistent_workers": True}}),
