@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import linecache
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePath
@@ -72,3 +75,22 @@ def shown_path(file: str, folder: str) -> str:
         return file[matches[-1].end() :]
     path = PurePath(file)
     return str(path.relative_to(folder)) if folder and path.is_relative_to(folder) else path.name
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Keep Python before 3.12 from collecting garbage while it creates the frames of another thread.
+
+    Creating frames allocates, which can start a collection, and a finalizer can let the other thread run. That thread
+    then frees a frame that is still being read (segmentation fault), or starts a thread and waits for a lock that is
+    held here (deadlock). Source: CPython issue 106883.
+    """
+    collects = sys.version_info < (3, 12) and gc.isenabled()
+    if not collects:
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

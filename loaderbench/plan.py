@@ -319,7 +319,7 @@ def _collapsing(backends: Mapping[str, LoaderBackend]) -> Reasons:
     """Axes whose values sometimes make no difference, with the reasons: of one backend, or of several."""
     reasons: dict[str, list[str]] = {}
     for backend in backends.values():
-        for axis, why in backend.collapsing.items():
+        for axis, why in backend.without_effect.items():
             reasons.setdefault(axis, []).append(why)
     for axis in {axis for backend in backends.values() for axis in backend.axes}:
         without = [name for name, backend in backends.items() if axis not in backend.axes]
@@ -344,7 +344,7 @@ def _normalized(config: Config, suite: Suite) -> Config:
 def _baseline(suite: Suite, axes: dict[str, list[Scalar]], fixed: Config) -> tuple[Config, str]:
     today: Config = {AXIS: DEFAULT_BACKEND}
     for backend in backends_of(suite.loader, suite.sweep).values():
-        today = {**backend.today, **today}
+        today = {**backend.library_defaults, **today}
     config: Config = {}
     for axis, values in axes.items():
         if axis in fixed:
@@ -364,7 +364,7 @@ def _why_baseline(suite: Suite, config: Config) -> str:
     if suite.baseline:
         return "set in the suite"
     backend = backend_of({**suite.loader, **config})
-    defaults = f"{backend.called}'s defaults" if backend.called else "the first value of each axis"
+    defaults = f"{backend.display_name}'s defaults" if backend.display_name else "the first value of each axis"
     return f"{defaults} with the smallest batch size of the sweep" if "batch_size" in config else defaults
 
 

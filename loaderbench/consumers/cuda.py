@@ -40,6 +40,14 @@ def _choice_note() -> str:
     return "" if chosen is None else f" with CUDA_VISIBLE_DEVICES={chosen!r}"
 
 
+def _is_capturing() -> bool:
+    """Whether the current stream captures a CUDA graph; false without CUDA, as with a simulated device."""
+    try:
+        return torch.cuda.is_current_stream_capturing()
+    except RuntimeError:
+        return False
+
+
 READ_FROM = 16
 """Number of pending waits from which they are read, before `next()`: a device with queued work is not waiting then."""
 
@@ -67,6 +75,9 @@ class CudaWaitClock:
 
     def ask(self) -> None:
         """Record the event at which the device has no work left."""
+        if _is_capturing():
+            self._error = RuntimeError("a CUDA graph was captured between two events")
+            return
         if len(self._pending) >= READ_FROM:
             self._read_reported()
         try:
@@ -103,6 +114,8 @@ class CudaWaitClock:
 
     def _read_reported(self) -> None:
         try:
+            if self._pending and _is_capturing():
+                return  # a query would make the capture fail
             while self._error is None and self._pending and _has_passed(self._pending[0]):
                 self._read()
         except RuntimeError as error:

@@ -8,7 +8,6 @@ from contextlib import suppress
 from functools import partial
 from itertools import islice
 from multiprocessing.connection import Connection
-from multiprocessing.managers import BaseProxy
 from multiprocessing.queues import Queue, SimpleQueue
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -23,7 +22,8 @@ _NEUTRAL = ("torch", "typing", "collections", "abc", "builtins")
 _ASKS = ("get_worker_info", "worker_info")
 _SHARDED = "apply_sharding"
 """The method of torch's datapipes that a `DataLoader` calls in each worker."""
-_RECEIVERS = (Queue, SimpleQueue, Connection, BaseProxy)
+_RECEIVERS = (Queue, SimpleQueue, Connection)
+_RECEIVES = {"get", "get_nowait", "recv", "recv_bytes"}
 _WITHIN: dict[type, str] = {
     **dict.fromkeys((MethodType, staticmethod, classmethod), "__func__"),
     property: "fget",
@@ -35,8 +35,8 @@ def is_undivided(dataset: Any, worker_init_fn: Any = None) -> bool:
     """Whether each of several workers may yield every sample of an `IterableDataset`; no user code is run.
 
     A dataset from a library is assumed to divide its samples. So is a dataset that asks which worker it runs in: in its
-    own code, in a function that it calls, in an object that it holds, or in `worker_init_fn`. What a dataset receives
-    from a queue or another process goes to one worker only.
+    own code, in a function that it calls, in an object that it holds, or in `worker_init_fn`. What its own code
+    receives from another process, through a queue or a pipe, goes to one worker only.
     """
     if not isinstance(dataset, IterableDataset):
         return False
@@ -46,6 +46,8 @@ def is_undivided(dataset: Any, worker_init_fn: Any = None) -> bool:
         return False
     members = [member for kind in kinds for member in vars(kind).values()]
     held = [value for stream in streams for value in _held(stream)]
+    if _receives(members, held):
+        return False
     return not _asks_for_worker([*members, *held, worker_init_fn])
 
 
@@ -81,13 +83,21 @@ def _is_of_library(kind: type) -> bool:
     return bool(file) and is_library(file)
 
 
+def _receives(members: list[Any], held: list[Any]) -> bool:
+    """Whether one of these functions receives from a queue or a pipe that is held, or that is in its reach."""
+    for function in filter(None, map(_function_of, members)):
+        names = set(_names(function.__code__))
+        sources = [*held, *_callees(function, names)] if names & _RECEIVES else []
+        if any(issubclass(type(source), _RECEIVERS) for source in sources):
+            return True
+    return False
+
+
 def _asks_for_worker(members: list[Any]) -> bool:
-    """Whether one of these functions, or one that they call, asks torch for the worker or receives from a process."""
+    """Whether one of these functions, or a function that they call, asks torch for the current worker."""
     waiting, met = list(members), set[int]()
     while waiting and len(met) < MOST_FUNCTIONS:
         member = waiting.pop()
-        if issubclass(type(member), _RECEIVERS):
-            return True
         function = _function_of(member)
         if function is None or id(function) in met:
             continue

@@ -254,24 +254,24 @@ def one_worker_has_the_work(facts: Facts) -> Cause | None:
 def workers_are_blocked_on_a_lock(facts: Facts) -> Cause | None:
     """Threads or processes that could run wait for others while CPUs are idle."""
     if waits_for_a_process(facts):
-        why = _why("Other process", f"most of the loading time is spent in {facts.fed_by}, waiting for its data")
-        return _cause(most_blocked(facts), "lock", why, "another process makes the data too slowly")
+        why = _why("Other process", f"{facts.fed_by} takes most of the loading time, waiting for another process")
+        return _cause(most_blocked(facts), "lock", why, "another process sends data too slowly")
     if shares_the_gil(facts):
-        return _gil_serializes(cpus_of_workers(facts), facts)
+        return _gil_serializes(busiest(facts), cpus_of_workers(facts), facts)
     if at_a_lock(facts):
-        why = _why("Lock", f"workers blocked on a lock in {in_percent(facts.stood_at('lock'))} of checks")
+        why = _why("Lock", f"workers blocked on a lock in {in_percent(facts.blocked_on_share('lock'))} of checks")
         return _cause(most_blocked(facts), "lock", why, f"a lock serializes {stage_name(most_blocked(facts))}")
     if facts.loads is None or not threads_take_turns(facts):
         return None
     total = facts.loads.on_cpu_share + (facts.loads.other_threads_cpu_share or 0.0)
-    return _gil_serializes(total, facts)
+    return _gil_serializes(most_blocked(facts), total, facts)  # the main thread waits where its other threads work
 
 
-def _gil_serializes(cpus: float, facts: Facts) -> Cause:
+def _gil_serializes(stage: str, cpus: float, facts: Facts) -> Cause:
     why = _why("GIL", f"all threads together use {cpus:.2f} CPUs: one runs at a time")
     if not facts.is_loader:
         return _cause("main_process", "lock", why, f"{_ONE_THREAD} by the GIL")
-    return _cause(busiest(facts), "lock", why, f"the GIL serializes {stage_name(busiest(facts))}")
+    return _cause(stage, "lock", why, f"the GIL serializes {stage_name(stage)}")
 
 
 def workers_are_blocked(facts: Facts) -> Cause | None:

@@ -26,7 +26,8 @@ class Facts:
     counts the children of the main process. In distributed training, `ranks` processes with as many workers each share
     these CPUs, and their use is counted together.
 
-    `busy_thread` is a Python thread of the main process, other than the loop's, that uses a CPU for most of the time.
+    `busy_thread` is a Python thread of the main process, other than the loop's, that uses a CPU for most of the time
+    while threads wait long for the GIL.
 
     Epochs: `startup_s` are lost before the first batch of each, beyond a usual wait, `startup_share` of the total time.
     During `first_making_s`, a worker makes that batch, as it would in the middle of an epoch.
@@ -177,7 +178,7 @@ class Facts:
         """Whether the workers are threads of one process, which share a GIL."""
         return self.loads is not None and self.loads.are_threads
 
-    def stood_at(self, kind: str) -> float:
+    def blocked_on_share(self, kind: str) -> float:
         """The share of the workers' time with work in which they were seen blocked on this kind of wait."""
         seen = self.loads.blocked_on if self.loads else None
         if not seen:

@@ -10,13 +10,15 @@ from statistics import fmean
 from typing import Any
 
 from loaderbench.diagnosis.facts import Facts, Seconds
-from loaderbench.diagnosis.thresholds import LOOKS_APART, MOST
+from loaderbench.diagnosis.thresholds import GIL_WAIT_S, LOOKS_APART, MOST
 from loaderbench.loaders import worker_count
 from loaderbench.records import Environment, StackFrame, Trial, WaitParts, WorkerStates
 from loaderbench.records.words import NOT_READ_TWICE
 
 _OF_PYTHON_THREADS = re.compile(r"(^|/)(threading|queue)\.py$|(^|/)(concurrent/futures|multiprocessing|asyncio)/")
-_FROM_A_PROCESS = re.compile(r"(^|/)multiprocessing/(queues|connection|managers)\.py$")
+_FROM_A_PROCESS = re.compile(r"(^|/)multiprocessing/(queues|connection)\.py$")
+_OF_A_MANAGER = re.compile(r"(^|/)multiprocessing/managers\.py$")
+_RECEIVING = {"get", "get_nowait", "recv", "recv_bytes"}
 _WAITS = re.compile(r"(?<![bc])lock\b|\.(acquire|wait|result)\(|thread\w*\.join\(", re.IGNORECASE)
 
 
@@ -235,32 +237,40 @@ def _fed_by(trial: Trial) -> str:
     looks = trial.code_looks
     if looks is None or not looks.stacks:
         return ""
-    receives = {number: frame.function for number, frame in enumerate(looks.frames) if _receives(frame)}
     seconds: defaultdict[str, float] = defaultdict(float)
     for stack in looks.stacks:
-        seconds[next((receives[number] for number in stack.frames if number in receives), "")] += stack.seconds
+        seconds[_received_in([looks.frames[number] for number in stack.frames])] += stack.seconds
     call = max(seconds, key=lambda one: seconds[one])
     return call if seconds[call] >= MOST * sum(seconds.values()) else ""
 
 
+def _received_in(frames: Sequence[StackFrame]) -> str:
+    """The outermost call that receives from a queue or a pipe; empty without one, and for an object of a manager."""
+    if any(_OF_A_MANAGER.search(frame.file) for frame in frames):
+        return ""
+    return next((frame.function for frame in frames if _receives(frame)), "")
+
+
 def _receives(frame: StackFrame) -> bool:
-    return _FROM_A_PROCESS.search(frame.file) is not None
+    return _FROM_A_PROCESS.search(frame.file) is not None and frame.function.rpartition(".")[2] in _RECEIVING
 
 
 def _mostly_in_sample(trials: Sequence[Trial]) -> str:
     """The stage that most library calls of the stage `sample` belong to, by stack samples; empty if unknown."""
     looks = next((trial.code_looks for trial in trials if trial.code_looks), None)
-    called_s: defaultdict[str, float] = defaultdict(float)
+    likely_s: defaultdict[str, float] = defaultdict(float)
     for stack in looks.stacks if looks else ():
         if stack.stage == "sample":
-            called_s[stack.called] += stack.seconds
-    stage = max(called_s, key=lambda one: called_s[one], default="")
-    return stage if stage != "sample" and called_s[stage] >= MOST * sum(called_s.values()) else ""
+            likely_s[stack.likely_stage] += stack.seconds
+    stage = max(likely_s, key=lambda one: likely_s[one], default="")
+    return stage if stage != "sample" and likely_s[stage] >= MOST * sum(likely_s.values()) else ""
 
 
 def _busy_thread(trial: Trial) -> str:
+    """The name of a thread that uses a CPU for most of the time while others wait long for the GIL."""
     found = trial.busy_thread
-    return found.name if found and found.cpu_share >= MOST else ""
+    waits = found is not None and (found.gil_wait_s is None or found.gil_wait_s >= GIL_WAIT_S)
+    return found.name if found and waits and found.cpu_share >= MOST else ""
 
 
 def _ended_share(trial: Trial, workers: int) -> float | None:

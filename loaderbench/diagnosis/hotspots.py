@@ -17,6 +17,7 @@ Stack = tuple[str, tuple[StackFrame, ...]]
 
 MOST_LINES = 10
 FEWEST_SHARE = 0.005
+_PASSING_ON = "torch/utils/data/dataset.py"
 
 Shares = dict[str, float]
 
@@ -46,7 +47,7 @@ def _factors(trial: Trial, looks: CodeLooks) -> dict[str, float]:
 
 
 def find_hotspots(trials: Iterable[Trial]) -> tuple[Hotspot, ...]:
-    """Charge each stack to its innermost line of user code, or else to its innermost line."""
+    """Charge each stack to its innermost line of user code, or else to that of the library called first."""
     by_stage: dict[StackFrame, Shares] = {}
     below: dict[StackFrame, Shares] = {}
     for (stage, frames), share in stack_shares(trials).items():
@@ -59,11 +60,20 @@ def find_hotspots(trials: Iterable[Trial]) -> tuple[Hotspot, ...]:
 
 
 def _charged_line(frames: tuple[StackFrame, ...]) -> tuple[StackFrame, str]:
-    """The charged line, and the function that it called; empty if the line itself ran."""
+    """The charged line, and the function that it called; empty if the line itself ran.
+
+    A dataset of a library is charged like a user's own: what lies below can be many libraries deep. Torch's datasets
+    only pass on to others.
+    """
     own = [place for place, frame in enumerate(frames) if frame.own]
     if not own:
-        return frames[-1], ""
+        first = next((frame for frame in frames if not frame.file.startswith(_PASSING_ON)), frames[0])
+        own = [place for place, frame in enumerate(frames) if _package(frame) == _package(first)]
     return frames[own[-1]], "".join(frame.function for frame in frames[own[-1] + 1 :][:1])
+
+
+def _package(frame: StackFrame) -> str:
+    return next(iter(PurePath(frame.file).parts), "")
 
 
 def _is_notable(found: Hotspot) -> bool:

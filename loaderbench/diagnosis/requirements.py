@@ -128,7 +128,7 @@ def waits_for_a_process(facts: Facts) -> bool:
 
 def at_a_lock(facts: Facts) -> bool:
     """Workers with work are blocked on a lock while CPUs are idle."""
-    return facts.workers > 0 and a_cpu_is_left(facts) and have_work(facts) and facts.stood_at("lock") >= LOCKED
+    return facts.workers > 0 and a_cpu_is_left(facts) and have_work(facts) and facts.blocked_on_share("lock") >= LOCKED
 
 
 def shares_the_gil(facts: Facts) -> bool:
@@ -181,7 +181,7 @@ def a_batch_is_made(facts: Facts) -> bool:
 
 
 def others_are_idle(facts: Facts) -> bool:
-    """Workers are idle while the loop waits for the batch, or for most of the wait, one of them has no data left."""
+    """Workers are idle while the loop waits for the batch, or one has no data left for most of the wait."""
     return idle_in_wait(facts) >= IDLE or part_of_wait(facts, "ended_s") >= MOST
 
 

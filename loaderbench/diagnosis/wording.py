@@ -161,7 +161,7 @@ def first_batch_in_words(facts: Facts) -> tuple[Evidence, ...]:
     """One line about the part of an epoch boundary that passes while the first batch is made, if it is noticeable."""
     if first_making_share(facts) < NOTICED:
         return ()
-    return (Evidence("epoch", "First batch", f"made in {in_seconds(facts.first_making_s)} of each epoch boundary"),)
+    return (Evidence("epoch", "First batch", f"takes {in_seconds(facts.first_making_s)} of each epoch boundary"),)
 
 
 def transfers(facts: Facts) -> tuple[Evidence, ...]:
@@ -186,7 +186,7 @@ def limit_of_work(limit: Limit, facts: Facts) -> str:
 
 def _too_few_workers(facts: Facts) -> str:
     """`too few workers: 2 busy, 1.4 CPUs free`."""
-    spinning = " (now spinning)" if facts.library_cpus >= SPARE_CPUS else ""
+    spinning = " or spinning" if facts.library_cpus >= SPARE_CPUS else ""
     free = "" if facts.spare_cpus is None else f", {facts.spare_cpus:.1f} CPUs free{spinning}"
     if not facts.workers:
         return f"no workers{' (num_workers=0)' if facts.is_loader else ''}{free}"

@@ -84,6 +84,7 @@ def _versions() -> Mapping[str, str]:
     return versions
 
 
+@cache
 def _cpu_model() -> str | None:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

@@ -111,7 +111,7 @@ class LoaderBackend(ABC):
     A simple backend defines only `arguments` and `build`.
     """
 
-    called: ClassVar[str] = ""
+    display_name: ClassVar[str] = ""
     """The name that users know, if it differs from the axis value."""
 
     needs: ClassVar[str] = ""
@@ -141,13 +141,13 @@ class LoaderBackend(ABC):
     auto: ClassVar[Mapping[str, Callable[[float], list[Scalar]]]] = {}
     """Axes that can be `auto`, and a function from the available CPUs to their values."""
 
-    today: ClassVar[Config] = {}
+    library_defaults: ClassVar[Config] = {}
     """Defaults of the library for users who set nothing; the baseline takes them if they are among an axis's values."""
 
     idle_without_accelerator: ClassVar[Mapping[str, tuple[Scalar, str]]] = {}
     """Axes that have a single value on a machine without an accelerator: that value, and the reason."""
 
-    collapsing: ClassVar[Mapping[str, str]] = {}
+    without_effect: ClassVar[Mapping[str, str]] = {}
     """Axes whose values make no difference together with certain other values, and the reason; see `normalized`."""
 
     worker_axes: ClassVar[frozenset[str]] = frozenset()

@@ -115,7 +115,7 @@ class Order(NamedTuple):
 class Dali(ThreadLoader):
     """NVIDIA DALI: a pipeline of C++ threads that need no GIL. For a random crop, they decode only the crop."""
 
-    called: ClassVar[str] = "DALI"
+    display_name: ClassVar[str] = "DALI"
     needs: ClassVar[str] = "nvidia.dali"
     install: ClassVar[str] = "uv pip install nvidia-dali-cuda130"
     decodes: ClassVar[bool] = True

@@ -67,7 +67,7 @@ class Loader:
 class Grain(ThreadLoader):
     """Grain with its own order, threads and processes; samples come from the dataset's code."""
 
-    called: ClassVar[str] = "Grain"
+    display_name: ClassVar[str] = "Grain"
     needs: ClassVar[str] = "grain"
     install: ClassVar[str] = "uv pip install grain"
     arguments: ClassVar[Mapping[str, Check]] = {**ThreadLoader.arguments, "num_workers": integer(0, MAX_WORKERS)}
@@ -75,7 +75,7 @@ class Grain(ThreadLoader):
         **ThreadLoader.auto,
         "num_workers": worker_ladder,
     }
-    today: ClassVar[Config] = {**ThreadLoader.today, "num_workers": 0}
+    library_defaults: ClassVar[Config] = {**ThreadLoader.library_defaults, "num_workers": 0}
     worker_axes: ClassVar[frozenset[str]] = ThreadLoader.worker_axes | {"num_workers"}
 
     def loading_in(self, workers: int, arguments: Mapping[str, Any]) -> Config:

@@ -38,7 +38,7 @@ samples = StreamingDataset("chunks", shuffle={shuffle}, transform=decoded)
 class LitdataLoader(TorchLoader):
     """Lightning's LitData reads chunks; decoder and transform come from the dataset."""
 
-    called: ClassVar[str] = "LitData"
+    display_name: ClassVar[str] = "LitData"
     needs: ClassVar[str] = "litdata"
     install: ClassVar[str] = "uv pip install litdata"
     format: ClassVar[str] = "litdata"

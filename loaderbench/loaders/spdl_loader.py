@@ -79,7 +79,7 @@ class SpdlBatches(ThreadPoolBatches):
 class Spdl(Threads):
     """SPDL schedules the work; samples come from the dataset's code, not from SPDL's decoders."""
 
-    called: ClassVar[str] = "SPDL"
+    display_name: ClassVar[str] = "SPDL"
     needs: ClassVar[str] = "spdl"
     install: ClassVar[str] = "uv pip install spdl-core"
     name: ClassVar[str] = "spdl"

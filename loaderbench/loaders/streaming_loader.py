@@ -54,7 +54,7 @@ class ChunkBatches(TorchBatches):
 class Streaming(TorchLoader):
     """MosaicML's Streaming reads MDS shards; decoder and transform come from the dataset."""
 
-    called: ClassVar[str] = "MosaicML Streaming"
+    display_name: ClassVar[str] = "MosaicML Streaming"
     needs: ClassVar[str] = "streaming"
     install: ClassVar[str] = "uv pip install mosaicml-streaming"
     format: ClassVar[str] = "mds"

@@ -34,7 +34,7 @@ pipeline = pipeline.prefetch({queued}).with_options(options)
 class TfData(ThreadLoader):
     """TensorFlow's tf.data: its threads do not hold the GIL. For a random crop of a JPEG, only the crop is decoded."""
 
-    called: ClassVar[str] = "tf.data"
+    display_name: ClassVar[str] = "tf.data"
     needs: ClassVar[str] = "tensorflow"
     install: ClassVar[str] = INSTALL
     decodes: ClassVar[bool] = True

@@ -63,7 +63,7 @@ class Batches:
 class TfQueue(ThreadLoader):
     """Queue runners of TensorFlow 1, which TensorFlow calls deprecated: new pipelines use tf.data."""
 
-    called: ClassVar[str] = "TensorFlow 1 queues"
+    display_name: ClassVar[str] = "TensorFlow 1 queues"
     needs: ClassVar[str] = "tensorflow"
     install: ClassVar[str] = INSTALL
     decodes: ClassVar[bool] = True

@@ -78,13 +78,13 @@ class Shards(NamedTuple):
 class TfRecords(TfData):
     """tf.data over TFRecord shards: few large files, read sequentially."""
 
-    called: ClassVar[str] = "tf.data with TFRecords"
+    display_name: ClassVar[str] = "tf.data with TFRecords"
     format: ClassVar[str] = "tfrecord"
     arguments: ClassVar[Mapping[str, Check]] = {
         **ThreadLoader.arguments,
         **ARGUMENT,
     }
-    collapsing: ClassVar[Mapping[str, str]] = COLLAPSING
+    without_effect: ClassVar[Mapping[str, str]] = COLLAPSING
 
     def normalized(self, config: Config, fixed: Mapping[str, Any]) -> Config:
         """Remove the buffer size without `shuffle`, as nothing is drawn from a buffer then."""

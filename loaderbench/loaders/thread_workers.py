@@ -86,7 +86,7 @@ class ThreadLoader(LoaderBackend):
     auto: ClassVar[Mapping[str, Callable[[float], list[Scalar]]]] = {
         "threads": thread_ladder,
     }
-    today: ClassVar[Config] = {"threads": 1}
+    library_defaults: ClassVar[Config] = {"threads": 1}
     worker_axes: ClassVar[frozenset[str]] = frozenset(("threads", "queued"))
 
     def loading_in(self, workers: int, arguments: Mapping[str, Any]) -> Config:

@@ -52,7 +52,7 @@ def worker_ladder(cpus_allotted: float) -> list[Scalar]:
 class TorchLoader(LoaderBackend):
     """`torch.utils.data.DataLoader` with an endless sampler."""
 
-    called: ClassVar[str] = "DataLoader"
+    display_name: ClassVar[str] = "DataLoader"
     is_torchs: ClassVar[bool] = True
     arguments: ClassVar[Mapping[str, Check]] = {
         "batch_size": integer(1, MAX_BATCH_SIZE),
@@ -69,9 +69,9 @@ class TorchLoader(LoaderBackend):
     }
     worker_options: ClassVar[Mapping[str, Check]] = {name: option.check for name, option in WORKER_OPTIONS.items()}
     auto: ClassVar[Mapping[str, Callable[[float], list[Scalar]]]] = {"num_workers": worker_ladder}
-    today: ClassVar[Config] = {"num_workers": 0, "pin_memory": False}
+    library_defaults: ClassVar[Config] = {"num_workers": 0, "pin_memory": False}
     idle_without_accelerator: ClassVar[Mapping[str, tuple[Scalar, str]]] = {"pin_memory": (False, _NO_ACCELERATOR)}
-    collapsing: ClassVar[Mapping[str, str]] = dict.fromkeys(NEEDS_WORKERS, _NO_WORKERS)
+    without_effect: ClassVar[Mapping[str, str]] = dict.fromkeys(NEEDS_WORKERS, _NO_WORKERS)
 
     worker_axes: ClassVar[frozenset[str]] = frozenset(("num_workers", *NEEDS_WORKERS))
 

@@ -46,7 +46,7 @@ class WebDatasetBatches(TorchBatches):
 class WebDataset(TorchLoader):
     """WebDataset reads complete tar shards; decoder and transform come from the dataset."""
 
-    called: ClassVar[str] = "WebDataset"
+    display_name: ClassVar[str] = "WebDataset"
     needs: ClassVar[str] = "webdataset"
     install: ClassVar[str] = "uv pip install webdataset"
     format: ClassVar[str] = "tar"
@@ -55,8 +55,8 @@ class WebDataset(TorchLoader):
         **TorchLoader.arguments,
         **ARGUMENT,
     }
-    collapsing: ClassVar[Mapping[str, str]] = {
-        **TorchLoader.collapsing,
+    without_effect: ClassVar[Mapping[str, str]] = {
+        **TorchLoader.without_effect,
         **COLLAPSING,
     }
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -129,6 +130,7 @@ class BlockedThread:
 
     def __init__(self) -> None:
         self.blocked = Blocked()
+        self._late_s, self._waits = 0.0, 0
         self._pids: Sequence[int] = ()
         self._done = threading.Event()
         self._thread: threading.Thread | None = None
@@ -153,9 +155,24 @@ class BlockedThread:
     def forget(self) -> None:
         """Drop the samples of the warm-up."""
         self.blocked = Blocked()
+        self._late_s, self._waits = 0.0, 0
+
+    @property
+    def gil_wait_s(self) -> float | None:
+        """How much too late this thread's timed waits ended, on average: a thread waits for the GIL at their end."""
+        return self._late_s / self._waits if self._waits else None
+
+    def _is_over(self) -> bool:
+        """Wait for the next sample. Returns whether sampling was stopped."""
+        due_s = time.monotonic() + INTERVAL_S
+        if self._done.wait(INTERVAL_S):
+            return True
+        self._late_s += max(0.0, time.monotonic() - due_s)
+        self._waits += 1
+        return False
 
     def _run(self) -> None:
-        while not self._done.wait(INTERVAL_S):
+        while not self._is_over():
             if self._pids:
                 self.blocked.look(self._pids)
             else:

@@ -10,9 +10,12 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from types import FrameType
 
-from loaderbench.code_places import is_library, is_ours
+from loaderbench.code_places import is_library, is_ours, without_collection
 from loaderbench.monitors import proc
 from loaderbench.records import BusyThread
+
+LEAST = 0.05
+"""Share of a CPU from which a thread is recorded: finding its name costs the stacks of all threads."""
 
 _KNOWN = re.compile(r"^loaderbench-|_pin_memory_loop")
 """Threads of loaderbench, and torch's thread that pins memory, whose time is read separately."""
@@ -22,25 +25,25 @@ class PythonThreads:
     """Reads the CPU time of Python threads at two moments. Linux only: elsewhere, `busiest` returns `None`."""
 
     def __init__(self) -> None:
-        self._began_s = 0.0
+        self._began_s: float | None = None
+        self._own = 0
         self._before: dict[int, float] = {}
 
     def begin(self) -> None:
-        """Start counting."""
-        self._began_s, self._before = time.monotonic(), dict(_cpu_s(_others()))
+        """Start counting. The calling thread is left out: it runs the loop."""
+        self._own = threading.get_native_id()
+        self._before, self._began_s = dict(_cpu_s(self._others())), time.monotonic()
 
     def busiest(self) -> BusyThread | None:
-        """The thread other than the calling one that used the most CPU time since `begin`; `None` without any."""
-        wall_s, others = time.monotonic() - self._began_s, _others()
+        """The thread that used the most CPU time since `begin`, and at least a noticeable part; `None` without any."""
+        wall_s, others = 0.0 if self._began_s is None else time.monotonic() - self._began_s, self._others()
         used_s = {thread: cpu_s - self._before.get(thread, 0.0) for thread, cpu_s in _cpu_s(others)}
         most = max(others, key=lambda thread: used_s.get(thread.native_id or 0, 0.0), default=None)
         cpu_s = used_s.get(most.native_id or 0, 0.0) if most else 0.0
-        return BusyThread(name=_name(most), cpu_share=cpu_s / wall_s) if most and cpu_s > 0 and wall_s > 0 else None
+        return BusyThread(name=_name(most), cpu_share=cpu_s / wall_s) if most and cpu_s > LEAST * wall_s > 0 else None
 
-
-def _others() -> list[threading.Thread]:
-    own = threading.get_native_id()
-    return [one for one in threading.enumerate() if one.native_id != own and not _KNOWN.search(one.name)]
+    def _others(self) -> list[threading.Thread]:
+        return [one for one in threading.enumerate() if one.native_id != self._own and not _KNOWN.search(str(one.name))]
 
 
 def _cpu_s(threads: list[threading.Thread]) -> Iterator[tuple[int, float]]:
@@ -54,18 +57,13 @@ def _cpu_s(threads: list[threading.Thread]) -> Iterator[tuple[int, float]]:
 
 def _name(thread: threading.Thread) -> str:
     """The outermost function of the user's own that the thread runs, with its file and line; else the thread's name."""
-    own = [frame for frame in _frames(sys._current_frames().get(thread.ident or 0)) if _is_own(frame)]
-    if not own:
-        return thread.name
-    code = own[-1].f_code
-    return f"{code.co_name} ({PurePath(code.co_filename).name}:{code.co_firstlineno})"
+    with without_collection():
+        codes = [frame.f_code for frame in _frames(sys._current_frames().get(thread.ident or 0))]
+    own = [code for code in codes if not is_library(code.co_filename) and not is_ours(code.co_filename)]
+    return f"{own[-1].co_name} ({PurePath(own[-1].co_filename).name}:{own[-1].co_firstlineno})" if own else thread.name
 
 
 def _frames(frame: FrameType | None) -> Iterator[FrameType]:
     while frame is not None:
         yield frame
         frame = frame.f_back
-
-
-def _is_own(frame: FrameType) -> bool:
-    return not is_library(frame.f_code.co_filename) and not is_ours(frame.f_code.co_filename)

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from loaderbench.cuda_use import PeakMemory, cuda_devices_in_use, cuda_devices_with_memory, peak_memory, uses_cuda
@@ -17,7 +18,7 @@ from loaderbench.profiler.user_stages import UserStages
 from loaderbench.recorder.inside import stalls_of
 from loaderbench.recorder.samples import count_samples, counter_of_items
 from loaderbench.recorder.stalls import StallSums, Wait
-from loaderbench.records import Gpu, Reasons
+from loaderbench.records import BusyThread, Gpu, Reasons
 from loaderbench.records.words import utc_now
 from loaderbench.tracing.loader import Begin, IterableTrace, LoaderTrace, is_loader
 from loaderbench.tracing.made import Made
@@ -25,6 +26,8 @@ from loaderbench.tracing.reading import Mark, Traced
 
 MEMORY_AFTER_S = 1.0
 GPU_INTERVAL_S = 0.2
+
+_MOST_WITHIN = 4  # iterators around torch's
 
 
 class Observer:
@@ -142,6 +145,12 @@ class Observer:
         if isinstance(self.trace, LoaderTrace):
             self.trace.end_threads()
 
+    @property
+    def busy_thread(self) -> BusyThread | None:
+        """The busiest other Python thread of this process, and how long threads wait for the GIL."""
+        found = self.resources.busy_thread
+        return replace(found, gil_wait_s=self._blocked.gil_wait_s) if found else None
+
     def blocked_on(self) -> dict[str, float] | None:
         """What the loading processes were blocked on, as shares of all checks: the workers, or else this process."""
         return self._blocked.blocked.shares()
@@ -189,7 +198,7 @@ class Observer:
         else:
             batches = self.trace.batches()
             self.trace.follow(None)
-        workers = getattr(batches, "_workers", ()) if is_loader(source) else ()
+        workers = _workers_of(batches) if is_loader(source) else ()
         self._pids = tuple(worker.pid for worker in workers if worker.pid)
         self._under_way, self._watch_blocked = True, watch
         return batches
@@ -229,3 +238,18 @@ def _which_gpus() -> tuple[int, ...] | None:
     with suppress(RuntimeError):
         return cuda_devices_with_memory() or None
     return None
+
+
+def _workers_of(batches: Any) -> Sequence[Any]:
+    """The worker processes of torch's iterator, also if an iterator of the user's holds it."""
+    within = [batches]
+    for _ in range(_MOST_WITHIN):
+        known = next((found for one in within if isinstance(found := getattr(one, "_workers", None), list)), None)
+        if known is not None:
+            return known
+        within = [held for one in within for held in _held_iterators(one)]
+    return ()
+
+
+def _held_iterators(holder: Any) -> list[Any]:
+    return [held for held in [*getattr(holder, "__dict__", {}).values()] if hasattr(type(held), "__next__")]

@@ -143,7 +143,7 @@ def _inside(observer: Observer, image_dtype: str | None, *, measures_cost: bool)
         tracing_s_per_sample=tracing_s_per_sample(traced) if traced and measures_cost else None,
         workers=with_looks(workers, looks),
         main_process=main_process if with_workers else with_looks(main_process, looks),
-        busy_thread=resources.busy_thread,
+        busy_thread=observer.busy_thread,
         machine=resources.machine.use(),
         dataset_traits={
             **known.traits(),

@@ -52,7 +52,7 @@ def code_looks_of(stacks: Mapping[CodeStack, float], looks: int, folder: str) ->
             stage,
             tuple(places.setdefault(frame, len(places)) for frame in frames),
             round(seconds, 4),
-            called=_by_frames(frames) if stage == "sample" else "",
+            likely_stage=_by_frames(frames) if stage == "sample" else "",
         )
         for (stage, frames), seconds in sorted(merged.items(), key=lambda item: -item[1])
     ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from inspect import getattr_static
 from typing import Any
 
 from loaderbench.recorder.code_looks import TOO_FEW, code_looks_of
@@ -81,19 +83,27 @@ def path_of(dataset: Any, index: int) -> str | None:
 
 
 def _path_of(dataset: Any, index: int) -> str | None:
-    if hasattr(dataset, "indices") and hasattr(dataset, "dataset"):  # torch's Subset
-        return _path_of(dataset.dataset, dataset.indices[index])
-    if hasattr(dataset, "cumulative_sizes") and hasattr(dataset, "datasets"):  # torch's ConcatDataset
-        place = bisect_right(dataset.cumulative_sizes, index)
-        return _path_of(dataset.datasets[place], index - (dataset.cumulative_sizes[place - 1] if place else 0))
+    within, indices = _attribute(dataset, "dataset"), _attribute(dataset, "indices")
+    if within is not None and indices is not None:  # torch's Subset
+        return _path_of(within, indices[index])
+    parts, sizes = _attribute(dataset, "datasets"), _attribute(dataset, "cumulative_sizes")
+    if parts is not None and sizes is not None:  # torch's ConcatDataset
+        place = bisect_right(sizes, index)
+        return _path_of(parts[place], index - (sizes[place - 1] if place else 0))
     for name in _PATH_LISTS:
-        entries = getattr(dataset, name, None)
+        entries = _attribute(dataset, name)
         if isinstance(entries, list | tuple) and 0 <= index < len(entries):
             entry = entries[index]
             first = entry[0] if isinstance(entry, list | tuple) and entry else entry
             if isinstance(first, str | os.PathLike):
                 return os.fspath(first)
     return None
+
+
+def _attribute(dataset: Any, name: str) -> Any:
+    """An attribute, or `None` if a property computes it: that runs user code, and can take long."""
+    computed = isinstance(getattr_static(dataset, name, None), property | cached_property)
+    return None if computed else getattr(dataset, name, None)
 
 
 def _parts(traced: Traced) -> dict[tuple[str, str], StageCost]:

@@ -15,6 +15,8 @@ UNBATCHED = 0
 _CHANNELS = (1, 3, 4)
 _SHORTEST_SIDE = 16  # pixels; a shorter tensor with three dimensions can be anything
 _MOST_TENSORS = 64  # that are looked at in a batch
+_MOST_PARTS = 100  # of a batch, and of each of them: lists of numbers can be long
+_PLAIN = (int, float, str, bytes, bool, type(None))
 
 
 def given_batch_size(loader: Any) -> int | None:
@@ -59,13 +61,13 @@ def count_samples(batch: Any, batch_size: int | None = None) -> int:
     object of a user's class, or only larger ones, like the points of all samples, its size is the loader's batch size,
     or 1 if that is unknown. For a loader without batching, an image or a vector is one sample.
     """
-    if batch_size == UNBATCHED:
-        return 1 if _is_single(batch) else count_samples(batch)
     try:
+        if batch_size == UNBATCHED:
+            return 1 if _is_single(batch) else count_samples(batch)
         found = list(_lengths(batch))
     except Exception:  # a user-defined batch, whose parts can raise any exception
         found = []
-    if batch_size is not None and (batch_size in found or not found or found[0] > batch_size):
+    if batch_size and (batch_size in found or not found or found[0] > batch_size):
         return batch_size
     return found[0] if found else 1
 
@@ -84,18 +86,24 @@ def _first_tensor(item: Any) -> Any:
 
 
 def _tensors(item: Any) -> Iterator[Any]:
-    """Yield the tensors in a batch or sample of any structure."""
-    if _is_tensor(item):
-        yield item
-        return
+    """Yield the tensors among the first parts of a batch or sample of any structure."""
+    waiting = [item]
+    for _ in range(_MOST_PARTS):
+        if not waiting:
+            return
+        part = waiting.pop()
+        if _is_tensor(part):
+            yield part
+        else:
+            waiting += [one for one in islice(_parts(part), _MOST_PARTS) if type(one) not in _PLAIN][::-1]
+
+
+def _parts(item: Any) -> Iterable[Any]:
     if isinstance(item, Mapping):
-        parts = list(item.values())
-    elif is_dataclass(item) and not isinstance(item, type):
-        parts = [getattr(item, own.name, None) for own in fields(item)]
-    else:
-        parts = list(item) if isinstance(item, list | tuple) else []
-    for part in parts:
-        yield from _tensors(part)
+        return item.values()
+    if is_dataclass(item) and not isinstance(item, type):
+        return [getattr(item, own.name, None) for own in fields(item)]
+    return item if isinstance(item, list | tuple) else ()
 
 
 def image_dtype(batch: Any) -> str | None:
@@ -185,7 +193,7 @@ def _lengths_in_sequence(batch: list[Any] | tuple[Any, ...]) -> Iterator[int]:
 
 def _are_fields(batch: list[Any] | tuple[Any, ...]) -> bool:
     """Whether the parts are fields of one batch. Samples in a list have one type and hold no stacked images."""
-    is_mixed = len({type(part) for part in batch if part is not None}) > 1
+    is_mixed = len({type(part) for part in islice(batch, _MOST_PARTS) if part is not None}) > 1
     first = batch[0]
     parts = first.values() if isinstance(first, Mapping) else first if isinstance(first, list | tuple) else ()
     return is_mixed or any(_is_tensor(part) and len(part.shape) >= 4 for part in parts)
@@ -195,7 +203,7 @@ def _is_transposed(batch: list[Any] | tuple[Any, ...]) -> bool:
     """Whether this is `tuple(zip(*samples))`: a few sequences of equal length, each holding objects of one type."""
     if not all(isinstance(part, list | tuple) and part for part in batch):
         return False
-    alike = all(len({type(item) for item in part}) == 1 for part in batch)
+    alike = all(len({type(item) for item in islice(part, _MOST_PARTS)}) == 1 for part in batch)
     return alike and len({len(part) for part in batch}) == 1 and len(batch) < len(batch[0])
 
 

@@ -139,11 +139,13 @@ class BusyThread:
     """The Python thread of the main process that used the most CPU time, other than the one that runs the loop.
 
     `name` is the outermost function of the user's own that it runs, with file and line, or else the thread's name.
-    `cpu_share` is its CPU time as a share of elapsed time.
+    `cpu_share` is its CPU time as a share of elapsed time. `gil_wait_s` is how long another thread of the process
+    waited for the GIL, on average; `None` if that was not measured.
     """
 
     name: str
     cpu_share: float
+    gil_wait_s: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,14 +232,14 @@ class StackFrame:
 class CountedStack:
     """A stack and the seconds it represents. `frames` are indices into `CodeLooks.frames`, the outermost first.
 
-    `seconds` is over all threads that load, and a multiple of the interval between two stack samples. `called` is the
-    stage that the calls suggest, for a stack of the stage `sample`.
+    `seconds` is over all threads that load, and a multiple of the interval between two stack samples. `likely_stage` is
+    the stage that the calls suggest, for a stack of the stage `sample`.
     """
 
     stage: str
     frames: tuple[int, ...]
     seconds: float
-    called: str = ""
+    likely_stage: str = ""
 
 
 @dataclass(frozen=True)

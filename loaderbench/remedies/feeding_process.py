@@ -12,7 +12,7 @@ from loaderbench.remedies.by_cause import CauseRemedy
 
 REMEDY = CauseRemedy(
     id="feeding_process",
-    title="Move making the data to the workers or to more processes",
+    title="Move data production to the workers or to more processes",
     applies=lambda found: found.named(limits={"lock"}) and waits_for_a_process(found.facts),
     code="""import multiprocessing
 

@@ -82,7 +82,7 @@ def run_script(
     The trackers in `live` receive numbers while it runs. Raises `MissingError` if the command does not exist, and
     passes on the error of a tracker that cannot be opened.
     """
-    with TemporaryDirectory(prefix="loaderbench-profile-") as folder:
+    with TemporaryDirectory(prefix="loaderbench-profile-", ignore_cleanup_errors=True) as folder:
         order = RecordOrder(
             folder=folder,
             python_path=own_python_path(),

@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import update_wrapper
+from itertools import islice
 from types import CodeType, MethodType
 from typing import Any
 
 _HOOK = "__init_subclass__"
 _MOST_DECORATORS = 10
 Iterate = Callable[[Any], Iterator[Any]]
+
+_MOST_HELD = 100  # entries of a dictionary or sequence that are searched for loaders
 
 
 @dataclass(frozen=True)
@@ -121,9 +124,10 @@ class OwnIterators:
 
     def _holds_loaders(self, loader: Any) -> bool:
         """Whether the loader contains other loaders, which are recorded in its place."""
-        for value in getattr(loader, "__dict__", {}).values():
+        for name, value in getattr(loader, "__dict__", {}).items():
             several = value.values() if type(value) is dict else value if type(value) in (list, tuple) else (value,)
-            if any(issubclass(type(one), self._kind) and one is not loader for one in several):
+            some = () if name == "dataset" else tuple(islice(several, _MOST_HELD))
+            if any(issubclass(type(one), self._kind) and one is not loader for one in some):
                 return True
         return False
 

@@ -63,20 +63,21 @@ class ScriptTuner:
     def consider(self, profiler: LoaderProfiler, steps: DividedSteps, *, save: Callable[[], None]) -> None:
         """Tune this loader if its loop trains and has settled. Raises `SystemExit` afterwards.
 
-        Of several ranks, only rank 0 tunes. A loop whose `steps` mostly wait for another loader gives that loader time
-        to settle first. `save` writes the recordings, since nothing may follow. Errors are printed as one line, and
-        never raised into the script.
+        Of several ranks, only rank 0 tunes. Without others, a loop whose `steps` mostly wait for another loader gives
+        that loader time to settle first. `save` writes the recordings, since nothing may follow. Errors are printed as
+        one line, and never raised into the script.
         """
         import torch
 
         if self.is_done or profiler.steady_batches < SETTLED_BATCHES or not torch.is_grad_enabled():
             return
-        if steps.other_waits.are_for_others and time.monotonic() < self._began_s + LONG_PATIENCE_S:
+        is_alone = rank_of_training() is None  # clocks differ between ranks: one would wait for another in a collective
+        if is_alone and steps.other_waits.are_for_others and time.monotonic() < self._began_s + LONG_PATIENCE_S:
             return
         trains = steps.optimizes or isinstance(profiler.source, OtherLoader)  # fastai has its own optimizers
         patience_s = PATIENCE_S if steps.calls_model else LONG_PATIENCE_S
-        if not trains and (rank_of_training() is not None or time.monotonic() < self._began_s + patience_s):
-            return  # clocks differ between ranks: one rank would wait for another in a collective
+        if not trains and (not is_alone or time.monotonic() < self._began_s + patience_s):
+            return
         if not trains:
             what = f"no optimizer step seen; treating the loop over {profiler.name} as training"
             print(f"loaderbench: {what}", file=sys.stderr)

@@ -138,7 +138,7 @@ def _comparable_change(change: PixelChange, one: DatasetOrder, other: DatasetOrd
     backends = backend_of(one.arguments), backend_of(other.arguments)
     if backends[0] is backends[1]:
         return change
-    why = next((f"{found.called} decodes by itself" for found in backends if found.decodes), "")
+    why = next((f"{found.display_name} decodes by itself" for found in backends if found.decodes), "")
     return PixelChange(None, f"not compared: {why}; see Same batches") if why else change
 
 

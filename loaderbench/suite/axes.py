@@ -27,7 +27,7 @@ def find_problems(suite: Suite) -> Iterator[Problem]:
     checks = {**loader_axes(backends.values()), **suite.dataset.axes}
     swept = {**checks, RANKS: integer(1, MOST_RANKS)}
     automatic = {AXIS, *(axis for backend in backends.values() for axis in backend.auto)}
-    named = " or ".join(backend.called or name for name, backend in backends.items())
+    named = " or ".join(backend.display_name or name for name, backend in backends.items())
     for option, check in suite.dataset.axes.items():
         yield from _value_problems(("dataset", option), getattr(suite.dataset, option), check)
     for name, value in suite.loader.items():

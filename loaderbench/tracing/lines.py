@@ -8,17 +8,14 @@ find the next call, so the interval is much shorter for a moment before each sta
 
 from __future__ import annotations
 
-import gc
 import os
 import random
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import CodeType, FrameType
 
-from loaderbench.code_places import CodeFrame, is_ours
+from loaderbench.code_places import CodeFrame, is_ours, without_collection
 from loaderbench.switch_interval import SWITCH_INTERVAL, wake_promptly
 from loaderbench.tracing import block as layout
 from loaderbench.tracing.block import NOBODY, SeenFrame, fitted
@@ -110,7 +107,7 @@ class LineClock:
 
     def _look_at(self, ident: int) -> None:
         """Sample the stack and drop the frame at once: it keeps alive the locals of its function and of all callers."""
-        with _without_collection():
+        with without_collection():
             frame = sys._current_frames().get(ident)
             if frame is not None:
                 self._look(frame, self._stage(ident))
@@ -157,25 +154,6 @@ class LineClock:
         if place is None and len(self._places) < layout.FRAMES:
             place = self._places[seen] = self._block.add_frame(seen)
         return place
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Keep Python before 3.12 from collecting garbage while it creates the frames of another thread.
-
-    Creating frames allocates, which can start a collection, and a finalizer can let the other thread run. That thread
-    then frees a frame that is still being read (segmentation fault), or starts a thread and waits for a lock that is
-    held here (deadlock). Source: CPython issue 106883.
-    """
-    collects = sys.version_info < (3, 12) and gc.isenabled()
-    if not collects:
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 def frames_below_fetcher(frame: FrameType) -> list[FrameType]:

@@ -52,7 +52,7 @@ class TracedInit:
             tracer = Tracer(block, count=self.count)
             _trace(info.dataset if info else None, tracer, self.marks_only)
             if self.lines:
-                sys.setswitchinterval(SWITCH_S)  # affects only this worker process
+                sys.setswitchinterval(min(SWITCH_S, sys.getswitchinterval()))  # affects only this worker process
                 LineClock(tracer).begin()
         except Exception as error:  # the user's loader continues untraced, and the parent process gets the reason
             active.clear()

@@ -59,9 +59,27 @@ class OfAGlobal(IterableDataset[int]):
         yield FED.get()
 
 
-@pytest.mark.parametrize("stream", [Batched(FED), Batched(multiprocessing.Pipe()[0]), OfAGlobal()])
+class Receiving(Stream):
+    def __init__(self, source: Any) -> None:
+        self.source = source
+
+    def __iter__(self) -> Iterator[int]:
+        yield self.source.recv()
+
+
+@pytest.mark.parametrize("stream", [OfAGlobal(), Receiving(FED), Receiving(multiprocessing.Pipe()[0])])
 def test_what_another_process_sends_reaches_one_worker(stream: Any) -> None:
     assert not is_undivided(stream)
+
+
+def logs(_: int) -> None:
+    FED.put("began")
+
+
+def test_a_queue_that_a_stream_does_not_receive_from_divides_nothing() -> None:
+    assert is_undivided(Batched(FED))
+    assert is_undivided(Stream(), logs)
+    assert is_undivided(Receiving([]))
 
 
 def test_a_stream_that_holds_itself_is_read_once() -> None:

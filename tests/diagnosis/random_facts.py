@@ -101,6 +101,8 @@ class Draws:
             next_s=self.known(self.amount(0.1)),
             next_cpu_s=self.known(self.amount(0.1)),
             sampler_s=self.one(0.0, self.amount(0.1)),
+            busy_thread=self.one("", "log (train.py:8)"),
+            fed_by=self.one("", "", "", "Queue.get"),
             bytes_per_sample=self.known(self.amount(1e8)),
             bytes_share=self.known(self.share()),
             tail_share=self.share(),

@@ -137,7 +137,7 @@ CASES = {
             own_cpus=1.0,
             bytes_share=None,
         ),
-        ("decode", "lock"),
+        ("sample", "lock"),
     ),
     "finished batches wait": (
         replace(DECODING, workers=2, parts=parts(order_s=0.8, making_s=0.2)),
@@ -339,7 +339,7 @@ def test_a_worker_whose_states_are_not_known_is_not_called_blocked_on_full_cpus(
 def test_idle_workers_are_not_blocked() -> None:
     idle = replace(DECODING, loads=states(0.2), idle_share=0.78)
     assert idle.blocked_at_work < 0.1
-    assert idle.stood_at("lock") == 0.0
+    assert idle.blocked_on_share("lock") == 0.0
 
 
 def test_evidence_against_names_another_cause_and_a_stage_that_costs_almost_as_much() -> None:

@@ -101,7 +101,7 @@ def test_the_cpus_that_workers_could_use_are_said_where_they_are_known() -> None
 def test_cpus_that_library_threads_wait_on_are_free_for_workers_and_not_called_idle() -> None:
     spinning = states(0.99, other_threads_cpu_share=0.97)
     busy = replace(ALONE, loads=spinning, main=spinning, own_cpus=1.96, idle_cpus=0.0)
-    free = "1.0 CPUs free (now spinning)"
+    free = "1.0 CPUs free or spinning"
     assert headline(busy) == f"no workers (num_workers=0), {free}{IN_DECODE}"
     assert "2.0 of 2 CPUs busy" in why(busy)
     assert "idle" not in headline(busy)
@@ -135,11 +135,11 @@ def test_without_workers_a_cpu_limit_is_told_from_small_batches_and_from_workers
         (replace(BLOCKED, tail_share=0.8), "storage latency; a few slow samples dominate"),
         (replace(BLOCKED, wall_s={"fetch": 1e-2}), "storage latency; workers wait in fetch"),
         (at_a_lock(0.5), "a lock serializes other __getitem__ code"),
-        (taking_turns(), "the GIL serializes decode"),
+        (taking_turns(), "the GIL serializes other __getitem__ code"),
         (of_threads(lock=0.5, running=0.5), "the GIL serializes decode"),
         (replace(taking_turns(), is_loader=False), "work in the main process is serialized by the GIL"),
-        (alone_and_blocked_on(lock=0.9, running=0.1), "the GIL serializes decode"),
-        (alone_and_blocked_on(lock=0.1, device=0.3, running=0.6), "the GIL serializes decode"),
+        (alone_and_blocked_on(lock=0.9, running=0.1), "the GIL serializes other __getitem__ code"),
+        (alone_and_blocked_on(lock=0.1, device=0.3, running=0.6), "the GIL serializes other __getitem__ code"),
         (alone_and_blocked_on(device=0.95, running=0.05), "storage latency; the main process waits in read"),
         (alone_and_blocked_on(lock=0.1, storage=0.9), "storage latency; the main process waits in read"),
         (sampler(), "work in the main process is serialized"),
@@ -207,8 +207,8 @@ FED = replace(DECODING, fed_by="Queue.get", loads=states(0.1), idle_share=0.0)
 
 
 def test_workers_that_another_process_feeds_are_not_said_to_wait_for_storage() -> None:
-    assert headline(FED) == "another process makes the data too slowly"
-    assert why(FED) == "Other process: most of the loading time is spent in Queue.get, waiting for its data"
+    assert headline(FED) == "another process sends data too slowly"
+    assert why(FED) == "Other process: Queue.get takes most of the loading time, waiting for another process"
 
 
 @pytest.mark.parametrize("other", [{"fed_by": ""}, {"own_cpus": 2.0}, {"loads": states(0.9)}])

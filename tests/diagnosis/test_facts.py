@@ -139,10 +139,10 @@ def test_a_stage_is_blocked_for_what_it_takes_beyond_its_cpu_time() -> None:
 
 def test_looks_at_workers_that_have_nothing_to_do_do_not_count() -> None:
     facts = replace(ALONE, workers=1, loads=states(0.1, blocked_on={"queue": 0.5, "lock": 0.1, "running": 0.4}))
-    assert facts.stood_at("lock") == pytest.approx(0.2)
-    assert facts.stood_at("device") == 0.0
-    assert replace(facts, loads=states(0.1, blocked_on={"queue": 1.0})).stood_at("lock") == 0.0
-    assert replace(facts, loads=states(0.1, blocked_on=None)).stood_at("lock") == 0.0
+    assert facts.blocked_on_share("lock") == pytest.approx(0.2)
+    assert facts.blocked_on_share("device") == 0.0
+    assert replace(facts, loads=states(0.1, blocked_on={"queue": 1.0})).blocked_on_share("lock") == 0.0
+    assert replace(facts, loads=states(0.1, blocked_on=None)).blocked_on_share("lock") == 0.0
 
 
 def test_rates_are_divided_by_samples_where_there_are_some() -> None:

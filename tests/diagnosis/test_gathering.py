@@ -79,11 +79,11 @@ def test_nothing_measured_gives_no_facts_and_unknown_ones_stay_unknown() -> None
     assert (found.loads, found.own_cpus, found.parts, found.idle_share, found.startup_s) == (None,) * 5
 
 
-def waiting_for(file: str, text: str) -> CodeLooks:
+def waiting_for(file: str, text: str, function: str = "call") -> CodeLooks:
     """A thread that was always found in a line of the user's, and in the library function that it calls."""
     frames = (
         StackFrame(file="data.py", line=3, function="__getitem__", own=True, text=text),
-        StackFrame(file=file, line=9, function="call", own=False),
+        StackFrame(file=file, line=9, function=function, own=False),
     )
     return CodeLooks(looks=100, frames=frames, stacks=(CountedStack("sample", (0, 1), 4.0),))
 
@@ -151,6 +151,8 @@ def test_a_line_that_joins_paths_or_reads_blocks_waits_for_no_thread() -> None:
     [
         (BusyThread(name="log (train.py:8)", cpu_share=0.51), "log (train.py:8)"),
         (BusyThread(name="log (train.py:8)", cpu_share=0.49), ""),
+        (BusyThread(name="log (train.py:8)", cpu_share=0.9, gil_wait_s=0.0026), "log (train.py:8)"),
+        (BusyThread(name="zip (train.py:8)", cpu_share=0.9, gil_wait_s=0.0024), ""),
         (None, ""),
     ],
 )
@@ -160,16 +162,18 @@ def test_a_thread_is_busy_if_it_uses_a_cpu_for_most_of_the_time(found: BusyThrea
     assert facts.busy_thread == busy
 
 
-RECEIVES = waiting_for("multiprocessing/queues.py", "state, label = self.queue.get()")
+RECEIVES = waiting_for("multiprocessing/queues.py", "state, label = self.queue.get()", "Queue.get")
 
 
 @pytest.mark.parametrize(
     ("looks", "call"),
     [
-        (RECEIVES, "call"),
-        (replace(RECEIVES, stacks=(*RECEIVES.stacks, CountedStack("sample", (0,), 3.9))), "call"),
+        (RECEIVES, "Queue.get"),
+        (replace(RECEIVES, stacks=(*RECEIVES.stacks, CountedStack("sample", (0,), 3.9))), "Queue.get"),
         (replace(RECEIVES, stacks=(*RECEIVES.stacks, CountedStack("sample", (0,), 4.1))), ""),
-        (waiting_for("multiprocessing/synchronize.py", "with self.lock:"), ""),
+        (waiting_for("multiprocessing/synchronize.py", "with self.lock:", "SemLock.__enter__"), ""),
+        (waiting_for("multiprocessing/queues.py", "self.queue.put(loss)", "Queue.put"), ""),
+        (waiting_for("multiprocessing/managers.py", "row = self.cache[index]", "BaseProxy._callmethod"), ""),
         (None, ""),
     ],
 )
@@ -179,10 +183,10 @@ def test_another_process_feeds_those_that_mostly_receive_from_it(looks: CodeLook
     assert facts.fed_by == call
 
 
-def looks_at(timed_s: Seconds | None = None, **called_s: float) -> CodeLooks:
+def looks_at(timed_s: Seconds | None = None, **likely_s: float) -> CodeLooks:
     """Stack samples of other stages, and those of the stage `sample` by what is called."""
     others = [CountedStack(stage, (), at_s) for stage, at_s in (timed_s or {}).items()]
-    samples = [CountedStack("sample", (), at_s, called=stage) for stage, at_s in called_s.items()]
+    samples = [CountedStack("sample", (), at_s, likely_stage=stage) for stage, at_s in likely_s.items()]
     return CodeLooks(looks=100, frames=(), stacks=(*others, *samples))
 
 

@@ -162,6 +162,8 @@ def check_quota(facts: Facts, _: Cause) -> None:
 def check_storage(facts: Facts, cause: Cause) -> None:
     assert facts.blocked_at_work >= BLOCKED or (others_hold(facts) and runs_less_than_it_is_blocked(facts))
     assert not at_locks(facts)
+    has_room = idle(facts) < IDLE and free_cpus(facts) >= room_for_a_worker(facts) + 1e-9
+    assert not (facts.fed_by and has_room and facts.blocked_at_work >= BLOCKED), "another process makes the data"
     assert facts.workers == 0 or facts.loads is None or facts.idle_share is not None, "blocked for what?"
     grows = facts.bytes_share is not None and facts.bytes_share >= MOST
     assert not (grows and cause.limit == "storage_latency")
@@ -297,7 +299,9 @@ def check_more_workers(facts: Facts, limit: Limit | None, name: str) -> None:
 
 
 def check_words(told: Sequence[Recommendation], facts: Facts) -> None:
-    titles = {one.title for one in told}
+    titles, ids = {one.title for one in told}, {one.id for one in told}
+    assert "background_thread" not in ids or (facts.busy_thread and idle(facts) >= IDLE) or maybe_idle(facts)
+    assert "feeding_process" not in ids or (facts.fed_by and idle(facts) < IDLE)
     assert "Raise the CPU quota" not in titles or (facts.throttled_share or 0.0) >= THROTTLED
     threads = next((one for one in told if one.id == "library_threads"), None)
     less_is_faster = facts.fewer_are_faster or facts.one_thread_is_faster

@@ -186,25 +186,25 @@ SIDES: dict[str, tuple[Facts, StageAndLimit, Facts, StageAndLimit]] = {
         taking_turns(threads=0.84),
         READS,
         taking_turns(threads=0.85),
-        ("decode", "lock"),
+        ("sample", "lock"),
     ),
     "threads that use more than one CPU take no turns": (
         taking_turns(on_cpu=0.05, others=1.11, threads=1.16),
         READS,
         taking_turns(on_cpu=0.05, others=1.09, threads=1.14),
-        ("decode", "lock"),
+        ("sample", "lock"),
     ),
     "other threads that do little are no turns": (
         taking_turns(on_cpu=0.62, others=0.24, threads=1.0),
         DECODES,
         taking_turns(on_cpu=0.62, others=0.25, threads=1.0),
-        ("decode", "lock"),
+        ("sample", "lock"),
     ),
     "a main thread that is hardly blocked takes no turns": (
         taking_turns(on_cpu=0.76, others=0.3),
         DECODES,
         taking_turns(on_cpu=0.74, others=0.3),
-        ("decode", "lock"),
+        ("sample", "lock"),
     ),
     "bytes are the reason where half of the blocked time grows with them": (
         replace(BLOCKED, bytes_share=0.49),
@@ -357,7 +357,7 @@ def test_a_mask_counts_against_what_the_main_process_may_use_and_else_against_al
 def test_threads_of_several_workers_take_turns_where_each_worker_keeps_one_busy() -> None:
     turns = taking_turns()
     assert cause_of(replace(turns, workers=2)) == READS
-    assert cause_of(replace(turns, workers=0)) == ("decode", "lock")
+    assert cause_of(replace(turns, workers=0)) == ("sample", "lock")
 
 
 def test_exactly_as_many_cpus_as_a_worker_needs_are_enough() -> None:

@@ -7,6 +7,7 @@ import sys
 import time
 from itertools import permutations
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -155,3 +156,18 @@ def test_counts_of_many_processes_become_one(tmp_path: Path) -> None:
     assert blocked.shares() == {"queue": 1.0}
     assert sum(seen.total() for seen in blocked._seen.values()) == 3 * MOST_APART
     assert len(blocked._seen) <= MOST_APART
+
+
+def test_how_late_timed_waits_end_is_averaged_until_the_warm_up_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    watch = BlockedThread()
+    assert watch.gil_wait_s is None
+    now_s = iter([0.0, 0.052, 1.0, 1.056, 2.0, 2.049])
+    monkeypatch.setattr("loaderbench.monitors.blocked.time", SimpleNamespace(monotonic=lambda: next(now_s)))
+    monkeypatch.setattr(watch._done, "wait", lambda _: False)
+    assert not watch._is_over()
+    assert not watch._is_over()
+    assert watch.gil_wait_s == pytest.approx(0.004)
+    watch.forget()
+    assert watch.gil_wait_s is None
+    assert not watch._is_over()
+    assert watch.gil_wait_s == 0

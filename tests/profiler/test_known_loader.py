@@ -9,6 +9,7 @@ from loops import trial_of
 from torch.utils.data import DataLoader
 
 from loaderbench import Profiler
+from loaderbench.recorder.inside import path_of
 
 pytestmark = pytest.mark.usefixtures("without_collector")
 
@@ -96,3 +97,19 @@ def test_what_images_a_loop_trains_on_is_known_from_its_batches(shape: tuple[int
         for _ in prof.iter(DataLoader([np.zeros(shape, np.float32)] * 32, batch_size=4)):
             pass
     assert trial_of(prof.result).dataset_traits == trait
+
+
+def test_the_path_of_a_sample_runs_no_code_of_the_dataset() -> None:
+    class Lazy:
+        asked = 0
+
+        @property
+        def files(self) -> list[str]:
+            type(self).asked += 1
+            return ["a.jpg"]
+
+    listed = Lazy()
+    vars(listed)["paths"] = ["b.jpg"]
+    assert path_of(listed, 0) == "b.jpg"
+    assert path_of(Lazy(), 0) is None
+    assert Lazy.asked == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from contextlib import suppress
@@ -134,3 +135,28 @@ def test_an_epoch_that_is_left_at_its_first_batch_starts_no_thread() -> None:
         assert watching() == before
         next(batches)
         assert watching() > before
+
+
+class Passing:
+    def __init__(self, batches: Iterator[Any]) -> None:
+        self.batches = batches
+
+    def __iter__(self) -> Passing:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self.batches)
+
+
+class Within(DataLoader[Any]):
+    def _get_iterator(self) -> Any:
+        return Passing(Passing(super()._get_iterator()))
+
+
+def test_workers_of_an_iterator_within_others_are_found() -> None:
+    with Profiler(warmup=2) as prof:
+        for _ in prof.iter(Within(Numbers(800), batch_size=4, num_workers=2)):
+            time.sleep(0.002)
+    workers = trial_of(prof.result).workers
+    assert workers is not None
+    assert workers.count == 2

@@ -217,6 +217,32 @@ def test_a_loader_that_makes_no_batches_hands_out_samples_or_batches() -> None:
         assert sample_counter(item, UNBATCHED)(item) == samples
 
 
+class Counted(list[int]):
+    """Counts how many of its numbers are looked at."""
+
+    looked = 0
+
+    def __iter__(self) -> Iterator[int]:
+        for number in super().__iter__():
+            self.looked += 1
+            yield number
+
+
+def test_of_long_lists_only_the_first_numbers_are_looked_at() -> None:
+    item = {"input_ids": Counted(range(4096)), "labels": Counted(range(4096))}
+    assert count_samples(item, UNBATCHED) == 1
+    assert sum(found.looked for found in item.values()) < 500
+    rows = [Counted(range(2048)) for _ in range(64)]
+    assert count_samples(rows, 64) == 64
+    assert sum(found.looked for found in rows) < 64 * 200
+
+
+def test_an_item_that_contains_itself_is_one_sample() -> None:
+    item: list[object] = [1]
+    item.append(item)
+    assert count_samples(item, UNBATCHED) == 1
+
+
 def test_batches_without_samples_are_an_error() -> None:
     torch = pytest.importorskip("torch")
     with pytest.raises(NoBatchesError, match="empty batches"):

@@ -298,7 +298,7 @@ def test_the_own_time_of_a_timed_sample_stays_in_its_stage_next_to_a_timed_call_
     }
     found = code_looks_of(stacks, 100, "/h")
     assert found is not None
-    assert {(stack.stage, len(stack.frames), stack.seconds, stack.called) for stack in found.stacks} == {
+    assert {(stack.stage, len(stack.frames), stack.seconds, stack.likely_stage) for stack in found.stacks} == {
         ("decode", 2, 20, ""), ("sample", 1, 9, "sample"), ("sample", 2, 31, "transform"),
     }  # fmt: skip
 
@@ -323,6 +323,19 @@ def test_rare_stacks_are_counted_with_their_caller_down_to_what_an_own_line_call
     assert found is not None
     assert [(len(stack.frames), stack.seconds) for stack in found.stacks] == [(1, 999), (2, 1)]
     assert [frame.own for frame in found.frames] == [True, True, False]
+
+
+def test_a_dataset_of_a_library_is_charged_for_what_other_libraries_do_for_it() -> None:
+    dataset = CodeFrame(f"{PACKAGES}/torchvision/datasets/fakedata.py", 52, "FakeData.__getitem__")
+    subset = CodeFrame(f"{PACKAGES}/torch/utils/data/dataset.py", 416, "Subset.__getitems__")
+    seed = CodeFrame(f"{PACKAGES}/torch/random.py", 59, "manual_seed")
+    unnamed = CodeFrame("", 1, "generated")
+    stack = CodeStack("sample", (subset, dataset, seed, LIBRARY, unnamed))
+    found = code_looks_of({stack: 1.0}, FEWEST_LOOKS, "/h")
+    assert found is not None
+    assert [(line.file, line.line, line.below) for line in find_hotspots([trial(found)])] == [
+        ("fakedata.py", 52, "manual_seed")
+    ]
 
 
 def test_a_line_of_a_library_stands_for_stacks_without_own_code_and_small_shares_are_left_out() -> None:
