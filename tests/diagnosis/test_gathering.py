@@ -151,8 +151,8 @@ def test_a_line_that_joins_paths_or_reads_blocks_waits_for_no_thread() -> None:
     [
         (BusyThread(name="log (train.py:8)", cpu_share=0.51), "log (train.py:8)"),
         (BusyThread(name="log (train.py:8)", cpu_share=0.49), ""),
-        (BusyThread(name="log (train.py:8)", cpu_share=0.9, gil_wait_s=0.0026), "log (train.py:8)"),
-        (BusyThread(name="zip (train.py:8)", cpu_share=0.9, gil_wait_s=0.0024), ""),
+        (BusyThread(name="log (train.py:8)", cpu_share=0.9, gil_wait_s=0.0011), "log (train.py:8)"),
+        (BusyThread(name="zip (train.py:8)", cpu_share=0.9, gil_wait_s=0.0009), ""),
         (None, ""),
     ],
 )
