@@ -81,3 +81,24 @@ def test_known_threads_and_the_own_one_are_left_out(name: str) -> None:
         over.set()
         busy.join()
     assert found is None or "count_until" not in found.name
+
+
+def test_the_thread_that_runs_the_loop_is_left_out_if_another_one_asks() -> None:
+    over, began, watch = threading.Event(), threading.Event(), PythonThreads()
+    assert watch.busiest() is None
+
+    def train() -> None:
+        watch.begin()
+        began.set()
+        count_until(over)
+
+    loop = threading.Thread(target=train)
+    loop.start()
+    try:
+        assert began.wait(60)
+        use_a_cpu(0.1)
+        found = watch.busiest()
+    finally:
+        over.set()
+        loop.join()
+    assert found is None or not found.name.startswith("train")
