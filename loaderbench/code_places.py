@@ -1,4 +1,4 @@
-"""Places in Python code (calls and lines): who owns them, and how to display them."""
+"""Places in Python code (calls and lines): who owns them, how to display them, how to read those of other threads."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from typing import NamedTuple
 
 _LIBRARY = re.compile(r"/lib(64)?/python3[^/]*/((site|dist)-packages/)?|[/\\\\](site|dist)-packages[/\\\\]|^$")
 _OWN = str(PurePath(__file__).parent)
+RECEIVING = frozenset(("get", "get_nowait", "recv", "recv_bytes"))
+"""Methods of Python's queues and pipes that receive from another process."""
+
 _PYTHON = f"{sys.base_prefix}/lib/python"
 
 

@@ -194,7 +194,7 @@ def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer
     configurations = _unique([_normalized(config, suite) for config in grid])
     if len(configurations) < len(grid):
         several = {axis for axis, values in axes.items() if len(values) > 1}
-        collapsed |= {axis: why for axis, why in _collapsing(backends).items() if axis in several}
+        collapsed |= {axis: why for axis, why in _without_effect(backends).items() if axis in several}
     if apart:
         collapsed |= {LEFT_OUT: "; ".join(sorted(apart))}
     fixed = {axis: axes[axis][0] for axis in collapsed if len(axes.get(axis, ())) == 1}
@@ -315,7 +315,7 @@ def _drop_idle(axes: dict[str, list[Scalar]], backends: Mapping[str, LoaderBacke
     return reasons
 
 
-def _collapsing(backends: Mapping[str, LoaderBackend]) -> Reasons:
+def _without_effect(backends: Mapping[str, LoaderBackend]) -> Reasons:
     """Axes whose values sometimes make no difference, with the reasons: of one backend, or of several."""
     reasons: dict[str, list[str]] = {}
     for backend in backends.values():

@@ -40,14 +40,6 @@ def _choice_note() -> str:
     return "" if chosen is None else f" with CUDA_VISIBLE_DEVICES={chosen!r}"
 
 
-def _is_capturing() -> bool:
-    """Whether the current stream captures a CUDA graph; false without CUDA, as with a simulated device."""
-    try:
-        return torch.cuda.is_current_stream_capturing()
-    except RuntimeError:
-        return False
-
-
 READ_FROM = 16
 """Number of pending waits from which they are read, before `next()`: a device with queued work is not waiting then."""
 
@@ -75,9 +67,6 @@ class CudaWaitClock:
 
     def ask(self) -> None:
         """Record the event at which the device has no work left."""
-        if _is_capturing():
-            self._error = RuntimeError("a CUDA graph was captured between two events")
-            return
         if len(self._pending) >= READ_FROM:
             self._read_reported()
         try:
@@ -122,6 +111,8 @@ class CudaWaitClock:
             self._error = error
 
     def _event(self) -> Any:
+        if _is_capturing():
+            raise RuntimeError("an event was due while a CUDA graph was captured")
         event = self._free.pop() if self._free else torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         event.record(self._stream())
         return event
@@ -131,6 +122,14 @@ class CudaWaitClock:
         self._waits_s.append(asked.elapsed_time(got) / 1000)
         self._pending.popleft()
         self._free += [asked, got]
+
+
+def _is_capturing() -> bool:
+    """Whether the current stream captures a CUDA graph; false without CUDA, as with a simulated device."""
+    try:
+        return torch.cuda.is_current_stream_capturing()
+    except RuntimeError:
+        return False
 
 
 def _has_passed(events: tuple[Any, Any]) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 from torch.utils.data import IterableDataset
 
-from loaderbench.code_places import is_library
+from loaderbench.code_places import RECEIVING, is_library
 
 MOST_FUNCTIONS = 500
 MOST_STREAMS = 100
@@ -23,7 +23,6 @@ _ASKS = ("get_worker_info", "worker_info")
 _SHARDED = "apply_sharding"
 """The method of torch's datapipes that a `DataLoader` calls in each worker."""
 _RECEIVERS = (Queue, SimpleQueue, Connection)
-_RECEIVES = {"get", "get_nowait", "recv", "recv_bytes"}
 _WITHIN: dict[type, str] = {
     **dict.fromkeys((MethodType, staticmethod, classmethod), "__func__"),
     property: "fget",
@@ -87,7 +86,7 @@ def _receives(members: list[Any], held: list[Any]) -> bool:
     """Whether one of these functions receives from a queue or a pipe that is held, or that is in its reach."""
     for function in filter(None, map(_function_of, members)):
         names = set(_names(function.__code__))
-        sources = [*held, *_callees(function, names)] if names & _RECEIVES else []
+        sources = [*held, *_callees(function, names)] if names & RECEIVING else []
         if any(issubclass(type(source), _RECEIVERS) for source in sources):
             return True
     return False

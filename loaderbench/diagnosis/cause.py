@@ -224,17 +224,25 @@ def batches_are_long_on_the_way(facts: Facts) -> Cause | None:
     why = _why("Worker-to-main IPC", f"{in_percent(share)} of the data wait is for batches that are already finished")
     limit = limit_of_transport(facts)
     held = limit_of_work(limit, facts) if limit == "cpu" else _HELD_IN_TRANSIT.get(limit)
+    if limit == "lock":
+        held = _one_at_a_time(facts)
     if limit == "lock" and waits_for_the_gil(facts):
         for_made = f"{in_percent(share)} of the data wait is for finished batches"
         why = _why("GIL", f"{facts.busy_thread} runs in a thread of the main process; {for_made}")
-        held = "another thread of the main process holds the GIL"
-    elif limit == "lock" and not main_process_is_busy(facts):
-        held = "workers are idle while finished batches are handed over"
-        if hand_over_takes_longer(facts):
-            held = "handing over a batch takes longer than making it"
     return _cause(
         "transport", limit, why, f"{held}{where('transport', facts)}" if held else _page_fault_clause("transport")
     )
+
+
+def _one_at_a_time(facts: Facts) -> str:
+    """Why finished batches are handed over one at a time."""
+    if waits_for_the_gil(facts):
+        return "another thread of the main process holds the GIL"
+    if main_process_is_busy(facts):
+        return _HELD_IN_TRANSIT["lock"]
+    if hand_over_takes_longer(facts):
+        return "handing over a batch takes longer than making it"
+    return "workers are idle while finished batches are handed over"
 
 
 def one_worker_has_the_work(facts: Facts) -> Cause | None:

@@ -26,14 +26,12 @@ class Facts:
     counts the children of the main process. In distributed training, `ranks` processes with as many workers each share
     these CPUs, and their use is counted together.
 
-    `busy_thread` is a Python thread of the main process, other than the loop's, that uses a CPU for most of the time
-    while threads wait long for the GIL.
-
     Epochs: `startup_s` are lost before the first batch of each, beyond a usual wait, `startup_share` of the total time.
     During `first_making_s`, a worker makes that batch, as it would in the middle of an epoch.
 
-    `fed_by` is a call of Python's multiprocessing in which the loading processes spend most of their time, such as
-    `Queue.get`: they wait for another process.
+    Others to wait for: `busy_thread` is a Python thread of the main process, other than the loop's, that uses a CPU for
+    most of the time while threads wait long for the GIL. `fed_by` is a call of Python's multiprocessing in which the
+    loading processes spend most of their time, such as `Queue.get`: they wait for another process.
 
     Rates: `samples_per_s` is the rate of one process, or the sum over the `ranks_of_rate` ranks of a trial. In a trial
     with ranks, `slowest_rank_samples_per_s` is the rate of the rank whose stages and waits these are.

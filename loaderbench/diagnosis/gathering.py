@@ -9,16 +9,16 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
+from loaderbench.code_places import RECEIVING
 from loaderbench.diagnosis.facts import Facts, Seconds
 from loaderbench.diagnosis.thresholds import GIL_WAIT_S, LOOKS_APART, MOST
 from loaderbench.loaders import worker_count
-from loaderbench.records import Environment, StackFrame, Trial, WaitParts, WorkerStates
+from loaderbench.records import CodeLooks, Environment, StackFrame, Trial, WaitParts, WorkerStates
 from loaderbench.records.words import NOT_READ_TWICE
 
 _OF_PYTHON_THREADS = re.compile(r"(^|/)(threading|queue)\.py$|(^|/)(concurrent/futures|multiprocessing|asyncio)/")
 _FROM_A_PROCESS = re.compile(r"(^|/)multiprocessing/(queues|connection)\.py$")
 _OF_A_MANAGER = re.compile(r"(^|/)multiprocessing/managers\.py$")
-_RECEIVING = {"get", "get_nowait", "recv", "recv_bytes"}
 _WAITS = re.compile(r"(?<![bc])lock\b|\.(acquire|wait|result)\(|thread\w*\.join\(", re.IGNORECASE)
 
 
@@ -57,8 +57,8 @@ def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
         parts=_mean_record(list(map(_with_first_batches, done)), "wait_parts") or _parts_by_stacks(done, workers),
         next_s=_mean(done, "taking.wall_s"),
         next_cpu_s=_mean(done, "taking.cpu_s"),
-        busy_thread=_busy_thread(done[-1]),
-        fed_by=_fed_by(done[-1]),
+        busy_thread=_busy_thread(done),
+        fed_by=_fed_by(done),
         sampler_s=_mean(done, "taking.sampler_s") or 0.0,
         around=_mean_record(done, "taking.around"),
         bytes_per_sample=_mean(done, "reads.bytes_per_sample"),
@@ -232,16 +232,25 @@ def _waits_for_python(frame: StackFrame) -> bool:
     return _OF_PYTHON_THREADS.search(frame.file) is not None or _WAITS.search(frame.text) is not None
 
 
-def _fed_by(trial: Trial) -> str:
+def _first_looks(trials: Sequence[Trial]) -> CodeLooks | None:
+    return next((trial.code_looks for trial in trials if trial.code_looks), None)
+
+
+def _fed_by(trials: Sequence[Trial]) -> str:
     """The call of Python's multiprocessing with most of the loading time, by stack samples; empty without one."""
-    looks = trial.code_looks
-    if looks is None or not looks.stacks:
+    looks = _first_looks(trials)
+    if looks is None:
         return ""
-    seconds: defaultdict[str, float] = defaultdict(float)
+    seconds: Seconds = defaultdict(float)
     for stack in looks.stacks:
         seconds[_received_in([looks.frames[number] for number in stack.frames])] += stack.seconds
-    call = max(seconds, key=lambda one: seconds[one])
-    return call if seconds[call] >= MOST * sum(seconds.values()) else ""
+    return _most(seconds)
+
+
+def _most(seconds: Seconds) -> str:
+    """The name with at least half of the time; empty without one."""
+    name = max(seconds, key=lambda one: seconds[one], default="")
+    return name if name and seconds[name] >= MOST * sum(seconds.values()) else ""
 
 
 def _received_in(frames: Sequence[StackFrame]) -> str:
@@ -252,23 +261,23 @@ def _received_in(frames: Sequence[StackFrame]) -> str:
 
 
 def _receives(frame: StackFrame) -> bool:
-    return _FROM_A_PROCESS.search(frame.file) is not None and frame.function.rpartition(".")[2] in _RECEIVING
+    return _FROM_A_PROCESS.search(frame.file) is not None and frame.function.rpartition(".")[2] in RECEIVING
 
 
 def _mostly_in_sample(trials: Sequence[Trial]) -> str:
     """The stage that most library calls of the stage `sample` belong to, by stack samples; empty if unknown."""
-    looks = next((trial.code_looks for trial in trials if trial.code_looks), None)
-    likely_s: defaultdict[str, float] = defaultdict(float)
+    looks = _first_looks(trials)
+    likely_s: Seconds = defaultdict(float)
     for stack in looks.stacks if looks else ():
         if stack.stage == "sample":
             likely_s[stack.likely_stage] += stack.seconds
-    stage = max(likely_s, key=lambda one: likely_s[one], default="")
-    return stage if stage != "sample" and likely_s[stage] >= MOST * sum(likely_s.values()) else ""
+    stage = _most(likely_s)
+    return "" if stage == "sample" else stage
 
 
-def _busy_thread(trial: Trial) -> str:
+def _busy_thread(trials: Sequence[Trial]) -> str:
     """The name of a thread that uses a CPU for most of the time while others wait long for the GIL."""
-    found = trial.busy_thread
+    found = next((trial.busy_thread for trial in trials if trial.busy_thread), None)
     waits = found is not None and (found.gil_wait_s is None or found.gil_wait_s >= GIL_WAIT_S)
     return found.name if found and waits and found.cpu_share >= MOST else ""
 

@@ -84,10 +84,7 @@ SHORT_BATCH_S = 1e-3
 """Twice the smallest observed cost of handing a batch over from a worker, on a two-core machine."""
 
 GIL_WAIT_S = 1e-3
-"""A fifth of Python's default switch interval: one wait in five, or more, is for a thread that keeps the GIL that long.
-
-Without such a thread, timed waits end about 0.1 ms late.
-"""
+"""A fifth of Python's default switch interval: one wait in five or more is for a thread that keeps the GIL so long."""
 
 LOOKS_APART = 0.25
 """Tolerance between a share of checks and a measured share of time.

@@ -15,7 +15,7 @@ SHUFFLE_BUFFER = 1_000
 
 ARGUMENT: Mapping[str, Check] = {AXIS: integer(1, 10_000_000, or_null=True)}
 
-COLLAPSING: Mapping[str, str] = {
+WITHOUT_EFFECT: Mapping[str, str] = {
     AXIS: "no effect without shuffle: measured once",
 }
 

@@ -9,7 +9,7 @@ from loaderbench.formats import StoredCopy
 from loaderbench.formats.tfrecord import ENCODED, LABEL, SHARD
 from loaderbench.loaders.backend import Batches
 from loaderbench.loaders.image_files import ImageFiles, copy_in, image_files
-from loaderbench.loaders.shuffle_buffer import ARGUMENT, COLLAPSING, buffer_of, without_idle_buffer
+from loaderbench.loaders.shuffle_buffer import ARGUMENT, WITHOUT_EFFECT, buffer_of, without_idle_buffer
 from loaderbench.loaders.tf_data import TfData, TfDataBatches
 from loaderbench.loaders.tf_images import DRAWS, OPERATIONS, image_of_bytes, load_code, setup_code
 from loaderbench.loaders.thread_workers import ThreadLoader
@@ -84,7 +84,7 @@ class TfRecords(TfData):
         **ThreadLoader.arguments,
         **ARGUMENT,
     }
-    without_effect: ClassVar[Mapping[str, str]] = COLLAPSING
+    without_effect: ClassVar[Mapping[str, str]] = WITHOUT_EFFECT
 
     def normalized(self, config: Config, fixed: Mapping[str, Any]) -> Config:
         """Remove the buffer size without `shuffle`, as nothing is drawn from a buffer then."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from loaderbench.loaders.backend import Batches
-from loaderbench.loaders.shuffle_buffer import ARGUMENT, COLLAPSING, buffer_of, of_data_loader, without_idle_buffer
+from loaderbench.loaders.shuffle_buffer import ARGUMENT, WITHOUT_EFFECT, buffer_of, of_data_loader, without_idle_buffer
 from loaderbench.loaders.torch_loader import TorchBatches, TorchLoader, build_loader, check_workers_every
 from loaderbench.options import Check
 from loaderbench.ranks import has_ranks
@@ -57,7 +57,7 @@ class WebDataset(TorchLoader):
     }
     without_effect: ClassVar[Mapping[str, str]] = {
         **TorchLoader.without_effect,
-        **COLLAPSING,
+        **WITHOUT_EFFECT,
     }
 
     def build(self, source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:

@@ -43,7 +43,7 @@ def read_process(root: str, pid: int, clock: Callable[[], float]) -> Reading | N
 def read_thread(root: str, thread: int, clock: Callable[[], float]) -> Reading | None:
     """Read a thread of this process like a process; `None` if it has ended or cannot be read."""
     folder = f"{root}/self/task/{thread}"
-    return _read(folder, thread, clock, lambda: {thread: _scheduled(folder)})
+    return _read(folder, thread, clock, lambda: {thread: scheduled(folder)})
 
 
 def _read(
@@ -132,10 +132,11 @@ class Sums:
 
 def _threads(folder: str) -> Iterator[tuple[int, proc.Scheduled | None]]:
     for name in os.listdir(folder):  # noqa: PTH208 - half the cost of a Path per thread
-        yield int(name), _scheduled(f"{folder}/{name}")
+        yield int(name), scheduled(f"{folder}/{name}")
 
 
-def _scheduled(folder: str) -> proc.Scheduled | None:
+def scheduled(folder: str) -> proc.Scheduled | None:
+    """The counters of the thread in this folder; `None` if it has ended or the kernel does not count."""
     text = proc.read_text(f"{folder}/schedstat")
     return proc.parse_schedstat(text) if text else None
 

@@ -11,7 +11,7 @@ from pathlib import PurePath
 from types import FrameType
 
 from loaderbench.code_places import is_library, is_ours, without_collection
-from loaderbench.monitors import proc
+from loaderbench.monitors.processes import scheduled
 from loaderbench.records import BusyThread
 
 LEAST = 0.05
@@ -49,10 +49,9 @@ class PythonThreads:
 def _cpu_s(threads: list[threading.Thread]) -> Iterator[tuple[int, float]]:
     """The native ID and the CPU seconds of each thread that can be read."""
     for thread in threads:
-        text = proc.read_text(f"/proc/self/task/{thread.native_id}/schedstat")
-        scheduled = proc.parse_schedstat(text) if text else None
-        if scheduled is not None and thread.native_id is not None:
-            yield thread.native_id, scheduled.run_ns / 1e9
+        found = scheduled(f"/proc/self/task/{thread.native_id}")
+        if found is not None and thread.native_id is not None:
+            yield thread.native_id, found.run_ns / 1e9
 
 
 def _name(thread: threading.Thread) -> str:
@@ -60,7 +59,11 @@ def _name(thread: threading.Thread) -> str:
     with without_collection():
         codes = [frame.f_code for frame in _frames(sys._current_frames().get(thread.ident or 0))]
     own = [code for code in codes if not is_library(code.co_filename) and not is_ours(code.co_filename)]
-    return f"{own[-1].co_name} ({PurePath(own[-1].co_filename).name}:{own[-1].co_firstlineno})" if own else thread.name
+    return (
+        f"{own[-1].co_name} ({PurePath(own[-1].co_filename).name}:{own[-1].co_firstlineno})"
+        if own
+        else str(thread.name)
+    )
 
 
 def _frames(frame: FrameType | None) -> Iterator[FrameType]:

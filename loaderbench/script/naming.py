@@ -20,7 +20,7 @@ from loaderbench.code_places import CodeLine, is_library, is_ours
 from loaderbench.tracing.other_loader import OtherLoader
 
 _MOST_FRAMES = 60
-_MOST_HELD = 100  # entries of a dictionary or sequence that are searched for loaders
+MOST_HELD = 100  # entries of a dictionary or sequence that are searched for loaders
 
 _LOCALS_FUNCTIONS = {"locals", "vars"}
 
@@ -140,7 +140,7 @@ def _element_name(name: str, value: Any, loader: Any) -> str | None:
     elif issubclass(kind, list | tuple):
         pairs = enumerate((list if issubclass(kind, list) else tuple).__iter__(value))
     if pairs is not None:
-        return next((f"{name}[{key!r}]" for key, held in list(islice(pairs, _MOST_HELD)) if held is loader), None)
+        return next((f"{name}[{key!r}]" for key, held in list(islice(pairs, MOST_HELD)) if held is loader), None)
     if not str(kind.__module__).startswith("fastai."):
         return None
     of_learner = attributes_of(value).get("dls")

@@ -11,11 +11,11 @@ from itertools import islice
 from types import CodeType, MethodType
 from typing import Any
 
+from loaderbench.script.naming import MOST_HELD
+
 _HOOK = "__init_subclass__"
 _MOST_DECORATORS = 10
 Iterate = Callable[[Any], Iterator[Any]]
-
-_MOST_HELD = 100  # entries of a dictionary or sequence that are searched for loaders
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class OwnIterators:
         """Whether the loader contains other loaders, which are recorded in its place."""
         for name, value in getattr(loader, "__dict__", {}).items():
             several = value.values() if type(value) is dict else value if type(value) in (list, tuple) else (value,)
-            some = () if name == "dataset" else tuple(islice(several, _MOST_HELD))
+            some = () if name == "dataset" else tuple(islice(several, MOST_HELD))
             if any(issubclass(type(one), self._kind) and one is not loader for one in some):
                 return True
         return False

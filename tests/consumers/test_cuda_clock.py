@@ -90,6 +90,21 @@ def test_a_trial_s_own_clock_raises_the_error_of_the_device(monkeypatch: pytest.
         clock.waits_s()
 
 
+def test_nothing_is_asked_of_a_device_while_a_graph_is_captured(monkeypatch: pytest.MonkeyPatch) -> None:
+    device, clock, capturing = patch(monkeypatch), CudaWaitClock(), [False]
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: capturing[0])
+    for _ in range(READ_FROM):
+        clock.ask()
+        clock.got()
+    capturing[0] = True
+    device.fail()  # every call of an event would now raise
+    clock.ask()
+    clock.got()
+    assert clock.take_s() == []
+    with pytest.raises(RuntimeError, match="a CUDA graph was captured"):
+        clock.waits_s()
+
+
 def test_a_trial_of_many_batches_uses_few_events(monkeypatch: pytest.MonkeyPatch) -> None:
     """A trial takes its waits at its end only. They are read while it runs."""
     device, made, event = patch(monkeypatch), list[object](), torch.cuda.Event

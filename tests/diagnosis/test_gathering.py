@@ -202,8 +202,7 @@ def looks_at(timed_s: Seconds | None = None, **likely_s: float) -> CodeLooks:
     ],
 )
 def test_stack_samples_say_what_the_stage_sample_mostly_calls(looks: CodeLooks | None, mostly: str) -> None:
-    stages = {"sample": StageCost(9.7e-3, 9.7e-3), "collate": StageCost(3e-4, 3e-4)}
-    found = gather([trial(1, stages=stages, code_looks=looks)], TWO_CPUS)
+    found = gather([trial(1, code_looks=looks)], TWO_CPUS)
     assert found is not None
     assert found.sample_is_mostly == mostly
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -23,27 +25,32 @@ def use_a_cpu(cpu_s: float) -> None:
         sum(range(100))
 
 
-def test_the_busiest_thread_is_named_by_its_outermost_own_function() -> None:
-    over = threading.Event()
-    busy, idle = threading.Thread(target=count_until, args=(over,)), threading.Thread(target=over.wait)
-    watch = PythonThreads()
-    watch.begin()
-    busy.start()
-    idle.start()
+@contextmanager
+def running(*threads: threading.Thread, over: threading.Event) -> Iterator[None]:
+    for thread in threads:
+        thread.start()
     try:
-        use_a_cpu(0.2)
-        found = watch.busiest()
+        yield
     finally:
         over.set()
-        busy.join()
-        idle.join()
+        for thread in threads:
+            thread.join()
+
+
+def test_the_busiest_thread_is_named_by_its_outermost_own_function() -> None:
+    over, watch = threading.Event(), PythonThreads()
+    watch.begin()
+    busy, idle = threading.Thread(target=count_until, args=(over,)), threading.Thread(target=over.wait)
+    with running(busy, idle, over=over):
+        use_a_cpu(0.2)
+        found = watch.busiest()
     assert found is not None
     assert found.name == f"count_until (test_python_threads.py:{count_until.__code__.co_firstlineno})"
     assert 0.05 < found.cpu_share < 1.1
 
 
 def test_time_before_the_beginning_does_not_count() -> None:
-    over, paused, go = threading.Event(), threading.Event(), threading.Event()
+    over, paused, go, watch = threading.Event(), threading.Event(), threading.Event(), PythonThreads()
 
     def work_first() -> None:
         use_a_cpu(0.2)
@@ -51,19 +58,12 @@ def test_time_before_the_beginning_does_not_count() -> None:
         over.wait()
 
     early, late = threading.Thread(target=work_first), threading.Thread(target=lambda: (go.wait(), count_until(over)))
-    early.start()
-    late.start()
-    assert paused.wait(60)
-    watch = PythonThreads()
-    watch.begin()
-    go.set()
-    try:
+    with running(early, late, over=over):
+        assert paused.wait(60)
+        watch.begin()
+        go.set()
         use_a_cpu(0.1)
         found = watch.busiest()
-    finally:
-        over.set()
-        early.join()
-        late.join()
     assert found is not None
     assert found.name.startswith("<lambda>")
 
@@ -72,14 +72,9 @@ def test_time_before_the_beginning_does_not_count() -> None:
 def test_known_threads_and_the_own_one_are_left_out(name: str) -> None:
     over, watch = threading.Event(), PythonThreads()
     watch.begin()
-    busy = threading.Thread(target=count_until, args=(over,), name=name)
-    busy.start()
-    try:
+    with running(threading.Thread(target=count_until, args=(over,), name=name), over=over):
         use_a_cpu(0.1)
         found = watch.busiest()
-    finally:
-        over.set()
-        busy.join()
     assert found is None or "count_until" not in found.name
 
 
@@ -92,13 +87,8 @@ def test_the_thread_that_runs_the_loop_is_left_out_if_another_one_asks() -> None
         began.set()
         count_until(over)
 
-    loop = threading.Thread(target=train)
-    loop.start()
-    try:
+    with running(threading.Thread(target=train), over=over):
         assert began.wait(60)
         use_a_cpu(0.1)
         found = watch.busiest()
-    finally:
-        over.set()
-        loop.join()
     assert found is None or not found.name.startswith("train")

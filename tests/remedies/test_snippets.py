@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from PIL import Image
+from planted_causes import FOLDER
 from simulated_device import SimulatedTensor, simulated
 from threadpoolctl import threadpool_limits
 from torch.utils.data import DataLoader
@@ -26,13 +27,6 @@ from loaderbench.remedies.program import python_program, yaml_change
 from loaderbench.suite import load_suite
 from loaderbench.suite.yaml_text import parse_text
 
-FOLDER = {
-    "decoder": "pillow",
-    "transform": "imagenet_train",
-    "normalize": "worker",
-    "presize": None,
-    "image_cache": None,
-}
 LOADER = {"batch_size": 4, "drop_last": True}
 NEEDED = {"dali": "nvidia.dali.fn", "nvimagecodec": "nvidia.nvimgcodec.nvimgcodec_impl"}
 
