@@ -37,6 +37,7 @@ from loaderbench.diagnosis.limits import (
     no_worker_would_help,
     own_part_of_main,
     part_of_wait,
+    sampler_starts_slowly,
     share_of_cpu,
     stage_blocked_s,
     startup_without_making,
@@ -150,6 +151,10 @@ def epochs_begin_too_often(facts: Facts) -> Cause | None:
         return None
     each = "" if facts.startup_s is None else f"{in_seconds(facts.startup_s)} before the first batch of each epoch, "
     made = f"; making it takes {in_seconds(facts.first_making_s)} of this" if making >= NOTICED else ""
+    if sampler_starts_slowly(facts):
+        made = f"; the sampler takes {in_seconds(facts.sampler_start_s)} of this"
+        why = _why("Startup", f"{each}{in_percent(facts.startup_share)} of total time{made}")
+        return _cause("startup", "startup", why, "the sampler delays the first batch of every epoch")
     why = _why("Startup", f"{each}{in_percent(facts.startup_share)} of total time{made}")
     started = facts.workers and not facts.workers_persist
     clause = "worker startup delays the first batch of every epoch" if started else "epochs start slowly"

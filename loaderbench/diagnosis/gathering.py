@@ -68,6 +68,7 @@ def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
         startup_share=_mean_of(map(startup_share, done)) or 0.0,
         startup_s=_mean_of(map(startup_s, done)),
         first_making_s=_mean_of(map(_first_making_s, done)) or 0.0,
+        sampler_start_s=_mean(done, "epochs.sampler_s") or 0.0,
         transfer_share=_mean_of(map(_transfer_share, done)) or 0.0,
         from_outside=done[0].is_from_outside,
         workers_persist=bool(done[0].config.get("persistent_workers")),

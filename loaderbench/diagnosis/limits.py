@@ -334,6 +334,11 @@ def making_takes_the_cpus(facts: Facts) -> bool:
     return facts.own_cpus is not None and cpus_are_full(facts) and made_by >= MOST * facts.own_cpus > 0
 
 
+def sampler_starts_slowly(facts: Facts) -> bool:
+    """Whether the sampler takes most of each epoch's start, before it returns its first indices."""
+    return facts.sampler_start_s >= MOST * (facts.startup_s or 0.0) > 0
+
+
 def first_making_share(facts: Facts) -> float:
     """The share of total time in which the loop waits for the first batches of epochs while they are made."""
     return facts.startup_share * facts.first_making_s / facts.startup_s if facts.startup_s else 0.0

@@ -88,7 +88,7 @@ def _loop_times(recorder: LoopRecorder, observer: Observer, *, measures_cost: bo
         data_wait=spread_of(log.waits),
         step=spread_of(log.steps),
         step_stages=stages_of_loop(recorder, observer) or None,
-        epochs=_epochs(recorder),
+        epochs=_epochs(recorder, observer),
         recorder_s_per_batch=_recorder_s_per_batch(recorder.events is not None) if measures_cost else None,
         not_measured={
             "recorder_s_per_batch": AT_THE_END,
@@ -215,17 +215,20 @@ def readings_of(recorder: LoopRecorder, observer: Observer, environment: Environ
     return found
 
 
-def _epochs(recorder: LoopRecorder) -> Epochs:
+def _epochs(recorder: LoopRecorder, observer: Observer) -> Epochs:
     found, making = spread_of(recorder.boundaries), spread_of(recorder.first_makings)
+    sampler_s = observer.trace.taking.start_s if observer.trace is not None else None
     unknown = "one epoch has no boundary" if found is None else "no worker is known to have made the first batches"
     return Epochs(
         begun=recorder.begun,
         boundary_s=found.mean_s if found else None,
         boundary_max_s=found.max_s if found else None,
         first_making_s=making.mean_s if making else None,
+        sampler_s=sampler_s,
         not_measured={
             **({} if found else dict.fromkeys(("boundary_s", "boundary_max_s"), unknown)),
             **({} if making else {"first_making_s": unknown}),
+            **({} if sampler_s is not None else {"sampler_s": "no sampler was timed"}),
         },
     )
 

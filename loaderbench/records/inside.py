@@ -93,13 +93,14 @@ class Epochs:
     """Times outside the steady state.
 
     A boundary lasts from the last request of an epoch to the next epoch's first batch. `first_making_s` is the mean
-    part of it in which a worker was making that batch.
+    part of it in which a worker was making that batch. `sampler_s` is the mean time until the sampler's first indices.
     """
 
     begun: int
     boundary_s: float | None
     boundary_max_s: float | None
     first_making_s: float | None = None
+    sampler_s: float | None = None
     not_measured: Reasons = field(default_factory=dict)
 
 

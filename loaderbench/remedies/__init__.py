@@ -29,6 +29,7 @@ IDS = (
     "background_thread",
     "feeding_process",
     "library_threads",
+    "chunked_sampler",
     "persistent_workers",
     "larger_epochs",
     "out_of_order",

@@ -8,6 +8,7 @@ prefetching never stops.
 How to confirm: profile again; time to first batch occurs once instead of every epoch.
 """
 
+from loaderbench.diagnosis.limits import sampler_starts_slowly
 from loaderbench.remedies.by_cause import CauseRemedy
 from loaderbench.remedies.findings import Diagnosis
 
@@ -25,6 +26,7 @@ REMEDY = CauseRemedy(
         found.named(limits={"startup"})
         and (found.facts.workers == 0 or found.config.get("persistent_workers") is True)
         and not found.has_seen("new_loader")
+        and not sampler_starts_slowly(found.facts)
     ),
     title_for=_title,
     code="""import torch

@@ -6,7 +6,7 @@ import mmap
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from inspect import isgenerator
 from itertools import chain
 from multiprocessing.sharedctypes import RawArray
@@ -145,7 +145,7 @@ class LoaderTrace:
         pipe = any(kind.__name__ in _DATAPIPES for kind in type(dataset).__mro__)
         if not attachment.holds(maker_of(dataset)) and not pipe:
             replaced["dataset"] = SampleProxy(dataset, tracer)
-        with _replaced(vars(loader), replaced):
+        with _replaced(vars(loader), replaced), self._timing_start(loader):
             attachment.attach()
             try:
                 batches = self._begin(loader)
@@ -184,7 +184,8 @@ class LoaderTrace:
         if earlier is not None and earlier not in self._persistent:
             own["_iterator"] = None  # forces the loader to start new workers
         try:
-            with _replaced(own, replaced), self._detecting_epoch_start(own.get("_iterator")):
+            detecting = self._detecting_epoch_start(own.get("_iterator"))
+            with _replaced(own, replaced), self._timing_start(loader), detecting:
                 yield
         except BaseException:
             if earlier is not None:
@@ -193,11 +194,15 @@ class LoaderTrace:
         if (begun := own.get("_iterator")) is not None:
             self._persistent.add(begun)
 
+    def _timing_start(self, loader: Any) -> AbstractContextManager[None]:
+        return nullcontext() if self._marks_only else self.taking.timing_start(loader)
+
     def _detecting_epoch_start(self, persistent: Any) -> AbstractContextManager[None]:
         """Detect when the workers of a persistent iterator begin the new epoch."""
         own = getattr(persistent, "__dict__", {})
         return _replaced(
-            own, {"_index_sampler": NotifyingSampler(own.get("_index_sampler"), self._made.count_from_now)}
+            own,
+            {"_index_sampler": NotifyingSampler(own.get("_index_sampler"), self.taking, self._made.count_from_now)},
         )
 
     def _begun_later(self, loader: Any, batches: Iterator[Any]) -> Iterator[Any]:

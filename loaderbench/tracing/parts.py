@@ -10,6 +10,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, Protocol
 
 from loaderbench.tracing.taking import has_state
+from loaderbench.tracing.timed_class import Methods
 
 MAX_DATASETS = 200  # limit for nested datasets; samples of the others are timed as one stage
 _TRANSFORM_LIBRARIES = ("torchvision", "albumentations", "kornia", "torch", "monai", "fastai", "fastcore")
@@ -19,8 +20,6 @@ _STAGES = {"loader": "decode", "reader": "read"}
 
 _TRANSFORM_WORDS = ("transform", "augment", "preprocess")
 _WITHOUT_CLASS = ("builtins", "functools", "torch.jit")  # modules whose callables have a class that cannot be patched
-
-Methods = dict[str, Callable[..., Any]]
 
 
 class SampleTimer(Protocol):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from loaderbench.tracing.batch_choice import BatchChoice
 from loaderbench.tracing.clock import cpu_now_s, now_s
+from loaderbench.tracing.timed_class import set_class, timed_class
 
 COST_S = 10e-6
 """Approximate cost, in seconds, of timing one `next()` with cold CPU caches."""
@@ -20,27 +22,75 @@ class TakingClock:
 
     Only some calls are timed. Each is weighted by the number of calls that it represents, which `choice` provides.
     `weight` is that number during a timed call, and 0 otherwise. Calls that return no batch are not counted.
+
+    `starts_s` are the seconds until the sampler's first indices, over `starts` epochs; they are in no other total. Some
+    samplers draw the indices of the whole epoch then.
     """
 
-    __slots__ = ("calls", "choice", "cpu_s", "sampler_s", "wall_s", "weight")
+    __slots__ = ("_timed_kinds", "calls", "choice", "cpu_s", "sampler_s", "starts", "starts_s", "wall_s", "weight")
 
     def __init__(self) -> None:
         self.calls, self.wall_s, self.cpu_s, self.sampler_s = 0, 0.0, 0.0, 0.0
+        self.starts, self.starts_s = 0, 0.0
         self.choice, self.weight = BatchChoice(MAX_COST_SHARE), 0
+        self._timed_kinds: dict[type, type] = {}
 
     def read(self) -> tuple[float, float, float, float]:
         """The current totals: calls, wall seconds, CPU seconds and sampler seconds."""
         return self.calls, self.wall_s, self.cpu_s, self.sampler_s
 
+    @property
+    def start_s(self) -> float | None:
+        """Mean seconds per epoch until the sampler's first indices; `None` if unknown."""
+        return self.starts_s / self.starts if self.starts else None
+
+    @contextmanager
+    def timing_start(self, loader: Any) -> Iterator[None]:
+        """Time the sampler of a loader that begins an epoch in this block, by changing the sampler's class.
+
+        A list of indices, or an object that cannot change its class, is left alone.
+        """
+        sampler = getattr(loader, "batch_sampler", None)
+        sampler = getattr(loader, "sampler", None) if sampler is None else sampler
+        base = type(sampler)
+        try:
+            set_class(sampler, self._timed_kind(base))
+        except (AttributeError, TypeError):
+            yield
+            return
+        try:
+            yield
+        finally:
+            set_class(sampler, base)
+
+    def _timed_kind(self, base: type) -> type:
+        """A subclass of a sampler's class whose indices are timed."""
+        usual = base.__iter__  # type: ignore[attr-defined]
+
+        def __iter__(sampler: Any) -> Iterator[Any]:  # noqa: N807 - the name of the method that it replaces
+            began_s = now_s()
+            indices = usual(sampler)
+            self.starts_s += now_s() - began_s
+            return self.timed(indices)
+
+        if base not in self._timed_kinds:
+            self._timed_kinds[base] = timed_class(base, {"__iter__": __iter__})
+        return self._timed_kinds[base]
+
+    def timed(self, indices: Any) -> TimedSampler:
+        """Time an iterator over indices, which has returned none yet."""
+        kind = _TimedStatefulSampler if has_state(indices) else TimedSampler
+        return kind(indices, self)
+
     def follow_sampler(self, batches: Any) -> None:
-        """Time the sampler of a torch iterator, if it has one.
+        """Time the sampler of a torch iterator, if it has one that is not timed yet.
 
         The attribute is private to torch; an unexpected value is left alone.
         """
-        own = getattr(batches, "__dict__", {})
-        if hasattr(own.get("_sampler_iter"), "__next__"):
-            kind = _TimedStatefulSampler if has_state(own["_sampler_iter"]) else TimedSampler
-            batches._sampler_iter = kind(own["_sampler_iter"], self)
+        indices = getattr(batches, "__dict__", {}).get("_sampler_iter")
+        if hasattr(indices, "__next__") and not isinstance(indices, TimedSampler):
+            batches._sampler_iter = timed = self.timed(indices)
+            timed.is_first = False  # some indices may have been drawn
 
 
 class Taken:
@@ -60,16 +110,17 @@ class Taken:
 
     def _timed(self, choice: BatchChoice) -> Any:
         clock, weight = self._clock, choice.weight
-        began_s, cpu_began_s = now_s(), cpu_now_s()
+        began_s, cpu_began_s, before_s = now_s(), cpu_now_s(), clock.starts_s
         choice.traced(began_s, COST_S)
         clock.weight = weight
         try:
             batch = next(self._batches)
         finally:
             clock.weight = 0
+        start_s = clock.starts_s - before_s
         clock.calls += weight
-        clock.cpu_s += weight * (cpu_now_s() - cpu_began_s)
-        clock.wall_s += weight * (now_s() - began_s)
+        clock.cpu_s += weight * max(0.0, cpu_now_s() - cpu_began_s - start_s)
+        clock.wall_s += weight * max(0.0, now_s() - began_s - start_s)
         return batch
 
     def __getattr__(self, name: str) -> Any:
@@ -85,16 +136,23 @@ class Taken:
 
 
 class TimedSampler:
-    """An iterator over the indices of batches, timed during timed `next()` calls. The wrapper is never removed."""
+    """An iterator over the indices of batches, timed for the first indices and during timed `next()` calls.
 
-    def __init__(self, indices: Iterator[Any], clock: TakingClock) -> None:
+    `before_first` is called just before the first indices are drawn. The wrapper is never removed.
+    """
+
+    def __init__(self, indices: Any, clock: TakingClock) -> None:
         self._indices, self._clock = indices, clock
+        self.is_first = True
+        self.before_first: Callable[[], None] = lambda: None
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
         weight = self._clock.weight
+        if self.is_first:
+            return self._draw_first()
         if not weight:
             return next(self._indices)
         began_s = now_s()
@@ -103,6 +161,16 @@ class TimedSampler:
         finally:
             self._clock.sampler_s += weight * (now_s() - began_s)
 
+    def _draw_first(self) -> Any:
+        self.is_first = False
+        self.before_first()
+        began_s = now_s()
+        try:
+            return next(self._indices)
+        finally:
+            self._clock.starts += 1
+            self._clock.starts_s += now_s() - began_s
+
 
 class NotifyingSampler:
     """A batch sampler that calls `notify` just before the first batch of indices is drawn.
@@ -110,30 +178,14 @@ class NotifyingSampler:
     By then, persistent workers have confirmed the end of the previous epoch and received nothing of the new one.
     """
 
-    def __init__(self, sampler: Any, notify: Callable[[], None]) -> None:
-        self._sampler, self._notify = sampler, notify
+    def __init__(self, sampler: Any, clock: TakingClock, notify: Callable[[], None]) -> None:
+        self._sampler, self._clock, self._notify = sampler, clock, notify
 
     def __iter__(self) -> Iterator[Any]:
         indices = iter(self._sampler)
-        kind = _NotifyingStatefulIndices if has_state(indices) else _NotifyingIndices
-        return kind(indices, self._notify)
-
-
-class _NotifyingIndices:
-    """An iterator over one epoch of a `NotifyingSampler`."""
-
-    def __init__(self, indices: Iterator[Any], notify: Callable[[], None]) -> None:
-        self._indices = indices
-        self._notify: Callable[[], None] | None = notify
-
-    def __iter__(self) -> Iterator[Any]:
-        return self
-
-    def __next__(self) -> Any:
-        if self._notify is not None:
-            self._notify()
-            self._notify = None
-        return next(self._indices)
+        timed = indices if isinstance(indices, TimedSampler) else self._clock.timed(indices)
+        timed.before_first = self._notify
+        return timed
 
 
 def has_state(indices: Any) -> bool:
@@ -141,10 +193,8 @@ def has_state(indices: Any) -> bool:
     return hasattr(indices, "state_dict") and hasattr(indices, "load_state_dict")
 
 
-class _Stateful:
-    """An iterator over indices that is saved with a checkpoint and restored from it, like the iterator it wraps."""
-
-    _indices: Any
+class _TimedStatefulSampler(TimedSampler):
+    """A timed iterator that is saved with a checkpoint and restored from it, like the iterator it wraps."""
 
     def state_dict(self) -> Any:
         """The state of the wrapped iterator."""
@@ -153,11 +203,3 @@ class _Stateful:
     def load_state_dict(self, state: Any) -> None:
         """Restore the wrapped iterator."""
         self._indices.load_state_dict(state)
-
-
-class _TimedStatefulSampler(_Stateful, TimedSampler):
-    """A `TimedSampler` with a state."""
-
-
-class _NotifyingStatefulIndices(_Stateful, _NotifyingIndices):
-    """An iterator over one epoch of a `NotifyingSampler`, with a state."""

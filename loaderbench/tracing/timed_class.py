@@ -5,11 +5,11 @@ from __future__ import annotations
 import dis
 from _abc import _abc_init  # type: ignore[import-not-found]
 from abc import ABCMeta
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
 
-from loaderbench.tracing.parts import Methods
+Methods = dict[str, Callable[..., Any]]
 
 _HARMLESS = ("builtins", "typing", "abc", "torch", "torchvision")
 _CLASS: Any = vars(object)["__class__"]

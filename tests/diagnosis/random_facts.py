@@ -108,6 +108,7 @@ class Draws:
             tail_share=self.share(),
             startup_share=self.one(0.0, 0.0, 0.0, 0.04, self.share()),
             startup_s=self.known(self.amount(0.1)),
+            sampler_start_s=self.one(0.0, self.amount(0.1)),
             transfer_share=self.share(),
             fewer_are_no_faster=self.yes(),
             fewer_are_faster=self.yes(0.2),

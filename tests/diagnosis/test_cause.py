@@ -66,6 +66,19 @@ def test_making_the_first_batch_is_no_startup_if_longer_epochs_would_wait_as_wel
     assert (found.stage, found.limit) == cause
 
 
+@pytest.mark.parametrize(
+    ("sampler_s", "clause"),
+    [
+        (0.09, "worker startup delays the first batch of every epoch"),
+        (0.11, "the sampler delays the first batch of every epoch"),
+    ],
+)
+def test_a_sampler_that_takes_most_of_each_start_is_named(sampler_s: float, clause: str) -> None:
+    found = find_cause(replace(SHORT_EPOCHS, first_making_s=0.0, sampler_start_s=sampler_s))
+    assert found is not None
+    assert found.clause == clause
+
+
 def of_threads(**blocked_on: float) -> Facts:
     """Two loading threads of one process that use 1.0 CPUs together."""
     loads = states(0.5, blocked_on=blocked_on, are_threads=True)

@@ -52,6 +52,7 @@ PINNING = replace(FACTS, main=replace(NARROW.loads, pinning_share=0.95))  # type
 WAITING = replace(FACTS, loads=WorkerStates(on_cpu_share=0.05, run_queue_share=0.0, blocked_share=0.95))
 FED = replace(WAITING, fed_by="Queue.get", idle_share=0.0)
 KEEPS_THE_GIL = replace(WAITING, busy_thread="log (train.py:8)", idle_share=0.9, next_s=0.1, next_cpu_s=0.01)
+SLOW_SAMPLER = replace(FACTS, startup_s=0.5, startup_share=0.6, sampler_start_s=0.4)
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ CAUSES: dict[str, Case] = {
     "release_lock": Case("sample", "lock", silent={"facts": IN_THREADS}),
     "move_into_workers": Case("main_process", "lock"),
     "persistent_workers": Case("startup", "startup", silent={"config": {**CONFIG, "persistent_workers": True}}),
+    "chunked_sampler": Case("startup", "startup", SLOW_SAMPLER, silent={"facts": FACTS}),
     "larger_epochs": Case("startup", "startup", replace(FACTS, workers=0)),
     "out_of_order": Case("stragglers", "order", silent={"config": {**CONFIG, "in_order": False}}),
     "deeper_prefetch": Case("stragglers", "order", silent={"config": {**CONFIG, "prefetch_factor": 8}}),

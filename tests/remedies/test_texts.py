@@ -19,9 +19,9 @@ from loaderbench.remedies import REMEDIES
 from loaderbench.remedies.wording import TITLE_LIMIT, applied, phrase, retitled
 
 VERBS = {
-    "Apply", "Cache", "Choose", "Copy", "Decode", "Divide", "Keep", "Limit", "Load", "Lower", "Move", "Normalize",
-    "Open", "Pack", "Pre-resize", "Raise", "Read", "Repair", "Seed", "Set", "Simplify", "Speed", "Store", "Switch",
-    "Use", "Widen",
+    "Apply", "Cache", "Choose", "Copy", "Decode", "Divide", "Draw", "Keep", "Limit", "Load", "Lower", "Move",
+    "Normalize", "Open", "Pack", "Pre-resize", "Raise", "Read", "Repair", "Seed", "Set", "Simplify", "Speed", "Store",
+    "Switch", "Use", "Widen",
 }  # fmt: skip
 PAGES = sorted((Path(__file__).parents[2] / "docs" / "reference" / "fixes").glob("*.md"))
 INLINE = "inline"  # code in a line of prose

@@ -322,7 +322,7 @@ class Batches:
 
 def test_indices_that_are_saved_with_a_checkpoint_stay_so_while_they_are_timed() -> None:
     begun: list[int] = []
-    batches = Batches(iter(NotifyingSampler(Standing(), lambda: begun.append(1))))
+    batches = Batches(iter(NotifyingSampler(Standing(), TakingClock(), lambda: begun.append(1))))
     TakingClock().follow_sampler(batches)
     timed = batches._sampler_iter
     assert (next(timed), next(timed), begun) == (1, 2, [1])
@@ -332,7 +332,7 @@ def test_indices_that_are_saved_with_a_checkpoint_stay_so_while_they_are_timed()
 
 
 def test_indices_without_a_state_get_none() -> None:
-    batches = Batches(iter(NotifyingSampler([1, 2], lambda: None)))
+    batches = Batches(iter(NotifyingSampler([1, 2], TakingClock(), lambda: None)))
     TakingClock().follow_sampler(batches)
     assert not hasattr(batches._sampler_iter, "state_dict")
 

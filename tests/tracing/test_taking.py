@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -44,6 +45,38 @@ def test_the_sampler_s_time_is_told_apart(workers: int) -> None:
     assert calls == 8  # without the last one, which returned none
     assert 0.005 < sampler_s <= wall_s  # with a worker, the first batches' indices are drawn before anybody asks
     assert cpu_s < wall_s
+
+
+class DrawnAtOnce(Slow):
+    """A sampler that needs time before its first index."""
+
+    def __iter__(self) -> Iterator[int]:
+        time.sleep(0.05)
+        yield from range(64)
+
+
+@pytest.mark.parametrize("arguments", [{}, {"num_workers": 1}, {"num_workers": 1, "persistent_workers": True}])
+def test_what_a_sampler_does_before_its_first_indices_is_timed_once_per_epoch(arguments: dict[str, Any]) -> None:
+    loader: DataLoader[Any] = DataLoader(Ready(), 8, sampler=DrawnAtOnce(), **arguments)  # type: ignore[arg-type]
+    kind = vars(type(loader.batch_sampler))["__iter__"]
+    trace = LoaderTrace(loader)
+    for _ in range(3):
+        assert len(list(trace.batches())) == 8
+        assert vars(type(loader.batch_sampler))["__iter__"] is kind
+    assert trace.taking.starts == 3
+    assert trace.taking.start_s is not None
+    assert trace.taking.start_s >= 0.05
+    calls, wall_s, _, sampler_s = trace.read().taking
+    assert calls == 24
+    assert sampler_s < 0.05  # all of them together
+    assert loader.num_workers or wall_s < 0.05
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_list_of_indices_has_no_start(workers: int) -> None:
+    trace = LoaderTrace(DataLoader(Ready(), None, sampler=[3, 1, 2], num_workers=workers))
+    assert len(list(trace.batches())) == 3
+    assert trace.taking.start_s is None
 
 
 @pytest.mark.parametrize("period_s", [5e-4, 2e-2])
@@ -103,7 +136,7 @@ def test_an_iterator_that_is_taken_from_is_its_own_in_everything_else() -> None:
 
 def test_a_sampler_that_tells_of_its_first_index_gives_the_same_ones() -> None:
     told: list[str] = []
-    indices = iter(NotifyingSampler([3, 1, 2], lambda: told.append("first")))
+    indices = iter(NotifyingSampler([3, 1, 2], TakingClock(), lambda: told.append("first")))
     assert told == []
     assert [next(indices), told, *indices, told] == [3, ["first"], 1, 2, ["first"]]
 
