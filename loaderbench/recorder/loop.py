@@ -57,9 +57,9 @@ class LoopRecorder:
 
     The first `warmup` batches and the first of every epoch are kept apart. After `steps` more batches, the rest pass
     through unrecorded. `first_batch_s` belongs to the first epoch. For every other epoch, `boundaries` holds the
-    seconds of the final request to the previous iterator, of `iter`, and of the first batch. Those in which a worker
-    was making that batch are in `first_makings`. `image_dtype` is that of the first batch that has tensors; empty
-    without images.
+    seconds of the final request to the previous iterator (none if the loop left it), of `iter`, and of the first
+    batch. Those in which a worker was making that batch are in `first_makings`. `image_dtype` is that of the first
+    batch that has tensors; empty without images.
     """
 
     def __init__(self, warmup: int, steps: int | None, callbacks: LoopCallbacks | None = None) -> None:
@@ -226,8 +226,8 @@ class LoopRecorder:
         took_s = got_s - asked_s
         if self.first_batch_s is None:
             self.first_batch_s = took_s
-        elif self._ending_s is not None:
-            self.boundaries.add(self._ending_s + took_s)
+        else:
+            self.boundaries.add((self._ending_s or 0.0) + took_s)
             made = self._callbacks.find_made(epoch, 0) if self._callbacks.find_made else None
             if made is not None and made.worker is not None:
                 self.first_makings.add(max(0.0, min(made.ended_s, got_s) - max(made.began_s, asked_s)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import count, islice
@@ -126,6 +127,20 @@ def test_the_first_of_an_epoch_and_the_warm_up_are_not_counted() -> None:
     assert (recorder.log.batches, recorder.warmed.batches) == (7 + 9, 2)
     assert recorder.begun == 2
     assert sum(recorder.boundaries.counts) == 1
+
+
+def test_a_loop_that_leaves_its_epochs_early_waits_for_the_first_batch_of_the_next_one() -> None:
+    def slowly() -> Iterator[Any]:
+        time.sleep(0.02)
+        return batches(10)
+
+    recorder = LoopRecorder(warmup=0, steps=None)
+    for _ in range(3):
+        epoch = recorder.epoch(slowly)
+        assert len(list(islice(epoch, 3))) == 3
+        epoch.close()
+    assert sum(recorder.boundaries.counts) == 2
+    assert sum(recorder.boundaries.sums_s) >= 0.04
 
 
 @pytest.mark.parametrize("worker", [0, None])
