@@ -18,6 +18,10 @@ from loaderbench.monitors import proc
 from loaderbench.records import WorkerStates
 
 INTERVAL_S = 0.05
+FREQUENT_LOOKS = 250
+RARE_INTERVAL_S = 0.2
+"""Seconds between the samples of `BlockedThread`, after the first `FREQUENT_LOOKS`: a training can last for hours."""
+
 FEWEST_LOOKS = 10
 MOST_APART = 4_096
 """The most processes with separate counts. A loop can start many more."""
@@ -45,9 +49,13 @@ def kind_of(wchan: str) -> str | None:
 
 
 class Blocked:
-    """Counts what the main threads of processes are blocked on. A thread blocked on its queue has no work."""
+    """Counts what the main threads of processes are blocked on. A thread blocked on its queue has no work.
+
+    A sample counts `weight` times: rare samples stand for more time.
+    """
 
     def __init__(self, root: str = "/proc") -> None:
+        self.weight = 1
         self._root = root
         self._random = Random()  # the global generator belongs to the training script
         self._seen: dict[int, Counter[str]] = {}
@@ -84,7 +92,7 @@ class Blocked:
     def _count(self, pid: int, kind: str | None) -> None:
         if pid not in self._seen and len(self._seen) >= MOST_APART:
             self._seen = {0: sum(self._seen.values(), Counter())}
-        self._seen.setdefault(pid, Counter())[kind or OTHER] += 1
+        self._seen.setdefault(pid, Counter())[kind or OTHER] += self.weight
 
     def _kind(self, process: str) -> str | None:
         return kind_of(proc.read_text(f"{self._root}/{process}/wchan").strip())
@@ -164,8 +172,10 @@ class BlockedThread:
 
     def _is_over(self) -> bool:
         """Wait for the next sample. Returns whether sampling was stopped."""
-        due_s = time.monotonic() + INTERVAL_S
-        if self._done.wait(INTERVAL_S):
+        pause_s = INTERVAL_S if self._waits < FREQUENT_LOOKS else RARE_INTERVAL_S
+        self.blocked.weight = round(pause_s / INTERVAL_S)
+        due_s = time.monotonic() + pause_s
+        if self._done.wait(pause_s):
             return True
         self._late_s += max(0.0, time.monotonic() - due_s)
         self._waits += 1

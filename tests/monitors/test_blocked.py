@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from loaderbench.monitors.blocked import MOST_APART, Blocked, BlockedThread, kind_of
+from loaderbench.monitors.blocked import INTERVAL_S, MOST_APART, RARE_INTERVAL_S, Blocked, BlockedThread, kind_of
 
 
 @pytest.mark.parametrize(
@@ -171,3 +171,15 @@ def test_how_late_timed_waits_end_is_averaged_until_the_warm_up_is_forgotten(mon
     assert watch.gil_wait_s is None
     assert not watch._is_over()
     assert watch.gil_wait_s == 0
+
+
+def test_late_samples_are_rare_and_stand_for_as_much_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    watch, pauses_s = BlockedThread(), list[float]()
+    monkeypatch.setattr(watch._done, "wait", lambda pause_s: pauses_s.append(pause_s) or len(pauses_s) > 500)
+    monkeypatch.setattr(watch.blocked, "_kind", lambda _: "lock" if len(pauses_s) <= 250 else "queue")
+    watch._pids = [1]
+    monkeypatch.setattr(watch.blocked, "_cause_of_lock_wait", lambda _: "lock")
+    watch._run()
+    assert pauses_s == [INTERVAL_S] * 250 + [RARE_INTERVAL_S] * 251
+    frequent_s, rare_s = 250 * INTERVAL_S, 250 * RARE_INTERVAL_S
+    assert watch.blocked.shares() == pytest.approx({"lock": 1 - rare_s / (frequent_s + rare_s), "queue": 0.8})
