@@ -313,7 +313,10 @@ def _limit_of_storage(facts: Facts) -> tuple[Limit, str]:
         return "storage_bandwidth", "; longer for larger files"
     if facts.bytes_share is None and facts.bytes_read >= LARGE_FILE_BYTES:
         return "storage_bandwidth", f"; {facts.bytes_read / 2**20:.1f} MiB/sample"
-    return "storage_latency", "" if facts.bytes_share is None else "; independent of file size"
+    if facts.bytes_share is not None:
+        return "storage_latency", "; independent of file size"
+    is_clear = facts.more_are_faster or facts.from_outside
+    return "storage_latency", "" if is_clear else "; a bandwidth limit looks alike if files have similar sizes"
 
 
 def kernel_zeroes_pages(facts: Facts) -> Cause | None:

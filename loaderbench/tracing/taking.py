@@ -13,6 +13,8 @@ from loaderbench.tracing.timed_class import set_class, timed_class
 COST_S = 10e-6
 """Approximate cost, in seconds, of timing one `next()` with cold CPU caches."""
 
+_TIMED = "_is_timed_by_loaderbench"  # an attribute of a sampler's class while an epoch begins
+
 MAX_COST_SHARE = 0.001
 """Limit on the cost of timing, as a share of the time between two batches. Only some calls are timed to stay below."""
 
@@ -48,12 +50,15 @@ class TakingClock:
     def timing_start(self, loader: Any) -> Iterator[None]:
         """Time the sampler of a loader that begins an epoch in this block, by changing the sampler's class.
 
-        A list of indices, or an object that cannot change its class, is left alone.
+        A list of indices, an object that cannot change its class, or a sampler with which another thread begins an
+        epoch right now, is left alone.
         """
         sampler = getattr(loader, "batch_sampler", None)
         sampler = getattr(loader, "sampler", None) if sampler is None else sampler
         base = type(sampler)
         try:
+            if hasattr(base, _TIMED):
+                raise TypeError(f"{base.__name__} is timed already")
             set_class(sampler, self._timed_kind(base))
         except (AttributeError, TypeError):
             yield
@@ -74,7 +79,7 @@ class TakingClock:
             return self.timed(indices)
 
         if base not in self._timed_kinds:
-            self._timed_kinds[base] = timed_class(base, {"__iter__": __iter__})
+            self._timed_kinds[base] = timed_class(base, {"__iter__": __iter__, _TIMED: __iter__})
         return self._timed_kinds[base]
 
     def timed(self, indices: Any) -> TimedSampler:

@@ -72,6 +72,18 @@ def test_what_a_sampler_does_before_its_first_indices_is_timed_once_per_epoch(ar
     assert loader.num_workers or wall_s < 0.05
 
 
+def test_two_loaders_may_begin_with_one_sampler_at_the_same_time() -> None:
+    sampler = DrawnAtOnce()
+    loaders: list[DataLoader[Any]] = [DataLoader(Ready(), None, sampler=sampler) for _ in range(2)]  # type: ignore[arg-type]
+    first, second = TakingClock(), TakingClock()
+    with first.timing_start(loaders[0]):
+        with second.timing_start(loaders[1]):
+            assert next(iter(sampler)) == 0
+        assert type(sampler) is not DrawnAtOnce
+    assert type(sampler) is DrawnAtOnce
+    assert (first.starts, second.starts) == (1, 0)
+
+
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_list_of_indices_has_no_start(workers: int) -> None:
     trace = LoaderTrace(DataLoader(Ready(), None, sampler=[3, 1, 2], num_workers=workers))
