@@ -31,6 +31,13 @@ BROWSER = "browser"
 LONGEST_FIRST = ("session", "browser", "script", "runner", "tuning", "commands", "profiler", "tracing")
 """Folders of tests that take longest: the short files left at the end fill up the workers."""
 
+LONG_FILES = (
+    "test_verify_run", "test_diagnosis", "test_gpu", "test_attach_command", "test_loader_guard", "test_step_options",
+    "test_small_machine", "test_object_store", "test_examples", "test_docs", "test_other_systems", "test_pauses",
+    "test_recorded_runs", "test_contributing", "test_words", "test_hostile_runs", "test_layers",
+)  # fmt: skip
+"""Files to begin first: of the `sleeping` tests, and of the usual ones in all other folders."""
+
 
 class OneFileOneWorker(LoadGroupScheduling):
     """Keeps the tests of a file together, which share what the file's fixtures made, and those of a group."""
@@ -64,10 +71,14 @@ def _group(item: pytest.Item) -> str:
     return BROWSER if item.get_closest_marker(BROWSER) else ""
 
 
-def _place(item: pytest.Item) -> tuple[int, int]:
-    folder = item.path.parent.name
-    rank = LONGEST_FIRST.index(folder) if folder in LONGEST_FIRST else len(LONGEST_FIRST)
-    return KINDS.index(kind_of(item)), rank
+def _place(item: pytest.Item) -> tuple[int, int, int]:
+    kind = kind_of(item)
+    folder = len(LONGEST_FIRST) if kind == SLEEPING else _rank(item.path.parent.name, LONGEST_FIRST)
+    return KINDS.index(kind), folder, _rank(item.path.stem, LONG_FILES)
+
+
+def _rank(name: str, names: tuple[str, ...]) -> int:
+    return names.index(name) if name in names else len(names)
 
 
 class Turn:
