@@ -115,6 +115,15 @@ def small_run(photos: Path) -> tuple[Path, subprocess.CompletedProcess[str]]:
     return place / "run", result
 
 
+@pytest.fixture
+def torch_looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch looks ten times a second whether workers and what started them still live, and not every 5 s."""
+    from torch.utils.data import _utils
+
+    for module in (_utils, _utils.worker):
+        monkeypatch.setattr(module, "MP_STATUS_CHECK_INTERVAL", 0.1)
+
+
 @pytest.fixture(scope="session")
 def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a stub of NVML, built once."""

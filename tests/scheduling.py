@@ -28,8 +28,21 @@ SHARED_RUN = "small_run"
 BROWSER = "browser"
 """Tests that share the pages they opened."""
 
-LONGEST_FIRST = ("session", "browser", "script", "runner", "tuning", "commands", "profiler", "tracing")
+LONGEST_FIRST = ("session", "browser", "script")
 """Folders of tests that take longest: the short files left at the end fill up the workers."""
+
+MOSTLY_WAIT = ("runner", "tuning", "commands", "profiler", "tracing", "monitors")
+"""Folders whose tests mostly wait. They are spread over the other folders, whose tests compute meanwhile."""
+
+SPREAD_OVER = 0.8
+"""The share of the other folders over which they are spread: short files are left at the end."""
+
+LONG_FILES = (
+    "test_verify_run", "test_diagnosis", "test_gpu", "test_attach_command", "test_loader_guard", "test_step_options",
+    "test_small_machine", "test_object_store", "test_examples", "test_docs", "test_other_systems", "test_pauses",
+    "test_recorded_runs", "test_contributing", "test_words", "test_hostile_runs", "test_layers",
+)  # fmt: skip
+"""Files to begin first: of the `sleeping` tests, and of the usual ones in the other folders."""
 
 
 class OneFileOneWorker(LoadGroupScheduling):
@@ -50,7 +63,8 @@ def order(items: list[pytest.Item]) -> None:
     for item in items:
         if group := _group(item):
             item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(key=_place)
+    spread = _spread(items)
+    items.sort(key=lambda item: (KINDS.index(kind_of(item)), spread[item.path, kind_of(item)]))
 
 
 def _group(item: pytest.Item) -> str:
@@ -64,10 +78,21 @@ def _group(item: pytest.Item) -> str:
     return BROWSER if item.get_closest_marker(BROWSER) else ""
 
 
-def _place(item: pytest.Item) -> tuple[int, int]:
-    folder = item.path.parent.name
-    rank = LONGEST_FIRST.index(folder) if folder in LONGEST_FIRST else len(LONGEST_FIRST)
-    return KINDS.index(kind_of(item)), rank
+def _spread(items: list[pytest.Item]) -> dict[tuple[Path, str], float]:
+    """Where the tests of a file and a kind begin: below 0 if at once, else from 0 to 1."""
+    files = dict.fromkeys((item.path, kind_of(item)) for item in items)
+    places = {file: -1.0 + _rank(file[0].parent.name, LONGEST_FIRST) / len(LONGEST_FIRST) for file in files}
+    later = [file for file in files if places[file] == 0]
+    later.sort(key=lambda file: (_rank(file[0].stem, LONG_FILES), _rank(file[0].parent.name, MOSTLY_WAIT)))
+    waiting = [file for file in later if file[0].parent.name in MOSTLY_WAIT]
+    computing = [file for file in later if file not in waiting]
+    for some, end in ((waiting, SPREAD_OVER), (computing, 1.0)):
+        places |= {file: end * number / len(some) for number, file in enumerate(some)}
+    return places
+
+
+def _rank(name: str, names: tuple[str, ...]) -> int:
+    return names.index(name) if name in names else len(names)
 
 
 class Turn:

@@ -84,6 +84,7 @@ def test_a_shared_memory_of_64_mb_is_told_in_bytes_and_costs_only_what_does_not_
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("shared memory")  # long, and on a worker of its own: it shares nothing with the others
 @mounts
 def test_a_fix_that_the_sweep_has_found_not_to_fit_is_tried_with_less_under_way_alone(place: Path) -> None:
     suite = SUITE.format(batches="[32]", rounds=3).replace("verify: false", "verify: true")
@@ -103,6 +104,7 @@ def test_a_fix_that_the_sweep_has_found_not_to_fit_is_tried_with_less_under_way_
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("open files")  # as above
 def test_where_open_files_run_out_sharing_by_files_is_tried(place: Path) -> None:
     suite = SUITE.format(batches="[16]", rounds=3).replace("verify: false", "verify: true")
     suite = suite.replace("lb_small:samples", "lb_small:many")

@@ -131,7 +131,7 @@ def test_a_loader_that_keeps_up_is_not_blamed(training: Training, tmp_path: Path
 
 
 @pytest.mark.slow
-@pytest.mark.timed
+@pytest.mark.sleeping
 def test_the_main_process_is_seen_to_load_by_itself(training: Training, tmp_path: Path) -> None:
     found, _ = attach(tmp_path, training(*LOADS_BY_ITSELF).pid, "--seconds", "4")
     assert (found["verdict"]["bound"], found["verdict"]["limit"]) == ("input", "storage_latency")
@@ -139,7 +139,7 @@ def test_the_main_process_is_seen_to_load_by_itself(training: Training, tmp_path
 
 
 @pytest.mark.slow
-@pytest.mark.timed
+@pytest.mark.sleeping
 def test_without_py_spy_the_kernel_tells_less_and_says_so(
     training: Training, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,7 +158,7 @@ def test_without_py_spy_the_kernel_tells_less_and_says_so(
 
 
 @pytest.mark.slow
-@pytest.mark.timed
+@pytest.mark.sleeping
 def test_the_gpu_of_a_training_is_read(training: Training, tmp_path: Path, stub_nvml: StubNvml) -> None:
     process = training(*WAITS)
     stub_nvml.set({"process_pid@0": process.pid}, busy_percent=12)
@@ -171,7 +171,7 @@ def test_the_gpu_of_a_training_is_read(training: Training, tmp_path: Path, stub_
 
 
 @pytest.mark.slow
-@pytest.mark.timed
+@pytest.mark.sleeping
 def test_what_was_seen_until_a_signal_or_the_end_is_shown(training: Training, tmp_path: Path) -> None:
     for name, what, code in (("stopped", signal.SIGINT, 130), ("terminated", signal.SIGTERM, 143), ("ended", None, 0)):
         process = training(*WAITS)

@@ -129,6 +129,7 @@ class SharedVisit(Visit):
     def as_at_first(self, width: int, height: int, scheme: str) -> Any:
         """The page with nothing chosen, folded as it was, in a window of that size that its charts fill."""
         self.complaints.clear()
+        self.page.bring_to_front()
         self.page.emulate_media(color_scheme=scheme, media="screen")
         self.page.set_viewport_size({"width": width, "height": height})
         self.page.evaluate(AS_AT_FIRST)

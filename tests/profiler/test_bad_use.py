@@ -83,6 +83,7 @@ def test_a_loop_that_raises_passes_it_on_and_keeps_what_was_measured(make: Make,
     assert any("KeyError" in note for note in prof.result.notes)
 
 
+@pytest.mark.usefixtures("torch_looks_often")
 @WAYS
 def test_a_loader_that_raises_in_mid_epoch_passes_it_on(make: Make, arguments: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="planted in the dataset"), Profiler(warmup=0, trace=True) as prof:

@@ -69,6 +69,7 @@ def given(name: str, run: RunRecord) -> set[str]:
     return {" ".join(text.split()) for text in held if words(text) > 2}
 
 
+@functools.cache  # reports share most of their texts
 def wrong(text: str) -> list[str]:
     return [*wrong_words(text, in_report=True), *long_sentences(text)]
 

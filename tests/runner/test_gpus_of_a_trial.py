@@ -54,7 +54,7 @@ def two_gpus(nvml_library: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return place / "r"
 
 
-@pytest.mark.timed
+@pytest.mark.sleeping
 @pytest.mark.slow
 def test_the_fullest_gpu_is_another_job_s_and_not_reported(two_gpus: Path) -> None:
     run = read_run(two_gpus)
@@ -70,7 +70,7 @@ def test_the_fullest_gpu_is_another_job_s_and_not_reported(two_gpus: Path) -> No
     assert "Largest batch that fits" in (two_gpus / "report.html").read_text()
 
 
-@pytest.mark.timed
+@pytest.mark.sleeping
 @pytest.mark.slow
 def test_a_run_tells_power_and_warns_of_a_gpu_that_is_held_back(two_gpus: Path) -> None:
     run = read_run(two_gpus)
@@ -129,7 +129,7 @@ def test_a_run_beside_a_lost_gpu_has_its_reason(stub_nvml: StubNvml, command: Cl
 
 
 @pytest.mark.slow
-@pytest.mark.timed
+@pytest.mark.sleeping
 @pytest.mark.skipif(torch.cuda.is_available(), reason="torch finds a GPU here")
 def test_a_slow_driver_leaves_the_readings_of_the_processes(stub_nvml: StubNvml, command: Cli, tmp_path: Path) -> None:
     stub_nvml.set(gpus=2, call_s=1)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -239,36 +241,11 @@ def test_every_epoch_is_recorded_with_its_stages_and_a_validation_apart(
     assert all(trial.stages for (trial,) in validations)
 
 
-ASKED = 'callbacks=[Callback("run")]'
-CALLBACKS = {
-    "lightning": LIGHTNING.replace("enable_checkpointing=False", f"enable_checkpointing=False, {ASKED}"),
-    "transformers": HUGGING_FACE.replace("train_dataset=Rows(480)", f"train_dataset=Rows(480), {ASKED}"),
-}
-HOMES = {"lightning": "lightning", "transformers": "huggingface"}
-
-
-@pytest.mark.parametrize("package", HOMES)
-def test_a_callback_records_what_the_command_does(tmp_path: Path, package: str) -> None:
-    if importlib.util.find_spec(package) is None:
-        pytest.skip(f"{package} is not installed: uv sync --group frameworks")
-    own = f"from loaderbench.integrations.{HOMES[package]} import LoaderBenchCallback as Callback\n"
-    write(tmp_path, HEAD + own + CALLBACKS[package])
-    done = subprocess.run(
-        [sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "Report: run/report.html" in done.stderr
-    run = load(tmp_path / "run")
-    trial: Trial = run.trials[0]
-    assert trial.epochs is not None
-    assert trial.epochs.begun == EPOCHS
-    assert set(trial.stages or {}) >= {"sample", "collate"} or "read" in (trial.stages or {})
-
-
 TRAIN = "Trainer(Model(), arguments, train_dataset=Rows(480)).train()"
+TRAINED = TRAIN.replace("Rows(480)", 'Rows(480), callbacks=[Callback("run")]')
 AFTER_AN_EXCEPTION = HUGGING_FACE.replace(
     f"    {TRAIN}",
-    """\
+    f"""\
     class Fails(Model):
         steps = 0
 
@@ -282,24 +259,60 @@ AFTER_AN_EXCEPTION = HUGGING_FACE.replace(
         Trainer(Fails(), arguments, train_dataset=Rows(480), callbacks=[Callback("failed")]).train()
     except RuntimeError as error:
         print(error)
-    Trainer(Model(), arguments, train_dataset=Rows(480), callbacks=[Callback("run")]).train()
+    {TRAINED}
 """,
 )
+CALLBACKS = {
+    "lightning": LIGHTNING.replace(
+        "enable_checkpointing=False", 'enable_checkpointing=False, callbacks=[Callback("run")]'
+    ),
+    "transformers": AFTER_AN_EXCEPTION,
+}
+HOMES = {"lightning": "lightning", "transformers": "huggingface"}
+
+Trained = tuple[Path, "subprocess.CompletedProcess[str]"]
 
 
-def test_a_training_after_one_that_raised_has_a_run_of_its_own(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Trained]:
+    """Trains once with the callback of a framework: the folder, and what the script printed."""
+
+    @functools.cache
+    def train(package: str) -> Trained:
+        place = tmp_path_factory.mktemp(package)
+        own = f"from loaderbench.integrations.{HOMES[package]} import LoaderBenchCallback as Callback\n"
+        write(place, HEAD + own + CALLBACKS[package])
+        done = subprocess.run(
+            [sys.executable, "train.py"], cwd=place, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return place, done
+
+    return train
+
+
+@pytest.mark.parametrize("package", HOMES)
+def test_a_callback_records_what_the_command_does(trained: Callable[[str], Trained], package: str) -> None:
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"{package} is not installed: uv sync --group frameworks")
+    place, done = trained(package)
+    assert "Report: run/report.html" in done.stderr
+    run = load(place / "run")
+    trial: Trial = run.trials[0]
+    assert trial.epochs is not None
+    assert trial.epochs.begun == EPOCHS
+    assert set(trial.stages or {}) >= {"sample", "collate"} or "read" in (trial.stages or {})
+
+
+def test_a_training_after_one_that_raised_has_a_run_of_its_own(trained: Callable[[str], Trained]) -> None:
     pytest.importorskip("transformers", reason="transformers is not installed: uv sync --group frameworks")
     assert TRAIN in HUGGING_FACE
-    own = "from loaderbench.integrations.huggingface import LoaderBenchCallback as Callback\n"
-    write(tmp_path, HEAD + own + AFTER_AN_EXCEPTION)
-    done = subprocess.run(
-        [sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "planted"), done.stderr
+    place, done = trained("transformers")
+    assert done.stdout.splitlines()[0] == "planted"
     assert "its callback does nothing" not in done.stderr
-    failed, trained = (load(tmp_path / name).trials[0] for name in ("failed", "run"))
-    assert [one.epochs.begun for one in (failed, trained) if one.epochs] == [1, EPOCHS]
-    assert 0 < (failed.batches or 0) < 30 < (trained.batches or 0)
+    failed, again = (load(place / name).trials[0] for name in ("failed", "run"))
+    assert [one.epochs.begun for one in (failed, again) if one.epochs] == [1, EPOCHS]
+    assert 0 < (failed.batches or 0) < 30 < (again.batches or 0)
 
 
 WITH_A_CALLBACK = """\

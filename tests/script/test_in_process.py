@@ -28,7 +28,7 @@ if __name__ == "__main__":
     recording.start()
     recording.start()
     print(before == (DataLoader.__iter__, DataLoader.__init__))
-    train_loader = DataLoader(Slow(400), batch_size=8, num_workers=1)
+    train_loader = DataLoader(Slow(400, 0.0005), batch_size=8, num_workers=1)
     for epoch in range(2):
         for batch in train_loader:
             time.sleep(0.001)

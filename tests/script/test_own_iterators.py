@@ -86,9 +86,9 @@ OWN = (
 if __name__ == "__main__":
     loaders = {{}}
     for kind in {KINDS}:
-        loaders[kind] = globals()[kind](Slow(112, 0.004), batch_size=8, num_workers=int(sys.argv[1]))
+        loaders[kind] = globals()[kind](Slow(80, 0.004), batch_size=8, num_workers=int(sys.argv[1]))
         for epoch in range(2):
-            assert sum(1 for batch in loaders[kind]) == 14
+            assert sum(1 for batch in loaders[kind]) == 10
             if kind == "Endless":
                 break
 """

@@ -16,7 +16,7 @@ from two_machines import ADDRESSES, possible, start_on, two_machines
 
 from loaderbench.result import load
 
-pytestmark = [pytest.mark.slow, pytest.mark.timed]
+pytestmark = pytest.mark.slow
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
 
@@ -210,6 +210,7 @@ def test_rank_0_tunes_on_its_share_of_the_cpus_and_all_ranks_end(tmp_path: Path)
     assert "CPU affinity" not in done.stderr
 
 
+@pytest.mark.timed
 def test_the_ranks_of_a_profiled_script_become_one_run_that_names_the_slow_one(tmp_path: Path) -> None:
     write(tmp_path, TRAINING)
     done = profile(tmp_path, "--out", "run", "--", *TORCHRUN, "train.py")
@@ -248,6 +249,7 @@ def test_more_ranks_than_gpus_are_one_line(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.timed
 def test_rank_0_gathers_what_all_ranks_recorded(asked: Asked) -> None:
     first, second = (answers["gathered"] for answers in asked.answers)
     assert [one["rank"] for one in first["ranks"]] == [0, 1]
@@ -256,12 +258,14 @@ def test_rank_0_gathers_what_all_ranks_recorded(asked: Asked) -> None:
     assert (second["ranks"], [trial["rank"] for trial in second["trials"]]) == ([], [1])
 
 
+@pytest.mark.timed
 def test_with_a_callback_in_each_rank_rank_0_writes_the_run_of_all(asked: Asked) -> None:
     assert [place.parent.name for place in asked.folder.glob("*/run.json")] == ["run"]
     assert [one.rank for one in load(asked.folder / "run").ranks] == [0, 1]
     assert asked.printed.count("Report: run/report.html") == 1
 
 
+@pytest.mark.timed
 def test_other_ranks_on_this_machine_are_no_other_programs(asked: Asked) -> None:
     seen = asked.answers[0]["seen"]
     assert (seen["others"], seen["ranks"]) == (1, 2)
@@ -269,6 +273,7 @@ def test_other_ranks_on_this_machine_are_no_other_programs(asked: Asked) -> None
     assert seen["of_others_s"] > 0.8
 
 
+@pytest.mark.timed
 @pytest.mark.skipif(not possible(), reason="needs root and iproute2")
 def test_the_ranks_of_two_machines_become_one_run_on_the_first(tmp_path: Path) -> None:
     write(tmp_path, averaged(TRAINING))

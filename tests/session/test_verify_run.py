@@ -12,6 +12,7 @@ from command_line import in_process
 
 from loaderbench.conclusion import conclude
 from loaderbench.records import IDENTICAL
+from loaderbench.session import freeing
 from loaderbench.store import read_run
 
 pytestmark = pytest.mark.sleeping  # its loader waits for storage; on busy CPUs the verdict names no cause
@@ -43,11 +44,14 @@ measure: {rounds: 3, seconds: 0.1}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of a loader that waits for its storage, in one worker."""
+    """A run of a loader that waits for its storage, in one worker, with fewer rounds of free stages."""
     place = tmp_path_factory.mktemp("verified")
     (place / "sleepy.py").write_text(SLEEPY)
     (place / "s.yaml").write_text(SUITE)
-    result = in_process("run", "s.yaml", "--out", "run", "-q", cwd=place)
+    with pytest.MonkeyPatch.context() as changed:
+        for name in ("FREED_ROUNDS", "MOST_ROUNDS"):
+            changed.setattr(freeing, name, 2)
+        result = in_process("run", "s.yaml", "--out", "run", "-q", cwd=place)
     assert result.returncode == 0, result.stderr
     return place / "run"
 
@@ -119,6 +123,7 @@ def test_without_verifying_the_remedy_is_advice(folder: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timed  # its loader needs the CPUs
 def test_fixes_are_tried_on_a_folder_of_photos_and_what_they_change_of_its_pixels_is_told(
     photos: Path, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import gc
 import io
 import time
 from collections.abc import Callable, Iterator
@@ -270,6 +271,7 @@ def test_the_user_s_worker_init_fn_still_runs(workers: int) -> None:
     assert found.samples == 24
 
 
+@pytest.mark.usefixtures("torch_looks_often")
 @pytest.mark.parametrize("workers", [0, 1])
 def test_what_a_dataset_raises_passes_through_and_the_rest_is_kept(workers: int) -> None:
     loader = DataLoader(Raises(), batch_size=4, num_workers=workers)
@@ -280,6 +282,7 @@ def test_what_a_dataset_raises_passes_through_and_the_rest_is_kept(workers: int)
     found = trace.read()
     assert 4 <= found.samples < 12
     trace.stop()
+    gc.collect()  # ends the workers now, and not during another test
 
 
 def test_what_is_counted_after_a_mark_leaves_out_what_was_before() -> None:
