@@ -29,6 +29,10 @@ PAIR_GAP = 10.0
 """An epoch's second look waits this many times the duration of its first look. States are known only between two looks,
 and the loop should hardly be delayed by looks in that time."""
 
+WATCH_COST_SHARE = 0.02
+"""An epoch costs the first look, and the callback at its end after a look. Short epochs have no looks, except for some
+that keep this cost below this share of time."""
+
 _now_s = time.perf_counter
 
 
@@ -80,7 +84,7 @@ class LoopRecorder:
         self._ending_s: float | None = None
         self._pauses_s = deque[float]()
         self._epoch_rows: EpochRows | None = None
-        self._free_at_s = 0.0
+        self._free_at_s = self._watch_at_s = 0.0
         self._restart_looks()
 
     def epoch(self, begin: Callable[[], Iterator[Any]], batch_size: int | None = None) -> Generator[Any]:
@@ -110,7 +114,7 @@ class LoopRecorder:
         began_took_s = clock() - asked_s
         epoch = self.begun
         self.begun += 1
-        self._restart_looks()
+        self._restart_looks(self._watch_at_s)
         rows = self._rows
         add, count, kind, due, look_at_s = rows.append, len, APART, 1, 0.0
         left, got_s, handed, was_left = due, 0.0, list[Any](), False
@@ -219,7 +223,11 @@ class LoopRecorder:
         self.add_up()
         self.windows.epoch_ended()
         if not sys.is_finalizing():  # nothing can be read then
+            ended_s = _now_s()
             self._callbacks.epoch_ended()
+            if self._looked_s:
+                now_s = _now_s()
+                self._watch_at_s = now_s + (self._looked_s + now_s - ended_s) / WATCH_COST_SHARE
 
     def _note_boundary(self, epoch: int, asked_s: float, got_s: float) -> None:
         """Note that the first batch of an epoch that began at `asked_s` arrived at `got_s`."""
@@ -265,9 +273,9 @@ class LoopRecorder:
             return min(room, self._warmup - self.seen)
         return room if self._steps is None else min(room, self._steps - self._steady)
 
-    def _restart_looks(self) -> None:
-        """Look at the end of the next step, as the first look of an epoch or of the steady state."""
-        self._look_at_s, self._pause_s, self._looked_s = 0.0, FIRST_LOOK_S, 0.0
+    def _restart_looks(self, at_s: float = 0.0) -> None:
+        """Look at the end of a step from `at_s` on, as the first look of an epoch or of the steady state."""
+        self._look_at_s, self._pause_s, self._looked_s = at_s, FIRST_LOOK_S, 0.0
 
     def _look(self, at_s: float) -> None:
         """Call `look`, less often the longer the call takes. The first two looks of an epoch are paid for together."""

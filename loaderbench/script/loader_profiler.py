@@ -63,6 +63,10 @@ class LoaderProfiler(Profiler):
         matches = known.is_of_same_classes(loader) if known.loader is None else known.has_same_dataset(loader)
         return matches and not self.under_way
 
+    def is_alike(self, loader: Any) -> bool:
+        """Whether loader and dataset have the same classes as those recorded, and no epoch is under way."""
+        return self._observer.known.is_of_same_classes(loader) and not self.under_way
+
     @property
     def is_over(self) -> bool:
         """Whether no more epochs are recorded."""

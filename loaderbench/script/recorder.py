@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 import weakref
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -36,6 +35,7 @@ from loaderbench.script.naming import Makers, Place, command_of_script, descript
 from loaderbench.script.only_rank import only_rank
 from loaderbench.script.order import RecordOrder
 from loaderbench.script.own_imports import own_imports
+from loaderbench.script.recorded_epoch import ClockedEpoch, RecordedEpoch
 from loaderbench.script.recorded_processes import note_begun, ranks_by_files
 from loaderbench.script.recording import Recording, write_recordings
 from loaderbench.script.step_stages import StepStages
@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 
 FIRST_SAVE_S = 2.0
 """Recordings are saved after this many seconds, then at doubling intervals: a script can end without notice."""
+
+MOST_SEPARATE = 20
+"""From this many recorded loaders on, another one with the place and classes of an earlier one is recorded with it."""
 
 LONGEST_HELD_S = 10.0
 SWITCH_S = 50e-6
@@ -72,84 +75,6 @@ def _release_saving() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_hold_saving, after_in_parent=_release_saving, after_in_child=_release_saving)
-
-
-_OF_EPOCHS = frozenset(("_batches", "_loader", "_own", "_since_s", "_steps", "_steps_cpu_s"))
-
-
-class RecordedEpoch:
-    """The batches of an epoch, from a generator that records them; other attributes are those of torch's iterator.
-
-    This code runs for every batch. `steps` are the steps of the loop, some of which are divided into stages.
-    """
-
-    __slots__ = ("__weakref__", "_batches", "_own", "_steps")
-
-    def __init__(self, recorded: Any, own: Any, steps: DividedSteps) -> None:
-        self._batches, self._own, self._steps = recorded, own, steps
-
-    def __iter__(self) -> Iterator[Any]:
-        return self
-
-    def __next__(self) -> Any:
-        steps = self._steps
-        if steps.stages.loop is not None:
-            steps.stages.leave_step(steps)
-        steps.other_waits.asks()
-        try:
-            batch = next(self._batches)
-        except BaseException:  # from the loader, or at its end: the script can still ask for batches
-            self._batches, self._steps = self._own, steps.none()
-            raise
-        steps.other_waits.got()
-        steps.at += 1
-        if steps.at == steps.due:
-            steps.divide(sys._getframe(1))
-        return batch
-
-    def __len__(self) -> int:
-        return len(self._own)
-
-    def __bool__(self) -> bool:
-        return bool(self._own)
-
-    def leave_out_the_rest(self) -> None:
-        """Stop recording this epoch. Raises `ValueError` while a batch is being made."""
-        recorded, self._batches = self._batches, self._own
-        self._steps = self._steps.none()
-        recorded.close()
-
-    def __getattr__(self, name: str) -> Any:
-        if name in _OF_EPOCHS:  # copy looks this up before it is set
-            raise AttributeError(name)
-        return getattr(self._own, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in _OF_EPOCHS:
-            object.__setattr__(self, name, value)
-        else:
-            setattr(self._own, name, value)
-
-
-class ClockedEpoch(RecordedEpoch):
-    """An epoch that measures the CPU time of the process in every step, from a batch to the next request.
-
-    It keeps the loader alive, because the loader may be tuned.
-    """
-
-    __slots__ = ("_loader", "_since_s", "_steps_cpu_s")
-
-    def __init__(self, recorded: Any, own: Any, steps: DividedSteps, steps_cpu_s: deque[float], loader: Any) -> None:
-        super().__init__(recorded, own, steps)
-        self._since_s, self._steps_cpu_s, self._loader = 0.0, steps_cpu_s, loader
-
-    def __next__(self) -> Any:
-        if self._since_s:
-            self._steps_cpu_s.append(time.process_time() - self._since_s)
-        self._steps.step_ended()
-        batch = super().__next__()
-        self._since_s = time.process_time()
-        return batch
 
 
 @dataclass
@@ -285,6 +210,8 @@ class ScriptRecorder:
             return known
         place = place_of(loader, self._makers.of(loader))
         known = next((one for one in self._recorded if _replaces(one, place, loader)), None)
+        if known is None and len(self._recorded) >= MOST_SEPARATE:
+            known = next((one for one in self._recorded if _is_alike(one, place, loader)), None)
         if known is None:
             profiler = LoaderProfiler(
                 place.name,
@@ -391,6 +318,11 @@ def _leave(epoch: weakref.ref[RecordedEpoch] | None) -> None:
 def _replaces(one: _Recorded, place: Place, loader: Any) -> bool:
     """Whether a loader replaces one that was recorded, for example if every epoch creates a new loader."""
     return one.place == place and one.profiler.continues_with(loader)
+
+
+def _is_alike(one: _Recorded, place: Place, loader: Any) -> bool:
+    """Whether a loader has the same place and classes, as the loaders of many clients in a list."""
+    return one.place == place and one.profiler.is_alike(loader)
 
 
 def _say(line: str) -> None:

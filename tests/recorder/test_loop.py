@@ -271,6 +271,37 @@ def test_each_short_epoch_is_looked_at_twice_or_paid_for_later(warmup: int, monk
     assert min(pauses) > 0.04 / 0.005 - 2 * 0.6
 
 
+def test_few_of_many_short_epochs_have_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look takes 5 ms, and the end of an epoch another 3 ms after a look. An epoch takes 10 ms."""
+    now_s, looked, cost_s = 0.0, False, 0.0
+    monkeypatch.setattr("loaderbench.recorder.loop._now_s", lambda: now_s)
+
+    def spend(seconds: float) -> None:
+        nonlocal now_s, cost_s
+        now_s, cost_s = now_s + seconds, cost_s + seconds
+
+    def short_batches() -> Iterator[list[int]]:
+        nonlocal now_s
+        for _ in range(5):
+            now_s += 0.002
+            yield [0] * 4
+
+    def look() -> None:
+        nonlocal looked
+        looked = True
+        spend(0.005)
+
+    def epoch_ended() -> None:
+        nonlocal looked
+        spend(0.003 if looked else 0.0)
+        looked = False
+
+    recorder = LoopRecorder(0, steps=None, callbacks=LoopCallbacks(look=look, epoch_ended=epoch_ended))
+    for _ in range(2_000):
+        list(recorder.epoch(short_batches))
+    assert 0.015 < cost_s / now_s < 0.025
+
+
 def test_a_timeline_keeps_the_longest_wait_however_long_the_run() -> None:
     timeline = Timeline()
     for start in range(0, 100_000, 777):

@@ -10,7 +10,7 @@ from typing import Any
 from loaderbench.result import Run
 from loaderbench.script.divided_steps import DividedSteps
 from loaderbench.script.loader_profiler import LoaderProfiler
-from loaderbench.script.recorder import RecordedEpoch
+from loaderbench.script.recorded_epoch import RecordedEpoch
 from loaderbench.script.step_stages import StepStages
 
 

@@ -38,3 +38,19 @@ def test_a_loader_that_cannot_be_recorded_is_not_said_to_be_lost(tmp_path: Path)
     first, second = done.stderr.splitlines()
     assert first.startswith("loaderbench: cannot record")
     assert second == "loaderbench: nothing was recorded"
+
+
+def test_of_many_loaders_of_one_line_the_later_ones_are_recorded_together(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        f"""{HEAD}
+clients = [DataLoader(Slow(16, 0), batch_size=8) for _ in range(24)]
+for _ in range(3):
+    for client in clients:
+        for _ in client:
+            pass
+""",
+    )
+    assert profile(tmp_path, "--out", "run", "train.py").returncode == 0
+    begun = [load(file.parent).trials[0].epochs for file in (tmp_path / "run").rglob("run.json")]
+    assert sorted(epochs.begun for epochs in begun if epochs) == [3] * 19 + [3 * 5]
