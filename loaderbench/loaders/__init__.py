@@ -7,7 +7,7 @@ from typing import Any
 
 from loaderbench.errors import MissingError
 from loaderbench.formats import FORMATS, check_formats
-from loaderbench.loaders.backend import Batches, LoaderBackend, Prefetch
+from loaderbench.loaders.backend import Batches, Code, LoaderBackend, Prefetch
 from loaderbench.loaders.dali_loader import Dali
 from loaderbench.loaders.grain_loader import Grain
 from loaderbench.loaders.litdata_loader import LitdataLoader
@@ -27,6 +27,7 @@ __all__ = [
     "DEFAULT_BACKEND",
     "LOADER_BACKENDS",
     "Batches",
+    "Code",
     "LoaderBackend",
     "Prefetch",
     "backend_of",

@@ -12,6 +12,16 @@ from typing import Any, ClassVar, Literal
 from loaderbench.options import Check
 from loaderbench.records import Config, Scalar
 
+
+class Code(str):
+    """An argument of a program to paste that is code, such as the name of a function. Its `repr` has no quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 TracedIn = Literal["data_loader", "threads", "caller", "nowhere"]
 """Where samples are loaded: in torch's `DataLoader`, in threads, in the consumer's thread, or out of sight."""
 
@@ -128,6 +138,9 @@ class LoaderBackend(ABC):
 
     is_torchs: ClassVar[bool] = False
     """Whether the backend is a `DataLoader` of torch, with a sampler and a `collate_fn`."""
+
+    keeps_own_code: ClassVar[bool] = False
+    """Whether the program to paste keeps the user's sampler and `collate_fn`."""
 
     reads_stores: ClassVar[bool] = False
     """Whether the backend also reads that format from an object store."""

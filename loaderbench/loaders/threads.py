@@ -78,6 +78,7 @@ class Threads(ThreadLoader):
     """Threads of the training process: nothing is copied between processes, and all threads share the GIL."""
 
     name: ClassVar[str] = "threads"
+    keeps_own_code: ClassVar[bool] = True
     makes: ClassVar[type[ThreadPoolBatches]] = ThreadPoolBatches
 
     def build(self, source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
@@ -93,11 +94,23 @@ class Threads(ThreadLoader):
         """Code of a class that does the same, epoch after epoch."""
         threads, queued = self.prefetch(arguments).workers, self.queued(arguments)
         loader = f"loader = ThreadLoader(dataset, sampler, threads={threads}, queued={queued})"
-        return [_CODE, "\n".join([*self.sampler_code(arguments), *comments, loader])]
+        return [collating(_CODE, arguments), "\n".join([*self.sampler_code(arguments), *comments, loader])]
 
     def sampler_code(self, arguments: Mapping[str, Any]) -> list[str]:
-        """Code that creates `sampler`, which yields the sample numbers of each batch."""
+        """Code that creates `sampler`, which yields the sample numbers of each batch, and imports."""
         order = "RandomSampler" if arguments.get("shuffle") else "SequentialSampler"
         size, drops = self.prefetch(arguments).batch_size, bool(arguments.get("drop_last"))
-        made = f"sampler = BatchSampler({order}(dataset), batch_size={size}, drop_last={drops})"
-        return [f"from torch.utils.data import BatchSampler, {order}, default_collate", "", made]
+        imports, numbers = ["BatchSampler", order], f"{order}(dataset)"
+        if "sampler" in arguments:
+            imports, numbers = ["BatchSampler"], "sampler"
+        made = f"sampler = BatchSampler({numbers}, batch_size={size}, drop_last={drops})"
+        if "batch_sampler" in arguments:
+            imports, made = [], "sampler = batch_sampler"
+        imports += [] if "collate_fn" in arguments else ["default_collate"]
+        head = [f"from torch.utils.data import {', '.join(imports)}", ""] if imports else []
+        return [*head, made]
+
+
+def collating(code: str, arguments: Mapping[str, Any]) -> str:
+    """The code of a loader with the user's `collate_fn`, if there is one, instead of torch's default."""
+    return code.replace("default_collate", arguments.get("collate_fn", "default_collate"))

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from loaderbench.loaders.backend import Batches, LoaderBackend, Prefetch, TracedIn
+from loaderbench.loaders.backend import Batches, Code, LoaderBackend, Prefetch, TracedIn
 from loaderbench.loaders.worker_options import WORKER_OPTIONS, setup_code, worker_setup
 from loaderbench.options import Check, boolean, integer, nearest, number, one_of, text
 from loaderbench.ranks import has_ranks
@@ -54,6 +54,7 @@ class TorchLoader(LoaderBackend):
 
     display_name: ClassVar[str] = "DataLoader"
     is_torchs: ClassVar[bool] = True
+    keeps_own_code: ClassVar[bool] = True
     arguments: ClassVar[Mapping[str, Check]] = {
         "batch_size": integer(1, MAX_BATCH_SIZE),
         "num_workers": integer(0, MAX_WORKERS),
@@ -111,7 +112,9 @@ class TorchLoader(LoaderBackend):
 
     def _stated(self, name: str, value: Any) -> bool:
         """Whether to state an argument; a value that means "not given" is left out."""
-        return name in self.arguments and (name not in NEEDS_WORKERS or value != NEEDS_WORKERS[name])
+        return isinstance(value, Code) or (
+            name in self.arguments and (name not in NEEDS_WORKERS or value != NEEDS_WORKERS[name])
+        )
 
 
 class EndlessSampler:

@@ -12,6 +12,8 @@ from loaderbench.records import Config
 from loaderbench.tracing.loader import is_loader, start_method_of, worker_arguments
 from loaderbench.tracing.other_loader import OtherLoader
 
+_USUAL_SAMPLERS = ("SequentialSampler", "_InfiniteConstantSampler")
+
 
 class KnownLoader:
     """The loader of the latest epoch, and what a result needs to know once the loader is freed.
@@ -72,7 +74,9 @@ class KnownLoader:
             return self._traits
         from loaderbench.dataset_traits import traits_of
 
-        return traits_of(dataset, getattr(self.loader, "worker_init_fn", None))
+        traits = traits_of(dataset, getattr(self.loader, "worker_init_fn", None))
+        own = own_arguments_of(self.loader)
+        return {**traits, "own_arguments": own} if own else traits
 
     def path_of(self, index: int) -> str | None:
         """The path of a sample, if the dataset lists paths. Once the dataset is freed, only saved paths are known."""
@@ -96,3 +100,30 @@ def _length_of(dataset: Any) -> int | None:
         return len(dataset)
     except Exception:  # the user's `__len__` can raise any exception
         return None
+
+
+def own_arguments_of(loader: Any) -> str:
+    """The arguments of a `DataLoader` that decide order and batches, as code such as `shuffle=True, collate_fn=pad`.
+
+    Empty for torch's defaults. Objects have the name of the argument; functions have their own.
+    """
+    found: dict[str, str] = {}
+    sampler, batch_sampler = getattr(loader, "sampler", None), getattr(loader, "batch_sampler", None)
+    if batch_sampler is not None and not _is_torchs(type(batch_sampler)):
+        found["batch_sampler"] = "batch_sampler"
+    elif type(sampler).__name__ == "RandomSampler" and not getattr(sampler, "replacement", False):
+        found["shuffle"] = "True"
+    elif sampler is not None and type(sampler).__name__ not in _USUAL_SAMPLERS:
+        found["sampler"] = "sampler"
+    if batch_sampler is not None and getattr(loader, "drop_last", False) and "batch_sampler" not in found:
+        found["drop_last"] = "True"
+    for name in ("collate_fn", "worker_init_fn"):
+        function = getattr(loader, name, None)
+        if function is not None and not _is_torchs(function):
+            given = getattr(function, "__name__", "")
+            found[name] = given if given.isidentifier() else name
+    return ", ".join(f"{name}={value}" for name, value in found.items())
+
+
+def _is_torchs(found: Any) -> bool:
+    return str(getattr(found, "__module__", "")).partition(".")[0] == "torch"

@@ -102,7 +102,7 @@ class CauseRemedy:
             costs=self.costs_for(diagnosis) if self.costs_for else self.costs,
             evidence=diagnosis.verdict.evidence[:2],
             caveat=self.caveat,
-            snippet=python_program(changed, diagnosis.loader, diagnosis.options) if change else self.code,
+            snippet=_program(changed, diagnosis) if change else self.code,
             snippet_yaml=yaml_change(change, changed, diagnosis.loader) if change else None,
             reason=self._why_untried(diagnosis) or (None if change else IN_THE_CODE),
             pixels=NOT_COMPARED if self.changes_pixels else None,
@@ -191,3 +191,8 @@ def _relieved(facts: Facts, relieves: Mapping[str, float]) -> Facts:
     return replace(
         facts, cpu_s=cpu_s, wall_s=wall_s, own_cpus=None if facts.own_cpus is None else facts.own_cpus * left
     )
+
+
+def _program(changed: Config, diagnosis: Diagnosis) -> str:
+    own = diagnosis.traits.get("own_arguments", "") if diagnosis.options is None else ""
+    return python_program(changed, diagnosis.loader, diagnosis.options, own)

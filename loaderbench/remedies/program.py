@@ -14,17 +14,25 @@ from typing import Any
 from loaderbench.datasets import DatasetKind, dataset_axes, saved_dataset
 from loaderbench.datasets.image_folder import ON_DEVICE
 from loaderbench.datasets.nvimagecodec import DRAWS_FIRST
-from loaderbench.loaders import AXIS, DEFAULT_BACKEND, LOADER_BACKENDS, LoaderBackend, backend_of, own_arguments
+from loaderbench.loaders import AXIS, DEFAULT_BACKEND, LOADER_BACKENDS, Code, LoaderBackend, backend_of, own_arguments
 from loaderbench.ranks import RANKS, rank_count
 from loaderbench.records import Config, format_scalar
 
+_NOT_WITH_BATCH_SAMPLER = ("batch_size", "shuffle", "drop_last")
 
-def python_program(config: Mapping[str, Any], loader: Mapping[str, Any], options: Mapping[str, Any] | None) -> str:
+
+def python_program(
+    config: Mapping[str, Any], loader: Mapping[str, Any], options: Mapping[str, Any] | None, own_code: str = ""
+) -> str:
     """Return a program that creates `loader`.
 
-    `options` are the options of a built-in dataset; `None` if the user supplies `dataset`.
+    `options` are the options of a built-in dataset; `None` if the user supplies `dataset`. `own_code` are arguments of
+    the user's loader that the program keeps, such as `shuffle=True, collate_fn=pad`.
     """
-    arguments, saved = {**loader, **config}, saved_dataset(options)
+    kept = {name: Code(value) for name, _, value in (pair.partition("=") for pair in own_code.split(", ")) if value}
+    arguments, saved = {**loader, **config, **kept}, saved_dataset(options)
+    if "batch_sampler" in kept:
+        arguments = {name: value for name, value in arguments.items() if name not in _NOT_WITH_BATCH_SAMPLER}
     ranks = rank_count(arguments)
     arguments.pop(RANKS, None)
     backend = backend_of(arguments)
@@ -39,12 +47,14 @@ def python_program(config: Mapping[str, Any], loader: Mapping[str, Any], options
         arguments = {**_recipe(dataset), **arguments} if backend.decodes else arguments
     dataset_code = None if dataset is None else dataset.code(ranks or 1)
     others = own_arguments(arguments, (backend, LOADER_BACKENDS[DEFAULT_BACKEND])).items()
-    own = {name: value for name, value in others if name not in {*backend.axes, *dataset_axes()}}
+    own = {name: value for name, value in others if name not in {*backend.axes, *dataset_axes(), *kept}}
     comments += [
         f"# the dataset was made with {name}={value!r}"
         for name, value in own.items()
         if not (_is_loader_argument(name) and (value is None or dataset is not None))
     ]
+    if kept and not backend.keeps_own_code:
+        comments.append(f"# the measured loader has {own_code}")
     if ranks is not None and ranks > 1:
         comments.append(f"# in each of {ranks} ranks; {_rank_note(backend)}")
     *setup, last = backend.code(arguments, comments)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from listed import Listed, NewRecorder, used
 from loops import trial_of
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, RandomSampler
 
 from loaderbench import Profiler
+from loaderbench.profiler.known_loader import own_arguments_of
 from loaderbench.recorder.inside import path_of
 
 pytestmark = pytest.mark.usefixtures("without_collector")
@@ -97,6 +100,26 @@ def test_what_images_a_loop_trains_on_is_known_from_its_batches(shape: tuple[int
         for _ in prof.iter(DataLoader([np.zeros(shape, np.float32)] * 32, batch_size=4)):
             pass
     assert trial_of(prof.result).dataset_traits == trait
+
+
+def pairs(samples: list[Any]) -> list[Any]:
+    return samples
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ({}, ""),
+        ({"shuffle": True, "collate_fn": pairs}, "shuffle=True, collate_fn=pairs"),
+        ({"sampler": [3, 1, 2], "drop_last": True, "collate_fn": lambda samples: samples},
+         "sampler=sampler, drop_last=True, collate_fn=collate_fn"),
+        ({"batch_size": 1, "batch_sampler": [[3, 1], [2]]}, "batch_sampler=batch_sampler"),
+        ({"batch_size": None, "sampler": RandomSampler([1] * 8, replacement=True)}, "sampler=sampler"),
+    ],
+)  # fmt: skip
+def test_arguments_that_a_changed_loader_needs_again_are_known_as_code(arguments: dict[str, Any], code: str) -> None:
+    loader: DataLoader[Any] = DataLoader(Listed(), **{"batch_size": 4, **arguments})
+    assert own_arguments_of(loader) == code
 
 
 def test_the_path_of_a_sample_runs_no_code_of_the_dataset() -> None:

@@ -151,6 +151,40 @@ def test_a_dataset_of_the_users_own_stays_as_it_is() -> None:
     assert "# the dataset was made with size=64" in python_program({"size": 64}, LOADER, None)
 
 
+def of_pairs(samples: list[int]) -> tuple[list[int], int]:
+    """A `collate_fn` of batches that torch cannot stack."""
+    return samples, sum(samples)
+
+
+@pytest.mark.parametrize("change", [{"num_workers": 0}, {"loader": "threads", "threads": 2}])
+@pytest.mark.parametrize(
+    ("own_code", "batch"),
+    [
+        ("collate_fn=of_pairs", ([0, 1, 2, 3], 6)),
+        ("sampler=sampler, collate_fn=of_pairs", ([7, 6, 5, 4], 22)),
+        ("batch_sampler=batch_sampler, collate_fn=of_pairs", ([2, 5], 7)),
+    ],
+)
+def test_a_program_keeps_the_users_sampler_and_collate_fn(
+    change: Config, own_code: str, batch: tuple[list[int], int]
+) -> None:
+    names: dict[str, Any] = {
+        "dataset": [*range(8)],
+        "of_pairs": of_pairs,
+        "sampler": [7, 6, 5, 4, 3],
+        "batch_sampler": [[2, 5], [1]],
+    }
+    program = python_program({**LOADER, **change}, {}, None, own_code)
+    exec(program, names)
+    assert next(iter(names["loader"])) == batch
+
+
+def test_a_shuffled_loader_stays_shuffled() -> None:
+    assert "    shuffle=True,\n" in python_program(LOADER, {}, None, "shuffle=True")
+    assert "RandomSampler(dataset)" in python_program({**LOADER, "loader": "threads"}, {}, None, "shuffle=True")
+    assert "# the measured loader has shuffle=True\n" in python_program({"loader": "grain"}, {}, None, "shuffle=True")
+
+
 def test_a_change_is_told_for_a_suite_by_what_it_belongs_to() -> None:
     change: Config = {"num_workers": 2, "presize": 256, "pin_memory": False}
     text = yaml_change(change, change, {})
