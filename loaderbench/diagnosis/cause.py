@@ -316,7 +316,7 @@ def _limit_of_storage(facts: Facts) -> tuple[Limit, str]:
     if facts.bytes_share is not None:
         return "storage_latency", "; independent of file size"
     is_clear = facts.more_are_faster or facts.from_outside
-    return "storage_latency", "" if is_clear else "; a bandwidth limit looks alike if files have similar sizes"
+    return "storage_latency", "" if is_clear else "; may also be a bandwidth limit"
 
 
 def kernel_zeroes_pages(facts: Facts) -> Cause | None:

@@ -28,7 +28,8 @@ class Facts:
 
     Epochs: `startup_s` are lost before the first batch of each, beyond a usual wait, `startup_share` of the total time.
     During `first_making_s`, a worker makes that batch, as it would in the middle of an epoch. `sampler_start_s` is what
-    the sampler takes until its first indices.
+    the sampler takes until its first indices. `between_share` is the share of all time that passes between epochs, with
+    `between_s` each.
 
     Others to wait for: `busy_thread` is a Python thread of the main process, other than the loop's, that uses a CPU for
     most of the time while threads wait long for the GIL. `fed_by` is a call of Python's multiprocessing in which the
@@ -80,6 +81,8 @@ class Facts:
     startup_s: float | None = None
     first_making_s: float = 0.0
     sampler_start_s: float = 0.0
+    between_share: float = 0.0
+    between_s: float = 0.0
     transfer_share: float = 0.0
     transfer_by: str = ""
     copy: CopyBandwidth | None = None

@@ -69,6 +69,8 @@ def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
         startup_s=_mean_of(map(startup_s, done)),
         first_making_s=_mean_of(map(_first_making_s, done)) or 0.0,
         sampler_start_s=_mean(done, "epochs.sampler_s") or 0.0,
+        between_share=_mean_of(map(_between_share, done)) or 0.0,
+        between_s=_mean(done, "epochs.between_s") or 0.0,
         transfer_share=_mean_of(map(_transfer_share, done)) or 0.0,
         from_outside=done[0].is_from_outside,
         workers_persist=bool(done[0].config.get("persistent_workers")),
@@ -92,6 +94,16 @@ def startup_share(trial: Trial) -> float | None:
         return None
     lost_s = each_s * (epochs.begun - 1)
     return lost_s / (lost_s + trial.steady_s * _with_warmup(trial))
+
+
+def _between_share(trial: Trial) -> float | None:
+    """The share of the time from the first batch on that passes between epochs."""
+    epochs = trial.epochs
+    if epochs is None or epochs.between_s is None or not trial.steady_s:
+        return None
+    pauses = epochs.begun - 1
+    within_s = pauses * (epochs.boundary_s or 0.0) + trial.steady_s * _with_warmup(trial)
+    return pauses * epochs.between_s / (pauses * epochs.between_s + within_s)
 
 
 def _with_warmup(trial: Trial) -> float:

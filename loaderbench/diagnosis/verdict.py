@@ -19,6 +19,7 @@ from loaderbench.diagnosis.shortage import Shortage
 from loaderbench.diagnosis.step_parts import step_parts_in_words
 from loaderbench.diagnosis.thresholds import NOTICED, TRANSFER
 from loaderbench.diagnosis.wording import (
+    between_epochs_in_words,
     describe_inside,
     first_batch_in_words,
     in_percent,
@@ -129,10 +130,11 @@ def _bound(subject: Subject, consumer: str) -> Bound:
 
 
 def _other_costs(cause: Cause | None, costs: Sequence[EpochCost], facts: Facts | None) -> tuple[Evidence, ...]:
-    """The costs of an epoch, without its startup if that is the cause and already stated."""
+    """The costs of an epoch, without its startup if that is the cause and already stated, and time between epochs."""
+    between = between_epochs_in_words(facts) if facts else ()
     if cause and cause.limit == "startup":
-        return costs_in_words([cost for cost in costs if cost.name not in ("boundary", "first_batch")])
-    return (*costs_in_words(costs), *(first_batch_in_words(facts) if facts else ()))
+        return (*costs_in_words([cost for cost in costs if cost.name not in ("boundary", "first_batch")]), *between)
+    return (*costs_in_words(costs), *(first_batch_in_words(facts) if facts else ()), *between)
 
 
 def _with_cause(found: Verdict, facts: Facts | None, cause: Cause | None, consumer: str) -> Verdict:

@@ -164,6 +164,14 @@ def first_batch_in_words(facts: Facts) -> tuple[Evidence, ...]:
     return (Evidence("epoch", "First batch", f"takes {in_seconds(facts.first_making_s)} of each epoch boundary"),)
 
 
+def between_epochs_in_words(facts: Facts) -> tuple[Evidence, ...]:
+    """One line about the time between epochs, which the other figures exclude, if it is long."""
+    if facts.between_share < NOTICED:
+        return ()
+    figures = f"{in_percent(facts.between_share)} of time ({in_seconds(facts.between_s)} each), in no other figure"
+    return (Evidence("epoch", "Between epochs", figures),)
+
+
 def transfers(facts: Facts) -> tuple[Evidence, ...]:
     """The share of time of the copy, how it was measured, and its bandwidth."""
     by = facts.transfer_by or "stage `transfer` of the loop"

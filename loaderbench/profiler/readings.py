@@ -225,8 +225,9 @@ def _epochs(recorder: LoopRecorder, observer: Observer) -> Epochs:
         boundary_max_s=found.max_s if found else None,
         first_making_s=making.mean_s if making else None,
         sampler_s=sampler_s,
+        between_s=recorder.between_s / (recorder.begun - 1) if recorder.begun > 1 else None,
         not_measured={
-            **({} if found else dict.fromkeys(("boundary_s", "boundary_max_s"), unknown)),
+            **({} if found else dict.fromkeys(("boundary_s", "boundary_max_s", "between_s"), unknown)),
             **({} if making else {"first_making_s": unknown}),
             **({} if sampler_s is not None else {"sampler_s": "no sampler was timed"}),
         },

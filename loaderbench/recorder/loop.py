@@ -63,7 +63,7 @@ class LoopRecorder:
     through unrecorded. `first_batch_s` belongs to the first epoch. For every other epoch, `boundaries` holds the
     seconds of the final request to the previous iterator (none if the loop left it), of `iter`, and of the first
     batch. Those in which a worker was making that batch are in `first_makings`. `image_dtype` is that of the first
-    batch that has tensors; empty without images.
+    batch that has tensors; empty without images. `between_s` are the total seconds between epochs.
     """
 
     def __init__(self, warmup: int, steps: int | None, callbacks: LoopCallbacks | None = None) -> None:
@@ -72,6 +72,7 @@ class LoopRecorder:
         self.first_batch_s: float | None = None
         self.image_dtype: str | None = None
         self.begun = self.seen = 0
+        self.between_s, self._ended_s = 0.0, 0.0
         self.full = self.marks = False
         self.events: Any = None
         self._warmup, self._steps, self._callbacks = warmup, steps, callbacks or LoopCallbacks()
@@ -112,9 +113,7 @@ class LoopRecorder:
         del begin  # it refers to the loader
         batches = source if events is None else _WithEvents(source, events)
         began_took_s = clock() - asked_s
-        epoch = self.begun
-        self.begun += 1
-        self._restart_looks(self._watch_at_s)
+        epoch = self._count_epoch(asked_s)
         rows = self._rows
         add, count, kind, due, look_at_s = rows.append, len, APART, 1, 0.0
         left, got_s, handed, was_left = due, 0.0, list[Any](), False
@@ -156,6 +155,13 @@ class LoopRecorder:
         if was_left:
             yield None
         yield from chain(source)  # not recorded; without `chain`, `yield from` would close a user's generator
+
+    def _count_epoch(self, began_s: float) -> int:
+        """Count an epoch that begins, and return its number."""
+        self.between_s += began_s - self._ended_s if self.begun else 0.0
+        self.begun += 1
+        self._restart_looks(self._watch_at_s)
+        return self.begun - 1
 
     def _inspect(self, batch: Any, batch_size: int | None) -> Callable[[Any], int]:
         """Note the data type of the first images, and return a counter of the samples in such a batch."""
@@ -225,9 +231,9 @@ class LoopRecorder:
         if not sys.is_finalizing():  # nothing can be read then
             ended_s = _now_s()
             self._callbacks.epoch_ended()
+            self._ended_s = _now_s()
             if self._looked_s:
-                now_s = _now_s()
-                self._watch_at_s = now_s + (self._looked_s + now_s - ended_s) / WATCH_COST_SHARE
+                self._watch_at_s = self._ended_s + (self._looked_s + self._ended_s - ended_s) / WATCH_COST_SHARE
 
     def _note_boundary(self, epoch: int, asked_s: float, got_s: float) -> None:
         """Note that the first batch of an epoch that began at `asked_s` arrived at `got_s`."""

@@ -94,6 +94,7 @@ class Epochs:
 
     A boundary lasts from the last request of an epoch to the next epoch's first batch. `first_making_s` is the mean
     part of it in which a worker was making that batch. `sampler_s` is the mean time until the sampler's first indices.
+    `between_s` is the mean time from the end of an epoch to the start of the next one.
     """
 
     begun: int
@@ -101,6 +102,7 @@ class Epochs:
     boundary_max_s: float | None
     first_making_s: float | None = None
     sampler_s: float | None = None
+    between_s: float | None = None
     not_measured: Reasons = field(default_factory=dict)
 
 

@@ -61,7 +61,7 @@ def headline(facts: Facts) -> str:
         (replace(BLOCKED, loads=states(0.09), wall_s={}, cpu_s={}), ("91% of their working time",)),
         (replace(BLOCKED, bytes_per_sample=5 * 2**20), ("5.0 MiB/sample",)),
         (replace(BLOCKED, bytes_share=0.1), ("independent of file size",)),
-        (replace(BLOCKED, bytes_share=None), ("a bandwidth limit looks alike if files have similar sizes",)),
+        (replace(BLOCKED, bytes_share=None), ("may also be a bandwidth limit",)),
         (DECODING, ("Decode: 77% of CPU time per sample", "1.1 of 2 CPUs")),
         (replace(DECODING, cpu_s={}, wall_s={}), ("CPUs busy: 1.1 of 2",)),
     ],

@@ -228,6 +228,16 @@ def test_a_loop_that_crosses_epochs_tells_what_their_beginning_takes() -> None:
     assert found.startup_share == pytest.approx(0.5, abs=0.01)
 
 
+def test_time_between_epochs_is_a_share_of_all_time() -> None:
+    epochs = Epochs(begun=6, boundary_s=1.0, boundary_max_s=1.0, between_s=2.0)
+    one = trial(1, epochs=epochs, data_wait=SPREAD)
+    within_s = 5.0 + (one.steady_s or 0.0) * (1 + (one.warmup_batches or 0) / (one.batches or 1))
+    found = gather([one], TWO_CPUS)
+    assert found is not None
+    assert found.between_s == 2.0
+    assert found.between_share == pytest.approx(10.0 / (10.0 + within_s))
+
+
 @pytest.mark.parametrize(
     ("stages_s", "made_s"),
     [(None, 0.0), (0.5, 0.3), (0.01, 0.1)],  # seconds per sample; a usual batch has 10 samples

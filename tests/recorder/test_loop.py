@@ -271,6 +271,14 @@ def test_each_short_epoch_is_looked_at_twice_or_paid_for_later(warmup: int, monk
     assert min(pauses) > 0.04 / 0.005 - 2 * 0.6
 
 
+def test_time_between_epochs_is_added_up() -> None:
+    recorder = LoopRecorder(warmup=0, steps=None)
+    for _ in range(3):
+        list(recorder.epoch(lambda: batches(10)))
+        time.sleep(0.02)
+    assert 0.04 <= recorder.between_s < 0.06 + sum(recorder.boundaries.sums_s)
+
+
 def test_few_of_many_short_epochs_have_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """A look takes 5 ms, and the end of an epoch another 3 ms after a look. An epoch takes 10 ms."""
     now_s, looked, cost_s = 0.0, False, 0.0
