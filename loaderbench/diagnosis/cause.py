@@ -315,8 +315,9 @@ def _limit_of_storage(facts: Facts) -> tuple[Limit, str]:
         return "storage_bandwidth", f"; {facts.bytes_read / 2**20:.1f} MiB/sample"
     if facts.bytes_share is not None:
         return "storage_latency", "; independent of file size"
-    is_clear = facts.more_are_faster or facts.from_outside
-    return "storage_latency", "" if is_clear else "; may also be a bandwidth limit"
+    if facts.more_are_faster or facts.from_outside:  # from outside, this doubt is a reason for lower confidence
+        return "storage_latency", ""
+    return "storage_latency", "; may also be a bandwidth limit"
 
 
 def kernel_zeroes_pages(facts: Facts) -> Cause | None:

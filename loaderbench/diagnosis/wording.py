@@ -168,8 +168,9 @@ def between_epochs_in_words(facts: Facts) -> tuple[Evidence, ...]:
     """One line about the time between epochs, which the other figures exclude, if it is long."""
     if facts.between_share < NOTICED:
         return ()
-    figures = f"{in_percent(facts.between_share)} of time ({in_seconds(facts.between_s)} each), in no other figure"
-    return (Evidence("epoch", "Between epochs", figures),)
+    share, each = in_percent(facts.between_share), in_seconds(facts.between_s)
+    excluded = "throughput and data wait exclude it"
+    return (Evidence("epoch", "Between epochs", f"{share} of time ({each} each); {excluded}"),)
 
 
 def transfers(facts: Facts) -> tuple[Evidence, ...]:

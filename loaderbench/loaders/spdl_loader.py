@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from loaderbench.loaders.backend import Prefetch
-from loaderbench.loaders.threads import ThreadPoolBatches, Threads, collating
+from loaderbench.loaders.threads import ThreadPoolBatches, Threads, with_collate_fn
 
 IN_PIPELINE = 5
 """Batches in flight beyond one per thread.
@@ -93,4 +93,4 @@ class Spdl(Threads):
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
         """Code of a pipeline that yields epoch after epoch."""
         made = _PIPELINE.format(threads=self.prefetch(arguments).workers, queued=self.queued(arguments))
-        return [collating(_SETUP, arguments), "\n".join([*self.sampler_code(arguments), *comments, made])]
+        return [with_collate_fn(_SETUP, arguments), "\n".join([*self.sampler_code(arguments), *comments, made])]

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from itertools import islice
 from typing import Any, ClassVar
 
-from loaderbench.loaders.backend import Batches
+from loaderbench.loaders.backend import Batches, Code
 from loaderbench.loaders.thread_workers import LoadingThreads, ThreadLoader
 from loaderbench.loaders.torch_loader import check_samples_by_number, endless_sampler
 
@@ -94,23 +94,28 @@ class Threads(ThreadLoader):
         """Code of a class that does the same, epoch after epoch."""
         threads, queued = self.prefetch(arguments).workers, self.queued(arguments)
         loader = f"loader = ThreadLoader(dataset, sampler, threads={threads}, queued={queued})"
-        return [collating(_CODE, arguments), "\n".join([*self.sampler_code(arguments), *comments, loader])]
+        return [with_collate_fn(_CODE, arguments), "\n".join([*self.sampler_code(arguments), *comments, loader])]
 
     def sampler_code(self, arguments: Mapping[str, Any]) -> list[str]:
         """Code that creates `sampler`, which yields the sample numbers of each batch, and imports."""
         order = "RandomSampler" if arguments.get("shuffle") else "SequentialSampler"
         size, drops = self.prefetch(arguments).batch_size, bool(arguments.get("drop_last"))
         imports, numbers = ["BatchSampler", order], f"{order}(dataset)"
-        if "sampler" in arguments:
+        if _is_own("sampler", arguments):
             imports, numbers = ["BatchSampler"], "sampler"
         made = f"sampler = BatchSampler({numbers}, batch_size={size}, drop_last={drops})"
-        if "batch_sampler" in arguments:
+        if _is_own("batch_sampler", arguments):
             imports, made = [], "sampler = batch_sampler"
-        imports += [] if "collate_fn" in arguments else ["default_collate"]
+        imports += [] if _is_own("collate_fn", arguments) else ["default_collate"]
         head = [f"from torch.utils.data import {', '.join(imports)}", ""] if imports else []
         return [*head, made]
 
 
-def collating(code: str, arguments: Mapping[str, Any]) -> str:
-    """The code of a loader with the user's `collate_fn`, if there is one, instead of torch's default."""
-    return code.replace("default_collate", arguments.get("collate_fn", "default_collate"))
+def with_collate_fn(code: str, arguments: Mapping[str, Any]) -> str:
+    """The code of a loader, with the user's `collate_fn` in place of torch's default if there is one."""
+    return code.replace("default_collate", arguments["collate_fn"]) if _is_own("collate_fn", arguments) else code
+
+
+def _is_own(name: str, arguments: Mapping[str, Any]) -> bool:
+    """Whether an argument is code of the user's program. A suite's target can have options of the same names."""
+    return isinstance(arguments.get(name), Code)

@@ -102,8 +102,11 @@ class TorchLoader(LoaderBackend):
         setup = setup_code(arguments)
         dropped = () if arguments.get("num_workers") else NEEDS_WORKERS  # torch rejects these arguments
         stated = {name: value for name, value in arguments.items() if name not in dropped and self._stated(name, value)}
+        own_init = stated.pop("worker_init_fn", None) if setup else None
         lines = [f"    {name}={value!r}," for name, value in stated.items()]
         head = ["from torch.utils.data import DataLoader", "", *comments]
+        if own_init is not None:
+            head.append(f"# in set_up, also call {own_init}(worker_id)")
         if setup and arguments.get("num_workers"):
             lines.append("    worker_init_fn=set_up,")
         elif setup:

@@ -139,13 +139,14 @@ class BlockedThread:
     def __init__(self) -> None:
         self.blocked = Blocked()
         self._late_s, self._waits = 0.0, 0
+        self._is_first = True  # the first wait since `begin`: an epoch can be short
         self._pids: Sequence[int] = ()
         self._done = threading.Event()
         self._thread: threading.Thread | None = None
 
     def begin(self, pids: Sequence[int]) -> None:
         """Start to sample these workers, or the main thread of this process if there are none."""
-        self._pids = pids
+        self._pids, self._is_first = pids, True
         if os.path.exists("/proc/self/wchan"):  # noqa: PTH110 - other systems have no wchan
             self._done.clear()
             looking = threading.Thread(target=self._run, name="loaderbench-blocked", daemon=True)
@@ -172,7 +173,8 @@ class BlockedThread:
 
     def _is_over(self) -> bool:
         """Wait for the next sample. Returns whether sampling was stopped."""
-        pause_s = INTERVAL_S if self._waits < FREQUENT_LOOKS else RARE_INTERVAL_S
+        is_frequent = self._is_first or self._waits < FREQUENT_LOOKS
+        pause_s, self._is_first = INTERVAL_S if is_frequent else RARE_INTERVAL_S, False
         self.blocked.weight = round(pause_s / INTERVAL_S)
         due_s = time.monotonic() + pause_s
         if self._done.wait(pause_s):

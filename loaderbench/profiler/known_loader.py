@@ -12,6 +12,8 @@ from loaderbench.records import Config
 from loaderbench.tracing.loader import is_loader, start_method_of, worker_arguments
 from loaderbench.tracing.other_loader import OtherLoader
 
+_LIBRARIES = ("torch", "torchdata", "accelerate", "lightning", "pytorch_lightning", "transformers", "functools")
+_DEFAULT_COLLATE = "torch.utils.data._utils.collate"
 _USUAL_SAMPLERS = ("SequentialSampler", "_InfiniteConstantSampler")
 
 
@@ -70,7 +72,8 @@ class KnownLoader:
     def traits(self) -> dict[str, str]:
         """The dataset's traits from `traits_of`. Nothing is imported for a loader that is not torch's."""
         dataset = self._dataset()
-        if dataset is None or "torch" not in sys.modules:
+        is_freed = dataset is None or (self.loader is None and self._traits)
+        if is_freed or "torch" not in sys.modules:
             return self._traits
         from loaderbench.dataset_traits import traits_of
 
@@ -105,25 +108,44 @@ def _length_of(dataset: Any) -> int | None:
 def own_arguments_of(loader: Any) -> str:
     """The arguments of a `DataLoader` that decide order and batches, as code such as `shuffle=True, collate_fn=pad`.
 
-    Empty for torch's defaults. Objects have the name of the argument; functions have their own.
+    Empty for torch's defaults, and for a loader of another library. Objects have the name of the argument; functions
+    have their own.
     """
+    if loader is None or isinstance(loader, OtherLoader):
+        return ""
     found: dict[str, str] = {}
     sampler, batch_sampler = getattr(loader, "sampler", None), getattr(loader, "batch_sampler", None)
-    if batch_sampler is not None and not _is_torchs(type(batch_sampler)):
+    if batch_sampler is not None and not _is_of_library(type(batch_sampler)):
         found["batch_sampler"] = "batch_sampler"
-    elif type(sampler).__name__ == "RandomSampler" and not getattr(sampler, "replacement", False):
+    elif _is_shuffle(sampler):
         found["shuffle"] = "True"
     elif sampler is not None and type(sampler).__name__ not in _USUAL_SAMPLERS:
         found["sampler"] = "sampler"
     if batch_sampler is not None and getattr(loader, "drop_last", False) and "batch_sampler" not in found:
         found["drop_last"] = "True"
-    for name in ("collate_fn", "worker_init_fn"):
-        function = getattr(loader, name, None)
-        if function is not None and not _is_torchs(function):
-            given = getattr(function, "__name__", "")
-            found[name] = given if given.isidentifier() else name
+    collate, init = getattr(loader, "collate_fn", None), getattr(loader, "worker_init_fn", None)
+    if collate is not None and getattr(collate, "__module__", "") != _DEFAULT_COLLATE:
+        found["collate_fn"] = _name_of(collate) or "collate_fn"
+    if init is not None and not _is_of_library(init) and _name_of(init):
+        found["worker_init_fn"] = _name_of(init)
     return ", ".join(f"{name}={value}" for name, value in found.items())
 
 
-def _is_torchs(found: Any) -> bool:
-    return str(getattr(found, "__module__", "")).partition(".")[0] == "torch"
+def _is_shuffle(sampler: Any) -> bool:
+    """Whether `shuffle=True` makes such a sampler: each sample once per epoch, in random order."""
+    if "RandomSampler" not in {kind.__name__ for kind in type(sampler).__mro__ if _is_of_library(kind)}:
+        return False
+    try:
+        return not sampler.replacement and sampler.num_samples == len(sampler.data_source)
+    except Exception:  # a sampler of another library, or a dataset without a length
+        return False
+
+
+def _name_of(function: Any) -> str:
+    """The name of a function; empty without one that code can use."""
+    name = str(getattr(function, "__name__", ""))
+    return name if name.isidentifier() else ""
+
+
+def _is_of_library(found: Any) -> bool:
+    return str(getattr(found, "__module__", "")).partition(".")[0] in _LIBRARIES

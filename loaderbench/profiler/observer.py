@@ -36,6 +36,7 @@ class Observer:
     def __init__(self) -> None:
         self.known = KnownLoader(None)
         self.is_renewed = False  # a later epoch has another loader
+        self.is_shared = False  # several loaders are recorded together
         self.begin: Begin = iter
         self.raised = ""  # the loop's exception as text; the object would keep all its frames alive
         self.loop_has_ended = False  # the recording may have ended earlier
@@ -72,7 +73,7 @@ class Observer:
         earlier = self.known
         if source is not earlier.loader:
             self.known = KnownLoader(source)
-            self.is_renewed = self._epochs > 0
+            self.is_renewed = self._epochs > 0 and not self.is_shared
         same_kind = isinstance(self.trace, LoaderTrace) == is_loader(source)
         if self.trace is None or not same_kind or earlier.workers != self.known.workers:
             self._attach(source, trace, marks)

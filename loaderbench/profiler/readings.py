@@ -227,9 +227,10 @@ def _epochs(recorder: LoopRecorder, observer: Observer) -> Epochs:
         sampler_s=sampler_s,
         between_s=recorder.between_s / (recorder.begun - 1) if recorder.begun > 1 else None,
         not_measured={
-            **({} if found else dict.fromkeys(("boundary_s", "boundary_max_s", "between_s"), unknown)),
+            **({} if found else dict.fromkeys(("boundary_s", "boundary_max_s"), unknown)),
             **({} if making else {"first_making_s": unknown}),
-            **({} if sampler_s is not None else {"sampler_s": "no sampler was timed"}),
+            **({} if sampler_s is not None else {"sampler_s": "no sampler was timed in a second epoch"}),
+            **({} if recorder.begun > 1 else {"between_s": "there was one epoch"}),
         },
     )
 

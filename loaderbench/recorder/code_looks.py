@@ -118,14 +118,12 @@ def _by_frames(frames: Sequence[CodeFrame]) -> Stage:
     if any("/PIL/" in frame.file and _DECODING.match(_name(frame)) for frame in frames):
         return "decode"
     text = linecache.getline(frames[-1].file, frames[-1].line) if frames else ""
-    if "decompress(" in text:  # a file's library calls it, but it computes
-        return "sample"
     for frame in frames:
         if "/PIL/" in frame.file or any(word in frame.function.lower() for word in _TRANSFORM_WORDS):
             return "transform"
         for stage, pattern in _BY_FILE:
             if pattern.search(frame.file):
-                return stage
+                return "sample" if stage == "read" and "decompress(" in text else stage
     return next((stage for stage, pattern in _BY_TEXT if pattern.search(text)), "sample")
 
 

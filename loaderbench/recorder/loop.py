@@ -30,8 +30,11 @@ PAIR_GAP = 10.0
 and the loop should hardly be delayed by looks in that time."""
 
 WATCH_COST_SHARE = 0.02
-"""An epoch costs the first look, and the callback at its end after a look. Short epochs have no looks, except for some
-that keep this cost below this share of time."""
+"""An epoch costs the first look, and the callback at its end after a look. Some short epochs have no looks, which keeps
+this cost below this share of time."""
+
+LONGEST_UNWATCHED_S = 5.0
+"""The longest time without a look, because looks also notice the end of recording."""
 
 _now_s = time.perf_counter
 
@@ -72,7 +75,7 @@ class LoopRecorder:
         self.first_batch_s: float | None = None
         self.image_dtype: str | None = None
         self.begun = self.seen = 0
-        self.between_s, self._ended_s = 0.0, 0.0
+        self.between_s = self._began_s = self._ended_s = 0.0
         self.full = self.marks = False
         self.events: Any = None
         self._warmup, self._steps, self._callbacks = warmup, steps, callbacks or LoopCallbacks()
@@ -160,7 +163,9 @@ class LoopRecorder:
         """Count an epoch that begins, and return its number."""
         self.between_s += began_s - self._ended_s if self.begun else 0.0
         self.begun += 1
-        self._restart_looks(self._watch_at_s)
+        is_watched, usual_s = began_s >= self._watch_at_s, self._ended_s - self._began_s
+        self._restart_looks(0.0 if is_watched else max(self._watch_at_s, began_s + usual_s))
+        self._began_s = began_s
         return self.begun - 1
 
     def _inspect(self, batch: Any, batch_size: int | None) -> Callable[[Any], int]:
@@ -233,7 +238,8 @@ class LoopRecorder:
             self._callbacks.epoch_ended()
             self._ended_s = _now_s()
             if self._looked_s:
-                self._watch_at_s = self._ended_s + (self._looked_s + self._ended_s - ended_s) / WATCH_COST_SHARE
+                cost_s = self._looked_s + self._ended_s - ended_s
+                self._watch_at_s = self._ended_s + min(cost_s / WATCH_COST_SHARE, LONGEST_UNWATCHED_S)
 
     def _note_boundary(self, epoch: int, asked_s: float, got_s: float) -> None:
         """Note that the first batch of an epoch that began at `asked_s` arrived at `got_s`."""

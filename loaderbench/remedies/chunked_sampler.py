@@ -17,7 +17,7 @@ REMEDY = CauseRemedy(
     code="""import torch
 from torch.utils.data import DataLoader, Sampler
 
-class Weighted(Sampler):  # like torch's WeightedRandomSampler with replacement
+class Weighted(Sampler):  # example: torch's WeightedRandomSampler with replacement, in chunks
     def __init__(self, weights, num_samples):
         self.sums, self.num_samples = torch.as_tensor(weights, dtype=torch.double).cumsum(0), num_samples
 
@@ -29,6 +29,6 @@ class Weighted(Sampler):  # like torch's WeightedRandomSampler with replacement
     def __len__(self):
         return self.num_samples
 
-loader = DataLoader(dataset, batch_size=..., sampler=Weighted(weights, len(dataset)))
+loader = DataLoader(dataset, batch_size=32, sampler=Weighted(weights, len(dataset)))
 """,
 )

@@ -7,7 +7,6 @@ What it does: keeps the worker processes alive between epochs.
 How to confirm: profile several epochs; only the first one starts slowly.
 """
 
-from loaderbench.diagnosis.limits import sampler_starts_slowly
 from loaderbench.remedies.by_cause import CauseRemedy
 from loaderbench.remedies.findings import Diagnosis
 
@@ -27,7 +26,6 @@ REMEDY = CauseRemedy(
     applies=lambda found: (
         found.named(limits={"startup"})
         and found.facts.workers > 0
-        and not sampler_starts_slowly(found.facts)
         and (found.config.get("persistent_workers") is not True or found.has_seen("new_loader"))
     ),
     change=lambda found: {} if found.config.get("persistent_workers") is True else {"persistent_workers": True},

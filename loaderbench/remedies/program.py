@@ -53,7 +53,7 @@ def python_program(
         for name, value in own.items()
         if not (_is_loader_argument(name) and (value is None or dataset is not None))
     ]
-    if kept and not backend.keeps_own_code:
+    if kept and not (backend.is_torchs or (backend.keeps_own_code and "worker_init_fn" not in kept)):
         comments.append(f"# the measured loader has {own_code}")
     if ranks is not None and ranks > 1:
         comments.append(f"# in each of {ranks} ranks; {_rank_note(backend)}")

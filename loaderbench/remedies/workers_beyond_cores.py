@@ -25,6 +25,5 @@ REMEDY = CauseRemedy(
     ),
     change=lambda found: loading_in(found, workers_that_hide(found.facts)),
     costs=RAM_OF_PROCESSES,
-    caveat="No gain if all workers share a bandwidth limit",
     costs_for=lambda found: costs_of_workers(found, workers_that_hide(found.facts)),
 )

@@ -67,6 +67,15 @@ class LoaderProfiler(Profiler):
         """Whether loader and dataset have the same classes as those recorded, and no epoch is under way."""
         return self._observer.known.is_of_same_classes(loader) and not self.under_way
 
+    def share(self) -> None:
+        """Record several loaders, each of which can have epochs of its own."""
+        self._observer.is_shared = True
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several loaders are recorded."""
+        return self._observer.is_shared
+
     @property
     def is_over(self) -> bool:
         """Whether no more epochs are recorded."""

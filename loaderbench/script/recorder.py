@@ -30,7 +30,7 @@ from loaderbench.script.dispatched import is_sent_batches, of_a_receiving_rank
 from loaderbench.script.divided_steps import DividedSteps
 from loaderbench.script.hosts import Machines, exchange, find_machines
 from loaderbench.script.loader_profiler import LoaderProfiler
-from loaderbench.script.missing import of_a_background_thread, with_reason
+from loaderbench.script.missing import of_a_background_thread, with_reason, without_time_between
 from loaderbench.script.naming import Makers, Place, command_of_script, description_of, place_of
 from loaderbench.script.only_rank import only_rank
 from loaderbench.script.order import RecordOrder
@@ -212,6 +212,8 @@ class ScriptRecorder:
         known = next((one for one in self._recorded if _replaces(one, place, loader)), None)
         if known is None and len(self._recorded) >= MOST_SEPARATE:
             known = next((one for one in self._recorded if _is_alike(one, place, loader)), None)
+            if known is not None:
+                known.profiler.share()
         if known is None:
             profiler = LoaderProfiler(
                 place.name,
@@ -272,13 +274,16 @@ class ScriptRecorder:
         by_group = self._order.inherited
         rank = rank_of_training() if by_group else this_rank()
         restarts, around_s = restarts_of_job(), one.profiler.around_s
-        place = f"{one.place}, restart {restarts}" if restarts else str(one.place)
+        place = f"{one.place} and others" if one.profiler.is_shared else str(one.place)
+        place = f"{place}, restart {restarts}" if restarts else place
         only = None if by_group else only_rank()
         shown = rank if only is None else only.rank
         script = Script(command_of_script(), place if shown is None else f"rank {shown}: {place}", has_ended)
         measured, readings = one.profiler.measured(script)
         measured = replace(measured, only_rank=only)
         measured = with_reason(measured, "step_stages", self._steps.why_not_divided)
+        if len(self._recorded) > 1:
+            measured = without_time_between(measured)
         if self._steps.training_thread.is_another(one.steps.thread):
             measured = of_a_background_thread(measured)
         if one.is_sent_batches:
@@ -321,8 +326,9 @@ def _replaces(one: _Recorded, place: Place, loader: Any) -> bool:
 
 
 def _is_alike(one: _Recorded, place: Place, loader: Any) -> bool:
-    """Whether a loader has the same place and classes, as the loaders of many clients in a list."""
-    return one.place == place and one.profiler.is_alike(loader)
+    """Whether a loader has the same lines of code and classes, as the loaders of many clients in a list."""
+    same_lines = (one.place.file, one.place.line, one.place.made) == (place.file, place.line, place.made)
+    return same_lines and one.profiler.is_alike(loader)
 
 
 def _say(line: str) -> None:

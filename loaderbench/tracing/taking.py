@@ -25,15 +25,19 @@ class TakingClock:
     Only some calls are timed. Each is weighted by the number of calls that it represents, which `choice` provides.
     `weight` is that number during a timed call, and 0 otherwise. Calls that return no batch are not counted.
 
-    `starts_s` are the seconds until the sampler's first indices, over `starts` epochs; they are in no other total. Some
-    samplers draw the indices of the whole epoch then.
+    `starts_s` and `starts_cpu_s` are seconds until the sampler's first indices, over `starts` epochs, and in no other
+    total. Some samplers draw the indices of the whole epoch then.
     """
 
-    __slots__ = ("_timed_kinds", "calls", "choice", "cpu_s", "sampler_s", "starts", "starts_s", "wall_s", "weight")
+    __slots__ = (
+        "_first_start_s", "_is_timed", "_timed_kinds", "calls", "choice", "cpu_s", "sampler_s", "starts",
+        "starts_cpu_s", "starts_s", "wall_s", "weight",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.calls, self.wall_s, self.cpu_s, self.sampler_s = 0, 0.0, 0.0, 0.0
-        self.starts, self.starts_s = 0, 0.0
+        self.starts, self.starts_s, self.starts_cpu_s, self._first_start_s = 0, 0.0, 0.0, 0.0
+        self._is_timed = False  # the sampler of the epoch that began last
         self.choice, self.weight = BatchChoice(MAX_COST_SHARE), 0
         self._timed_kinds: dict[type, type] = {}
 
@@ -43,8 +47,17 @@ class TakingClock:
 
     @property
     def start_s(self) -> float | None:
-        """Mean seconds per epoch until the sampler's first indices; `None` if unknown."""
-        return self.starts_s / self.starts if self.starts else None
+        """Mean seconds until the sampler's first indices, in all epochs but the first; `None` if unknown."""
+        later = self.starts - 1
+        return (self.starts_s - self._first_start_s) / later if later > 0 else None
+
+    def add_start(self, began_s: float, cpu_began_s: float, *, is_over: bool) -> None:
+        """Add the time since then to the sampler's start, which `is_over` with the first indices."""
+        self.starts_s += now_s() - began_s
+        self.starts_cpu_s += cpu_now_s() - cpu_began_s
+        if is_over:
+            self.starts += 1
+            self._first_start_s = self._first_start_s if self.starts > 1 else self.starts_s
 
     @contextmanager
     def timing_start(self, loader: Any) -> Iterator[None]:
@@ -56,6 +69,7 @@ class TakingClock:
         sampler = getattr(loader, "batch_sampler", None)
         sampler = getattr(loader, "sampler", None) if sampler is None else sampler
         base = type(sampler)
+        self._is_timed = False
         try:
             if hasattr(base, _TIMED):
                 raise TypeError(f"{base.__name__} is timed already")
@@ -73,9 +87,10 @@ class TakingClock:
         usual = base.__iter__  # type: ignore[attr-defined]
 
         def __iter__(sampler: Any) -> Iterator[Any]:  # noqa: N807 - the name of the method that it replaces
-            began_s = now_s()
+            began_s, cpu_began_s = now_s(), cpu_now_s()
             indices = usual(sampler)
-            self.starts_s += now_s() - began_s
+            self.add_start(began_s, cpu_began_s, is_over=False)
+            self._is_timed = True
             return self.timed(indices)
 
         if base not in self._timed_kinds:
@@ -93,7 +108,7 @@ class TakingClock:
         The attribute is private to torch; an unexpected value is left alone.
         """
         indices = getattr(batches, "__dict__", {}).get("_sampler_iter")
-        if hasattr(indices, "__next__") and not isinstance(indices, TimedSampler):
+        if hasattr(indices, "__next__") and not isinstance(indices, TimedSampler) and not self._is_timed:
             batches._sampler_iter = timed = self.timed(indices)
             timed.is_first = False  # some indices may have been drawn
 
@@ -115,17 +130,16 @@ class Taken:
 
     def _timed(self, choice: BatchChoice) -> Any:
         clock, weight = self._clock, choice.weight
-        began_s, cpu_began_s, before_s = now_s(), cpu_now_s(), clock.starts_s
+        began_s, cpu_began_s, before_s, cpu_before_s = now_s(), cpu_now_s(), clock.starts_s, clock.starts_cpu_s
         choice.traced(began_s, COST_S)
         clock.weight = weight
         try:
             batch = next(self._batches)
         finally:
             clock.weight = 0
-        start_s = clock.starts_s - before_s
         clock.calls += weight
-        clock.cpu_s += weight * max(0.0, cpu_now_s() - cpu_began_s - start_s)
-        clock.wall_s += weight * max(0.0, now_s() - began_s - start_s)
+        clock.cpu_s += weight * (cpu_now_s() - cpu_began_s - (clock.starts_cpu_s - cpu_before_s))
+        clock.wall_s += weight * (now_s() - began_s - (clock.starts_s - before_s))
         return batch
 
     def __getattr__(self, name: str) -> Any:
@@ -169,12 +183,11 @@ class TimedSampler:
     def _draw_first(self) -> Any:
         self.is_first = False
         self.before_first()
-        began_s = now_s()
+        began_s, cpu_began_s = now_s(), cpu_now_s()
         try:
             return next(self._indices)
         finally:
-            self._clock.starts += 1
-            self._clock.starts_s += now_s() - began_s
+            self._clock.add_start(began_s, cpu_began_s, is_over=True)
 
 
 class NotifyingSampler:

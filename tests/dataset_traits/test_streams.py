@@ -118,4 +118,4 @@ def test_the_traits_of_a_loader_know_its_worker_init_fn() -> None:
 def test_a_profiled_loader_tells_of_its_worker_init_fn() -> None:
     plain, divided = DataLoader(Stream()), DataLoader(Stream(), worker_init_fn=divides)
     assert KnownLoader(plain).traits() == {"stream": "Stream", "undivided": "Stream"}
-    assert KnownLoader(divided).traits() == {"stream": "Stream"}
+    assert KnownLoader(divided).traits() == {"stream": "Stream", "own_arguments": "worker_init_fn=divides"}

@@ -303,7 +303,7 @@ def check_words(told: Sequence[Recommendation], facts: Facts) -> None:
     assert "background_thread" not in ids or (facts.busy_thread and idle(facts) >= IDLE) or maybe_idle(facts)
     starts_slowly = facts.startup_s is not None and facts.sampler_start_s >= MOST * facts.startup_s
     assert "chunked_sampler" not in ids or starts_slowly
-    assert "persistent_workers" not in ids or not starts_slowly
+    assert "larger_epochs" not in ids or not starts_slowly
     assert "feeding_process" not in ids or (facts.fed_by and idle(facts) < IDLE)
     assert "Raise the CPU quota" not in titles or (facts.throttled_share or 0.0) >= THROTTLED
     threads = next((one for one in told if one.id == "library_threads"), None)

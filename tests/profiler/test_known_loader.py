@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from listed import Listed, NewRecorder, used
 from loops import trial_of
+from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, RandomSampler
 
 from loaderbench import Profiler
-from loaderbench.profiler.known_loader import own_arguments_of
+from loaderbench.profiler.known_loader import KnownLoader, own_arguments_of
 from loaderbench.recorder.inside import path_of
 
 pytestmark = pytest.mark.usefixtures("without_collector")
@@ -114,12 +116,23 @@ def pairs(samples: list[Any]) -> list[Any]:
         ({"sampler": [3, 1, 2], "drop_last": True, "collate_fn": lambda samples: samples},
          "sampler=sampler, drop_last=True, collate_fn=collate_fn"),
         ({"batch_size": 1, "batch_sampler": [[3, 1], [2]]}, "batch_sampler=batch_sampler"),
+        ({"sampler": RandomSampler([1] * 8, num_samples=4)}, "sampler=sampler"),
+        ({"collate_fn": pad_sequence, "worker_init_fn": partial(print)}, "collate_fn=pad_sequence"),
         ({"batch_size": None, "sampler": RandomSampler([1] * 8, replacement=True)}, "sampler=sampler"),
     ],
 )  # fmt: skip
 def test_arguments_that_a_changed_loader_needs_again_are_known_as_code(arguments: dict[str, Any], code: str) -> None:
     loader: DataLoader[Any] = DataLoader(Listed(), **{"batch_size": 4, **arguments})
     assert own_arguments_of(loader) == code
+
+
+def test_these_arguments_stay_known_when_the_loader_is_freed_before_its_dataset() -> None:
+    dataset = Listed()
+    loader: DataLoader[Any] = DataLoader(dataset, 4, shuffle=True)
+    known = KnownLoader(loader)
+    known.note(())
+    del loader
+    assert known.traits()["own_arguments"] == "shuffle=True"
 
 
 def test_the_path_of_a_sample_runs_no_code_of_the_dataset() -> None:

@@ -179,6 +179,20 @@ def test_a_program_keeps_the_users_sampler_and_collate_fn(
     assert next(iter(names["loader"])) == batch
 
 
+def test_a_program_that_sets_up_workers_has_one_worker_init_fn() -> None:
+    program = python_program({"worker_threads": 1, "num_workers": 4}, LOADER, None, "worker_init_fn=seed_worker")
+    compile(program, "snippet", "exec")
+    assert "# in set_up, also call seed_worker(worker_id)\n" in program
+
+
+@pytest.mark.parametrize("name", ["sampler", "collate_fn"])
+@pytest.mark.parametrize("value", [None, "weighted"])
+def test_an_option_of_a_target_is_no_code_of_the_loader(name: str, value: str | None) -> None:
+    names: dict[str, Any] = {"dataset": [*range(8)]}
+    exec(python_program({"loader": "threads", "threads": 2, name: value}, LOADER, None), names)
+    assert next(iter(names["loader"])).tolist() == [0, 1, 2, 3]
+
+
 def test_a_shuffled_loader_stays_shuffled() -> None:
     assert "    shuffle=True,\n" in python_program(LOADER, {}, None, "shuffle=True")
     assert "RandomSampler(dataset)" in python_program({**LOADER, "loader": "threads"}, {}, None, "shuffle=True")
