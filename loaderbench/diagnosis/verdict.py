@@ -199,9 +199,9 @@ def _doubts_of_cause(cause: Cause, facts: Facts) -> tuple[str, ...]:
 def _evidence(
     subject: Subject, consumer: str, demand: float | None, target: Evidence | None, trials: Sequence[Trial]
 ) -> tuple[Evidence, ...]:
-    kind = consumer_kind(consumer)
+    kind, starts = consumer_kind(consumer), subject.facts.startup_share if subject.facts else 0.0
     return (
-        *([waits(subject.data_wait_share)] if kind.consumes else []),
+        *([waits(subject.data_wait_share, starts)] if kind.consumes else []),
         *([throughput(subject.samples_per_s, _subject(subject, consumer))] if subject.samples_per_s else []),
         *([] if kind.consumes else [_LOADER_ALONE]),
         *([] if demand is None else [target or describe_target(demand)]),

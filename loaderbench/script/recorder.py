@@ -50,7 +50,7 @@ FIRST_SAVE_S = 2.0
 """Recordings are saved after this many seconds, then at doubling intervals: a script can end without notice."""
 
 MOST_SEPARATE = 20
-"""From this many recorded loaders on, another one with the place and classes of an earlier one is recorded with it."""
+"""From this many recorded loaders on, another one is recorded with an earlier one of the same lines and classes."""
 
 LONGEST_HELD_S = 10.0
 SWITCH_S = 50e-6

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from loaderbench.tracing.batch_choice import BatchChoice
@@ -68,19 +68,17 @@ class TakingClock:
         """
         sampler = getattr(loader, "batch_sampler", None)
         sampler = getattr(loader, "sampler", None) if sampler is None else sampler
-        base = type(sampler)
+        base, is_changed = type(sampler), False
         self._is_timed = False
-        try:
-            if hasattr(base, _TIMED):
-                raise TypeError(f"{base.__name__} is timed already")
-            set_class(sampler, self._timed_kind(base))
-        except (AttributeError, TypeError):
-            yield
-            return
+        with suppress(AttributeError, TypeError):
+            if not hasattr(base, _TIMED):
+                set_class(sampler, self._timed_kind(base))
+                is_changed = True
         try:
             yield
         finally:
-            set_class(sampler, base)
+            if is_changed:
+                set_class(sampler, base)
 
     def _timed_kind(self, base: type) -> type:
         """A subclass of a sampler's class whose indices are timed."""

@@ -240,7 +240,10 @@ def test_a_copy_that_takes_more_than_the_starts_of_epochs_is_the_bound() -> None
 @pytest.mark.parametrize(("startup", "bound"), [(0.049, "compute"), (0.05, "input")])
 def test_epochs_that_begin_too_often_bind_the_input_however_little_waits_after(startup: float, bound: str) -> None:
     facts = replace(DECODING, startup_share=startup, startup_s=1.0, wait_share=0.01)
-    assert decide(caused(0.01, 0.0, 0.02, facts), "emulated", 1, doubts=0).bound == bound
+    found = decide(caused(0.01, 0.0, 0.02, facts), "emulated", 1, doubts=0)
+    assert found.bound == bound
+    says = next(line for line in found.evidence if line.startswith("Data wait"))
+    assert says.endswith(", without epoch starts" if bound == "input" else "; input-bound at 5% or more")
 
 
 @pytest.mark.parametrize(
