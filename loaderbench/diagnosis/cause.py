@@ -43,7 +43,6 @@ from loaderbench.diagnosis.limits import (
     startup_without_making,
     waits_for_the_gil,
 )
-from loaderbench.diagnosis.operational import LIMIT_NAMES, operational_bounds
 from loaderbench.diagnosis.requirements import (
     at_a_lock,
     holds,
@@ -53,14 +52,11 @@ from loaderbench.diagnosis.requirements import (
     waits_for_a_process,
 )
 from loaderbench.diagnosis.thresholds import (
-    ALMOST,
     BLOCKED,
-    CONFLICT,
     LARGE_FILE_BYTES,
     MOST,
     NOTICED,
     ONE_THREAD,
-    TIED,
 )
 from loaderbench.diagnosis.wording import (
     NEIGHBORS,
@@ -129,10 +125,10 @@ def _page_fault_clause(work: str) -> str:
 
 def find_cause(facts: Facts) -> Cause | None:
     """Try the rules in order; `None` if none applies."""
-    return next((cause for rule in RULES if (cause := _apply(rule, facts)) is not None), None)
+    return next((cause for rule in RULES if (cause := apply(rule, facts)) is not None), None)
 
 
-def _apply(rule: Callable[[Facts], Cause | None], facts: Facts) -> Cause | None:
+def apply(rule: Callable[[Facts], Cause | None], facts: Facts) -> Cause | None:
     """The cause that a rule finds, unless the facts exclude its limit."""
     cause = rule(facts)
     return cause if cause and holds(cause.limit, cause.work, facts) else None
@@ -151,13 +147,12 @@ def epochs_begin_too_often(facts: Facts) -> Cause | None:
         return None
     each = "" if facts.startup_s is None else f"{in_seconds(facts.startup_s)} before the first batch of each epoch, "
     made = f"; making it takes {in_seconds(facts.first_making_s)} of this" if making >= NOTICED else ""
-    if sampler_starts_slowly(facts):
-        made = f"; the sampler takes {in_seconds(facts.sampler_start_s)} of this"
-        why = _why("Startup", f"{each}{in_percent(facts.startup_share)} of total time{made}")
-        return _cause("startup", "startup", why, "the sampler delays the first batch of every epoch")
-    why = _why("Startup", f"{each}{in_percent(facts.startup_share)} of total time{made}")
     started = facts.workers and not facts.workers_persist
     clause = "worker startup delays the first batch of every epoch" if started else "epochs start slowly"
+    if sampler_starts_slowly(facts):
+        made = f"; the sampler takes {in_seconds(facts.sampler_start_s)} of this"
+        clause = "the sampler delays the first batch of every epoch"
+    why = _why("Startup", f"{each}{in_percent(facts.startup_share)} of total time{made}")
     return _cause("startup", "startup", why, clause)
 
 
@@ -361,41 +356,3 @@ RULES: tuple[Callable[[Facts], Cause | None], ...] = (
     kernel_zeroes_pages,
     work_fills_its_cpus,
 )
-
-
-def speaks_against(facts: Facts, cause: Cause) -> tuple[str, ...]:
-    """Evidence against the cause: findings of other rules, and another stage that costs almost as much."""
-    others = [found for rule in RULES[:-1] if (found := _apply(rule, facts)) is not None]
-    evidence = [str(found.why) for found in others if (found.work, found.limit) != (cause.work, cause.limit)]
-    if near_tie(facts, cause, ALMOST):
-        first, second, *_ = _stages_by_cost(facts)
-        evidence.append(
-            f"{stage_name(second[0])} costs {in_percent(second[1] / first[1])} as much as {stage_name(first[0])}"
-        )
-    if cause.limit == "cpu" and facts.more_are_faster:
-        evidence.append("more workers were measured as faster, without a consumer")
-    return (*evidence, *_conflict(facts))
-
-
-def near_tie(facts: Facts, cause: Cause, share: float = TIED) -> bool:
-    """Whether another stage costs at least this share of the stage that was named for its cost."""
-    ranked = _stages_by_cost(facts)
-    return cause.limit in ("workers", "cpu") and len(ranked) > 1 and ranked[1][1] >= share * ranked[0][1] > 0
-
-
-def _stages_by_cost(facts: Facts) -> list[tuple[str, float]]:
-    return sorted(facts.cpu_s.items(), key=lambda item: -item[1])
-
-
-def conflicting(facts: Facts) -> bool:
-    """Whether throughput exceeds what the traced times allow."""
-    return bool(_conflict(facts))
-
-
-def _conflict(facts: Facts) -> tuple[str, ...]:
-    for name, rate in operational_bounds(facts).known.items():
-        measured = facts.samples_per_s if name == "cpus" else facts.own_samples_per_s * facts.ranks_of_rate
-        if measured > CONFLICT * rate:
-            allowed = f"{rate:,.0f} that traced times allow ({LIMIT_NAMES[name]})"
-            return (f"measured {measured:,.0f} samples/s, above the {allowed}",)
-    return ()

@@ -218,6 +218,8 @@ def holds(limit: Limit, stage: str, facts: Facts) -> bool:
         return False
     if not facts.workers:
         return stage != "transport"
+    if stage == "transport" and limit == "lock":
+        return hand_over_is_serial(facts)
     if stage not in _MADE_BY_WORKERS:
         return True
     if limit == "neighbors" and not have_work(facts):

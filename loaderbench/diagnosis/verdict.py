@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from loaderbench.consumers import consumer_kind, describe_target
 from loaderbench.diagnosis.bottlenecks import bottlenecks_in_words
-from loaderbench.diagnosis.cause import Cause, conflicting, find_cause, near_tie, speaks_against
+from loaderbench.diagnosis.cause import Cause, find_cause
+from loaderbench.diagnosis.doubts import conflicting, near_tie, speaks_against
 from loaderbench.diagnosis.epochs import costs_in_words
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.failures import last_words

@@ -145,7 +145,7 @@ def _between(share: Interval) -> str:
     return f" ({wait_in_percent(share.lo).removesuffix('%')}\N{EN DASH}{wait_in_percent(share.hi)})"
 
 
-def waits(wait: Interval, startup_share: float = 0.0) -> Evidence:
+def waits(wait: Interval, startup_share: float) -> Evidence:
     """The data wait, and the cutoff for input-bound. `startup_share` is the share of time that epoch starts take."""
     share = f"{wait_in_percent(wait.est)} of step time{_between(wait)}"
     if startup_share >= NOTICED > wait.est:

@@ -51,7 +51,7 @@ def kind_of(wchan: str) -> str | None:
 class Blocked:
     """Counts what the main threads of processes are blocked on. A thread blocked on its queue has no work.
 
-    A sample counts `weight` times: rare samples stand for more time.
+    A sample counts `weight` times, because a rare sample represents more time.
     """
 
     def __init__(self, root: str = "/proc") -> None:

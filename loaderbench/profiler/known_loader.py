@@ -72,8 +72,8 @@ class KnownLoader:
     def traits(self) -> dict[str, str]:
         """The dataset's traits from `traits_of`. Nothing is imported for a loader that is not torch's."""
         dataset = self._dataset()
-        is_freed = dataset is None or (self.loader is None and self._traits)
-        if is_freed or "torch" not in sys.modules:
+        is_loader_freed = self.loader is None and bool(self._traits)
+        if dataset is None or is_loader_freed or "torch" not in sys.modules:
             return self._traits
         from loaderbench.dataset_traits import traits_of
 

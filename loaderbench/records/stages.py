@@ -10,7 +10,7 @@ STAGE_NAMES = {
     "transfer": "host-to-device copy",
     "main_process": "the main process",
     "stragglers": "slow samples",
-    "startup": "worker startup",
+    "startup": "epoch startup",
 }
 """Names for use in a sentence. Stages that keep their own name, such as `decode` or a user's stage, are not listed."""
 

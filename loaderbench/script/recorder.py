@@ -37,7 +37,7 @@ from loaderbench.script.order import RecordOrder
 from loaderbench.script.own_imports import own_imports
 from loaderbench.script.recorded_epoch import ClockedEpoch, RecordedEpoch
 from loaderbench.script.recorded_processes import note_begun, ranks_by_files
-from loaderbench.script.recording import Recording, write_recordings
+from loaderbench.script.recording import MOST_LOADERS, Recording, write_recordings
 from loaderbench.script.step_stages import StepStages
 from loaderbench.switch_interval import SWITCH_INTERVAL
 from loaderbench.tracing.clock import thread
@@ -48,9 +48,6 @@ if TYPE_CHECKING:
 
 FIRST_SAVE_S = 2.0
 """Recordings are saved after this many seconds, then at doubling intervals: a script can end without notice."""
-
-MOST_SEPARATE = 20
-"""From this many recorded loaders on, another one is recorded with an earlier one of the same lines and classes."""
 
 LONGEST_HELD_S = 10.0
 SWITCH_S = 50e-6
@@ -210,7 +207,7 @@ class ScriptRecorder:
             return known
         place = place_of(loader, self._makers.of(loader))
         known = next((one for one in self._recorded if _replaces(one, place, loader)), None)
-        if known is None and len(self._recorded) >= MOST_SEPARATE:
+        if known is None and len(self._recorded) >= MOST_LOADERS:
             known = next((one for one in self._recorded if _is_alike(one, place, loader)), None)
             if known is not None:
                 known.profiler.share()

@@ -13,6 +13,12 @@ from loaderbench.profiler.other_loaders import waits_for_others
 from loaderbench.recorder.steps import StepTimes
 from loaderbench.records import Measured, Readings
 
+MOST_LOADERS = 20
+"""Limit on the loaders of a script that have a run folder of their own, such as one per client in federated training.
+
+Once as many are recorded, another one is recorded together with an earlier one of the same lines and classes.
+"""
+
 SUFFIX = ".recording"
 SENT = "sent"
 """A file in the same folder: the ranks of this machine sent their recordings to the machine named in it."""

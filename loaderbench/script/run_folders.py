@@ -13,11 +13,8 @@ from loaderbench.errors import UsageError
 from loaderbench.recorder.ranks import RankRun, merge_ranks
 from loaderbench.report.index import update_index
 from loaderbench.result import Run
-from loaderbench.script.recording import Recording
+from loaderbench.script.recording import MOST_LOADERS, Recording
 from loaderbench.store import PAGE_FILE, Store, new_run_folder, note_without_parquet
-
-MOST_LOADERS = 20
-"""Limit on run folders, for scripts with many loaders, such as one per client in federated training."""
 
 
 @dataclass(frozen=True)

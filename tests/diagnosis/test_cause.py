@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from loaderbench.diagnosis.cause import Cause, conflicting, find_cause, speaks_against
+from loaderbench.diagnosis.cause import find_cause
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.limits import blocked_by_itself, disturbed, workers_that_fit
 from loaderbench.records import Evidence, WaitParts, WorkerStates
@@ -355,33 +355,11 @@ def test_idle_workers_are_not_blocked() -> None:
     assert idle.blocked_on_share("lock") == 0.0
 
 
-def test_evidence_against_names_another_cause_and_a_stage_that_costs_almost_as_much() -> None:
-    cause = Cause("decode", "workers", NO_REASON)
-    near = replace(DECODING, samples_per_s=270, cpu_s={"decode": 2e-3, "transform": 1.5e-3})
-    assert speaks_against(near, cause) == ("transform costs 75% as much as decode",)
-    assert speaks_against(DECODING, cause) == ()
-    both = replace(BLOCKED, workers=2, samples_per_s=180, parts=parts(order_s=0.6, making_s=0.4))
-    assert len(speaks_against(both, Cause("stragglers", "order", NO_REASON))) == 1
-
-
-def test_a_rank_is_compared_with_its_own_times_where_the_others_are_faster() -> None:
-    of_slowest = replace(DECODING, own_cpus=None, cpus=64, ranks=4, ranks_of_rate=4, slowest_rank_samples_per_s=100.0)
-    assert not conflicting(replace(of_slowest, samples_per_s=4_000))
-    assert conflicting(replace(of_slowest, samples_per_s=4_000, slowest_rank_samples_per_s=2_000.0))
-
-
 def test_every_cause_says_what_it_follows_from() -> None:
     for facts, _ in CASES.values():
         cause = find_cause(facts)
         assert cause is not None
         assert cause.why
-
-
-def test_times_that_do_not_explain_the_rate_speak_against_any_cause() -> None:
-    assert not conflicting(DECODING)
-    faster = replace(DECODING, samples_per_s=4000, own_cpus=None)
-    assert conflicting(faster)
-    assert "measured 4,000 samples/s" in speaks_against(faster, Cause("decode", "workers", NO_REASON))[-1]
 
 
 def test_threads_of_libraries_that_wait_awake_fill_no_cpu_that_a_worker_could_have() -> None:

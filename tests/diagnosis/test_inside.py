@@ -94,4 +94,4 @@ def test_shares_and_rates_have_their_intervals_where_there_are_any() -> None:
     assert str(throughput(Interval(1234.4, 1200.0, 1300.0))) == "Throughput: 1,234 samples/s (1,200\N{EN DASH}1,300)"
     for unknown in (Interval(1234.4, None, None), Interval(1234.4, 1200.0, None)):
         assert str(throughput(unknown)) == "Throughput: 1,234 samples/s"
-    assert "5% or more" in str(waits(Interval(0.274, None, None)))
+    assert "5% or more" in str(waits(Interval(0.274, None, None), 0.0))

@@ -172,7 +172,7 @@ def check_storage(facts: Facts, cause: Cause) -> None:
 
 def check_lock(facts: Facts, cause: Cause) -> None:
     if cause.stage == "transport":
-        assert cause.is_measured or of_wait(facts, "transport_s") >= MOST
+        assert of_wait(facts, "transport_s") >= MOST
     elif cause.stage == "main_process":
         assert facts.workers == 0 or of_wait(facts, "main_process_s", "not_begun_s") >= MOST - 1e-9
     elif not cause.is_measured:

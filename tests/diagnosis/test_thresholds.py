@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 from test_cause import BLOCKED, DECODING, NO_REASON, cause_of, parts, states
 
-from loaderbench.diagnosis.cause import Cause, speaks_against
+from loaderbench.diagnosis.cause import Cause
+from loaderbench.diagnosis.doubts import speaks_against
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.limits import disturbed
 

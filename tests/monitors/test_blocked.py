@@ -173,7 +173,7 @@ def test_how_late_timed_waits_end_is_averaged_until_the_warm_up_is_forgotten(mon
     assert watch.gil_wait_s == 0
 
 
-def test_late_samples_are_rare_and_stand_for_as_much_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_later_samples_are_rarer_and_have_more_weight(monkeypatch: pytest.MonkeyPatch) -> None:
     watch, pauses_s = BlockedThread(), list[float]()
     monkeypatch.setattr(watch._done, "wait", lambda pause_s: pauses_s.append(pause_s) or len(pauses_s) > 500)
     monkeypatch.setattr(watch.blocked, "_kind", lambda _: "lock" if len(pauses_s) <= 250 else "queue")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import count, islice
@@ -129,9 +128,15 @@ def test_the_first_of_an_epoch_and_the_warm_up_are_not_counted() -> None:
     assert sum(recorder.boundaries.counts) == 1
 
 
-def test_a_loop_that_leaves_its_epochs_early_waits_for_the_first_batch_of_the_next_one() -> None:
+def test_a_loop_that_leaves_its_epochs_early_waits_for_the_first_batch_of_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now_s = 0.0
+    monkeypatch.setattr("loaderbench.recorder.loop._now_s", lambda: now_s)
+
     def slowly() -> Iterator[Any]:
-        time.sleep(0.02)
+        nonlocal now_s
+        now_s += 0.02
         return batches(10)
 
     recorder = LoopRecorder(warmup=0, steps=None)
@@ -140,7 +145,7 @@ def test_a_loop_that_leaves_its_epochs_early_waits_for_the_first_batch_of_the_ne
         assert len(list(islice(epoch, 3))) == 3
         epoch.close()
     assert sum(recorder.boundaries.counts) == 2
-    assert sum(recorder.boundaries.sums_s) >= 0.04
+    assert sum(recorder.boundaries.sums_s) == pytest.approx(0.04)
 
 
 @pytest.mark.parametrize("worker", [0, None])
@@ -271,12 +276,14 @@ def test_each_short_epoch_is_looked_at_twice_or_paid_for_later(warmup: int, monk
     assert min(pauses) > 0.04 / 0.005 - 2 * 0.6
 
 
-def test_time_between_epochs_is_added_up() -> None:
+def test_time_between_epochs_is_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 0.0
+    monkeypatch.setattr("loaderbench.recorder.loop._now_s", lambda: now_s)
     recorder = LoopRecorder(warmup=0, steps=None)
     for _ in range(3):
         list(recorder.epoch(lambda: batches(10)))
-        time.sleep(0.02)
-    assert 0.04 <= recorder.between_s < 0.06 + sum(recorder.boundaries.sums_s)
+        now_s += 0.5
+    assert recorder.between_s == pytest.approx(1.0)
 
 
 def test_few_of_many_short_epochs_have_looks(monkeypatch: pytest.MonkeyPatch) -> None:

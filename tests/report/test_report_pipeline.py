@@ -106,7 +106,7 @@ def test_its_sentences_are_short(name: str) -> None:
     ("name", "tag", "why"),
     [
         ("scenario_run_straggler_w4", "bottleneck: slow samples", "Finished batches wait for a slow one"),
-        ("scenario_startup_init_w2", "bottleneck: worker startup", "Each epoch starts with a wait"),
+        ("scenario_startup_init_w2", "bottleneck: epoch startup", "Each epoch starts with a wait"),
         ("scenario_quota_pinned_photos_w2", "bottleneck", "A CPU quota or an affinity mask"),
         ("run_shared_memory_full", "bottleneck", "Threads wait for a CPU"),
         ("scenario_memory_pages_w2", f"bottleneck: {words.stage('sample').text}", "Page faults delay this stage"),

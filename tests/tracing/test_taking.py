@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -50,29 +50,30 @@ def test_the_sampler_s_time_is_told_apart(workers: int) -> None:
 class DrawnAtOnce(Slow):
     """A sampler that needs time before its first index, and still more the first time."""
 
-    first_s = 0.3
+    def __init__(self, pass_s: Callable[[float], object] = lambda _: None) -> None:
+        self.pass_s, self.needed_s = pass_s, 0.3
 
     def __iter__(self) -> Iterator[int]:
-        time.sleep(self.first_s or 0.05)
-        self.first_s = 0.0
+        self.pass_s(self.needed_s)
+        self.needed_s = 0.05
         yield from range(64)
 
 
 @pytest.mark.parametrize("arguments", [{}, {"num_workers": 1}, {"num_workers": 1, "persistent_workers": True}])
-def test_what_a_sampler_does_before_its_first_indices_is_timed_once_per_epoch(arguments: dict[str, Any]) -> None:
-    loader: DataLoader[Any] = DataLoader(Ready(), 8, sampler=DrawnAtOnce(), **arguments)  # type: ignore[arg-type]
+def test_what_a_sampler_does_before_its_first_indices_is_timed_once_per_epoch(
+    monkeypatch: pytest.MonkeyPatch, arguments: dict[str, Any]
+) -> None:
+    sampler: Any = DrawnAtOnce(fake_clock(monkeypatch).pass_s)
+    loader: DataLoader[Any] = DataLoader(Ready(), 8, sampler=sampler, **arguments)
     kind = vars(type(loader.batch_sampler))["__iter__"]
     trace = LoaderTrace(loader)
     for _ in range(3):
         assert len(list(trace.batches())) == 8
         assert vars(type(loader.batch_sampler))["__iter__"] is kind
     assert trace.taking.starts == 3
-    assert trace.taking.start_s is not None
-    assert 0.05 <= trace.taking.start_s < 0.3
+    assert trace.taking.start_s == pytest.approx(0.05)
     calls, wall_s, _, sampler_s = trace.read().taking
-    assert calls == 24
-    assert sampler_s < 0.05  # all of them together
-    assert loader.num_workers or wall_s < 0.05
+    assert (calls, sampler_s, wall_s) == (24, 0, pytest.approx(0, abs=1e-9))
 
 
 def test_two_loaders_may_begin_with_one_sampler_at_the_same_time() -> None:
