@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from loaderbench.diagnosis.thresholds import MOST, SHORT_BATCH_S, SPARE_CPUS
-from loaderbench.records import CodeAround, CopyBandwidth, WaitParts, WorkerStates
+from loaderbench.records import CodeAround, CopyBandwidth, Hotspot, WaitParts, WorkerStates
 
 Seconds = dict[str, float]
 MOST_IDLE = 0.9  # upper bound, which keeps the divisor from getting too small
@@ -20,7 +20,8 @@ class Facts:
     Stages and waits: `cpu_s` and `wall_s` are by stage. `loads` are the states of the workers, or of the main process
     if there are none. `idle_share` is the workers' time without work; `ended_share` is the share of all workers' time
     after some have ended, as workers of an iterable dataset can. `workers_persist`: workers are kept across epochs.
-    `sample_is_mostly` is the stage of most library calls in the stage `sample`, by stack samples.
+    `sample_is_mostly` is the stage of most library calls in the stage `sample`, by stack samples. `hot_line` is the
+    line of the user's own code with the largest share of loading time.
 
     CPUs: `cpus` are available to this program, which uses `own_cpus`; `idle_cpus` are used by no program. `processes`
     counts the children of the main process. In distributed training, `ranks` processes with as many workers each share
@@ -73,6 +74,7 @@ class Facts:
     around: CodeAround | None = None
     busy_thread: str = ""
     fed_by: str = ""
+    hot_line: Hotspot | None = None
     bytes_per_sample: float | None = None
     bytes_share: float | None = None
     bytes_per_wait: float | None = None

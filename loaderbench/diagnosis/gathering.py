@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-from loaderbench.code_places import RECEIVING
+from loaderbench.diagnosis.code_facts import fed_by, mostly_in_sample, python_wait_share
 from loaderbench.diagnosis.facts import Facts, Seconds
+from loaderbench.diagnosis.hotspots import hottest_own_line
 from loaderbench.diagnosis.thresholds import GIL_WAIT_S, LOOKS_APART, MOST
 from loaderbench.loaders import worker_count
-from loaderbench.records import CodeLooks, Environment, StackFrame, Trial, WaitParts, WorkerStates
+from loaderbench.records import Environment, Trial, WaitParts, WorkerStates
 from loaderbench.records.words import NOT_READ_TWICE
-
-_OF_PYTHON_THREADS = re.compile(r"(^|/)(threading|queue)\.py$|(^|/)(concurrent/futures|multiprocessing|asyncio)/")
-_FROM_A_PROCESS = re.compile(r"(^|/)multiprocessing/(queues|connection)\.py$")
-_OF_A_MANAGER = re.compile(r"(^|/)multiprocessing/managers\.py$")
-_WAITS = re.compile(r"(?<![bc])lock\b|\.(acquire|wait|result)\(|thread\w*\.join\(", re.IGNORECASE)
 
 
 def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
@@ -44,7 +38,7 @@ def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
         batch_samples=_mean_of(trial.samples / trial.batches for trial in done if trial.samples and trial.batches),
         cpu_s=_by_stage(done, "cpu_s") or _by_stacks(done, running=True),
         wall_s=_by_stage(done, "wall_s") or _by_stacks(done, running=False),
-        sample_is_mostly=_mostly_in_sample(done),
+        sample_is_mostly=mostly_in_sample(done),
         loads=_with_native_threads(loads, done, idle_share) if workers else loads,
         main=_mean_record(done, "main_process"),
         idle_share=idle_share,
@@ -58,7 +52,8 @@ def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
         next_s=_mean(done, "taking.wall_s"),
         next_cpu_s=_mean(done, "taking.cpu_s"),
         busy_thread=_busy_thread(done),
-        fed_by=_fed_by(done),
+        fed_by=fed_by(done),
+        hot_line=hottest_own_line(done),
         sampler_s=_mean(done, "taking.sampler_s") or 0.0,
         around=_mean_record(done, "taking.around"),
         bytes_per_sample=_mean(done, "reads.bytes_per_sample"),
@@ -212,11 +207,11 @@ def _with_native_threads(
     time of other threads counts only beyond that of the loading thread, because both could run at the same time. Waits
     for Python threads do not count, because these share the GIL.
     """
-    seen, python_wait_share = states.blocked_on if states else None, _mean_of(map(_python_wait_share, trials))
-    if states is None or not seen or python_wait_share is None or states.are_threads:
+    seen, waiting = states.blocked_on if states else None, _mean_of(map(python_wait_share, trials))
+    if states is None or not seen or waiting is None or states.are_threads:
         return states
     others = states.other_threads_cpu_share or 0.0
-    at_lock = min(seen.get("lock", 0.0), states.blocked_share) - python_wait_share * (1 - (idle_share or 0.0))
+    at_lock = min(seen.get("lock", 0.0), states.blocked_share) - waiting * (1 - (idle_share or 0.0))
     worked = max(0.0, min(at_lock, others - states.on_cpu_share))
     return replace(
         states,
@@ -229,63 +224,6 @@ def _with_native_threads(
             "running": seen.get("running", 0.0) + worked,
         },
     )
-
-
-def _python_wait_share(trial: Trial) -> float | None:
-    """The share of the loading time spent waiting for a lock or a thread of Python; `None` without stack samples."""
-    looks = trial.code_looks
-    if looks is None or not looks.stacks:
-        return None
-    waits = {number for number, frame in enumerate(looks.frames) if _waits_for_python(frame)}
-    waiting_s = sum(stack.seconds for stack in looks.stacks if not waits.isdisjoint(stack.frames))
-    return waiting_s / sum(stack.seconds for stack in looks.stacks)
-
-
-def _waits_for_python(frame: StackFrame) -> bool:
-    return _OF_PYTHON_THREADS.search(frame.file) is not None or _WAITS.search(frame.text) is not None
-
-
-def _first_looks(trials: Sequence[Trial]) -> CodeLooks | None:
-    return next((trial.code_looks for trial in trials if trial.code_looks), None)
-
-
-def _fed_by(trials: Sequence[Trial]) -> str:
-    """The call of Python's multiprocessing with most of the loading time, by stack samples; empty without one."""
-    looks = _first_looks(trials)
-    if looks is None:
-        return ""
-    seconds: Seconds = defaultdict(float)
-    for stack in looks.stacks:
-        seconds[_received_in([looks.frames[number] for number in stack.frames])] += stack.seconds
-    return _most(seconds)
-
-
-def _most(seconds: Seconds) -> str:
-    """The name with at least half of the time; empty without one."""
-    name = max(seconds, key=lambda one: seconds[one], default="")
-    return name if name and seconds[name] >= MOST * sum(seconds.values()) else ""
-
-
-def _received_in(frames: Sequence[StackFrame]) -> str:
-    """The outermost call that receives from a queue or a pipe; empty without one, and for an object of a manager."""
-    if any(_OF_A_MANAGER.search(frame.file) for frame in frames):
-        return ""
-    return next((frame.function for frame in frames if _receives(frame)), "")
-
-
-def _receives(frame: StackFrame) -> bool:
-    return _FROM_A_PROCESS.search(frame.file) is not None and frame.function.rpartition(".")[2] in RECEIVING
-
-
-def _mostly_in_sample(trials: Sequence[Trial]) -> str:
-    """The stage that most library calls of the stage `sample` belong to, by stack samples; empty if unknown."""
-    looks = _first_looks(trials)
-    likely_s: Seconds = defaultdict(float)
-    for stack in looks.stacks if looks else ():
-        if stack.stage == "sample":
-            likely_s[stack.likely_stage] += stack.seconds
-    stage = _most(likely_s)
-    return "" if stage == "sample" else stage
 
 
 def _busy_thread(trials: Sequence[Trial]) -> str:

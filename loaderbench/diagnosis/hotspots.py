@@ -48,6 +48,17 @@ def _factors(trial: Trial, looks: CodeLooks) -> dict[str, float]:
 
 def find_hotspots(trials: Iterable[Trial]) -> tuple[Hotspot, ...]:
     """Charge each stack to its innermost line of user code, or else to that of the library called first."""
+    found = [hotspot for _, hotspot in _by_line(trials) if hotspot.share >= FEWEST_SHARE]
+    return tuple(found[:MOST_LINES])
+
+
+def hottest_own_line(trials: Iterable[Trial]) -> Hotspot | None:
+    """The line of the user's own code with the largest share; `None` without stacks of such code."""
+    return next((hotspot for line, hotspot in _by_line(trials) if line.own), None)
+
+
+def _by_line(trials: Iterable[Trial]) -> list[tuple[StackFrame, Hotspot]]:
+    """All charged lines, largest share first."""
     by_stage: dict[StackFrame, Shares] = {}
     below: dict[StackFrame, Shares] = {}
     for (stage, frames), share in stack_shares(trials).items():
@@ -55,8 +66,8 @@ def find_hotspots(trials: Iterable[Trial]) -> tuple[Hotspot, ...]:
             line, called = _charged_line(frames)
             by_stage.setdefault(line, defaultdict(float))[stage] += share
             below.setdefault(line, defaultdict(float))[called] += share
-    found = [_hotspot(line, stages, below[line]) for line, stages in by_stage.items()]
-    return tuple(sorted(filter(_is_notable, found), key=lambda one: -one.share)[:MOST_LINES])
+    found = [(line, _hotspot(line, stages, below[line])) for line, stages in by_stage.items()]
+    return sorted(found, key=lambda one: -one[1].share)
 
 
 def _charged_line(frames: tuple[StackFrame, ...]) -> tuple[StackFrame, str]:
@@ -74,10 +85,6 @@ def _charged_line(frames: tuple[StackFrame, ...]) -> tuple[StackFrame, str]:
 
 def _package(frame: StackFrame) -> str:
     return next(iter(PurePath(frame.file).parts), "")
-
-
-def _is_notable(found: Hotspot) -> bool:
-    return found.share >= FEWEST_SHARE
 
 
 def _hotspot(line: StackFrame, stages: Shares, below: Shares) -> Hotspot:

@@ -1,6 +1,7 @@
 """Transforms of PIL images or float32 tensors move four times the bytes of uint8.
 
 Triggers when CPUs are saturated, a v1 recipe runs, and transforms are the bottleneck or at least 15% of the CPU time.
+A line of your own Python code with most of the loading time rules it out.
 
 What it does: runs the same recipe with transforms v2 on uint8, and converts to float last.
 
@@ -8,6 +9,7 @@ How to confirm: measure again; transform time per sample falls, and the report l
 """
 
 from loaderbench.remedies.by_cause import CauseRemedy, option
+from loaderbench.remedies.own_line import is_own_python
 
 REMEDY = CauseRemedy(
     id="transforms_v2_uint8",
@@ -17,6 +19,7 @@ REMEDY = CauseRemedy(
     changes_pixels=True,
     applies=lambda found: (
         found.cpu_goes_to("transform")
+        and not is_own_python(found)
         and found.option("transform") in (None, "imagenet_train")
         and (found.has_seen("transforms_v1") or not found.has_seen("transforms_v2"))
     ),

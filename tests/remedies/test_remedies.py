@@ -30,6 +30,7 @@ def test_the_registry_holds_each_remedy_under_its_file_s_name() -> None:
         "verified",
         "workers",
         "pinning",
+        "own_line",
         "sizes",
         "findings",
         "room",

@@ -1,0 +1,57 @@
+"""A line of the user's own code that takes most of the loading time is named in the title of the fix."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from planted_causes import CAUSES, diagnosis as diagnosis_of, told
+
+from loaderbench.records import Hotspot, Recommendation
+from loaderbench.remedies.wording import TITLE_LIMIT
+
+LINE = Hotspot(function="grain", file="data.py", line=28, stage="transform", share=0.54)
+
+
+def advised(line: Hotspot | None, fix: str = "cheaper_sample", **verdict: str) -> dict[str, Recommendation]:
+    found = replace(diagnosis_of(CAUSES[fix]), options=None)
+    stage = {"stage": line.stage if line else "transform"}
+    facts = replace(found.facts, hot_line=line)
+    known = replace(found, facts=facts, verdict=replace(found.verdict, **{**stage, **verdict}))  # type: ignore[arg-type]
+    return {answer.id: answer for answer in told(known)}
+
+
+def test_the_title_names_the_line_and_its_share() -> None:
+    assert advised(LINE)["cheaper_sample"].title == "Speed up data.py:28 (54% of loading time)"
+    of_collate = advised(replace(LINE, stage="collate", share=0.86), "cheaper_collate")
+    assert of_collate["cheaper_collate"].title == "Speed up data.py:28 (86% of loading time)"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [None, replace(LINE, share=0.4), replace(LINE, file=f"{'long_name' * 5}.py")],
+    ids=["no stacks", "less than half", "a long file name"],
+)
+def test_the_title_is_general_without_such_a_line(line: Hotspot | None) -> None:
+    title = advised(line)["cheaper_sample"].title
+    assert title == "Speed up __getitem__: cache or use a compiled library"
+    assert len(title) <= TITLE_LIMIT
+
+
+def test_a_line_of_another_stage_is_not_named() -> None:
+    assert "data.py" not in advised(replace(LINE, stage="decode"), stage="transform")["cheaper_sample"].title
+
+
+@pytest.mark.parametrize(("stage", "fix"), [("transform", "cheaper_sample"), ("collate", "cheaper_collate")])
+def test_the_line_is_advised_next_to_more_workers(stage: str, fix: str) -> None:
+    line = replace(LINE, stage=stage)
+    assert advised(line, fix, limit="workers")[fix].title.startswith("Speed up data.py:28")
+    assert fix not in advised(None, fix, stage=stage, limit="workers")
+
+
+def test_other_transforms_are_not_advised_if_the_time_is_in_own_python_code() -> None:
+    fix = "transforms_v2_uint8"
+    stage = {"stage": "transform", "limit": "cpu"}
+    assert fix not in advised(LINE, fix, **stage)
+    assert fix in advised(replace(LINE, below="Compose.__call__"), fix, **stage)
+    assert fix in advised(None, fix, **stage)
