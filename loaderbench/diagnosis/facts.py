@@ -30,7 +30,7 @@ class Facts:
     Epochs: `startup_s` are lost before the first batch of each, beyond a usual wait, `startup_share` of the total time.
     During `first_making_s`, a worker makes that batch, as it would in the middle of an epoch. `sampler_start_s` is what
     the sampler takes until its first indices. `between_share` is the share of all time that passes between epochs, with
-    `between_s` each.
+    `between_s` each, mostly in `between_line` of the user's code.
 
     Others to wait for: `busy_thread` is a Python thread of the main process, other than the loop's, that uses a CPU for
     most of the time while threads wait long for the GIL. `fed_by` is a call of Python's multiprocessing in which the
@@ -85,6 +85,7 @@ class Facts:
     sampler_start_s: float = 0.0
     between_share: float = 0.0
     between_s: float = 0.0
+    between_line: str = ""
     transfer_share: float = 0.0
     transfer_by: str = ""
     copy: CopyBandwidth | None = None

@@ -66,6 +66,7 @@ def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
         sampler_start_s=_mean(done, "epochs.sampler_s") or 0.0,
         between_share=_mean_of(map(_between_share, done)) or 0.0,
         between_s=_mean(done, "epochs.between_s") or 0.0,
+        between_line=_reading(done[0], "epochs.between_line.place") or "",
         transfer_share=_mean_of(map(_transfer_share, done)) or 0.0,
         from_outside=done[0].is_from_outside,
         workers_persist=bool(done[0].config.get("persistent_workers")),

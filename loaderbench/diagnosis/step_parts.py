@@ -1,11 +1,14 @@
-"""The parts of a training step, as shares of step time, and the largest of them in words."""
+"""The parts of a training step, as shares of step time, and the largest of them in words.
+
+The rest of a step has no hooks. Stack samples name its line: a logger, a checkpoint, or transforms in the loop.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from loaderbench.diagnosis.wording import in_percent, label_of, stage_name
-from loaderbench.records import Evidence, Trial
+from loaderbench.records import About, Evidence, Trial
 
 REST = "rest of the step"
 _LISTED = 0.01  # share of step time; smaller parts are not listed
@@ -13,14 +16,42 @@ _LISTED = 0.01  # share of step time; smaller parts are not listed
 
 def step_parts_in_words(trials: Sequence[Trial]) -> tuple[Evidence, ...]:
     """One line about the largest part of a profiled loop's step; empty if the step was not divided."""
-    trial = next((trial for trial in trials if trial.status == "completed"), None)
+    return _in_words(trials, "cause", "the largest part")
+
+
+def longer_than_the_wait(trials: Sequence[Trial]) -> tuple[Evidence, ...]:
+    """The same for a step with a part that takes longer than the data wait; empty without one.
+
+    The rest of a step counts only if its line is known: with `Profiler.stage`, a user may have marked few parts.
+    """
+    trial = _completed(trials)
     shares = step_shares(trial) if trial else {}
-    if not shares:
+    if trial is None or not shares:
+        return ()
+    largest = max(shares, key=lambda part: shares[part])
+    is_known = largest != REST or trial.step_line is not None
+    is_longer = shares[largest] > (trial.of_one_process.data_wait_share or 0.0)
+    return _in_words(trials, "wait", "more than the data wait") if is_known and is_longer else ()
+
+
+def _in_words(trials: Sequence[Trial], about: About, which: str) -> tuple[Evidence, ...]:
+    trial = _completed(trials)
+    shares = step_shares(trial) if trial else {}
+    if trial is None or not shares:
         return ()
     largest, *others = sorted(shares, key=lambda part: -shares[part])
-    listed = ", ".join(f"{stage_name(part)} {in_percent(shares[part])}" for part in others if shares[part] >= _LISTED)
-    figures = f"{in_percent(shares[largest])} of step time, the largest part"
-    return (Evidence("cause", label_of(largest), f"{figures}; {listed}" if listed else figures),)
+    lines = {REST: f"mostly in {trial.step_line.place}"} if trial.step_line else {}
+    figures = ", ".join(filter(None, [f"{in_percent(shares[largest])} of step time", which, lines.get(largest, "")]))
+    listed = [_listed(part, shares[part], lines.get(part, "")) for part in others if shares[part] >= _LISTED]
+    return (Evidence(about, label_of(largest), f"{figures}; {', '.join(listed)}" if listed else figures),)
+
+
+def _listed(part: str, share: float, line: str) -> str:
+    return f"{stage_name(part)} {in_percent(share)}" + (f" ({line})" if line else "")
+
+
+def _completed(trials: Sequence[Trial]) -> Trial | None:
+    return next((trial for trial in trials if trial.status == "completed"), None)
 
 
 def step_shares(trial: Trial) -> Mapping[str, float]:

@@ -17,7 +17,7 @@ from loaderbench.diagnosis.measured_cause import with_measured
 from loaderbench.diagnosis.operational import bounds_in_words, operational_bounds
 from loaderbench.diagnosis.ranking import Subject
 from loaderbench.diagnosis.shortage import Shortage
-from loaderbench.diagnosis.step_parts import step_parts_in_words
+from loaderbench.diagnosis.step_parts import longer_than_the_wait, step_parts_in_words
 from loaderbench.diagnosis.thresholds import NOTICED, TRANSFER
 from loaderbench.diagnosis.wording import (
     between_epochs_in_words,
@@ -203,6 +203,7 @@ def _evidence(
     kind, starts = consumer_kind(consumer), subject.facts.startup_share if subject.facts else 0.0
     return (
         *([waits(subject.data_wait_share, starts)] if kind.consumes else []),
+        *(longer_than_the_wait(trials) if kind.of_loop and subject.data_wait_share.est >= NOTICED else ()),
         *([throughput(subject.samples_per_s, _subject(subject, consumer))] if subject.samples_per_s else []),
         *([] if kind.consumes else [_LOADER_ALONE]),
         *([] if demand is None else [target or describe_target(demand)]),

@@ -21,6 +21,7 @@ from loaderbench.recorder.stalls import StallSums, Wait
 from loaderbench.records import BusyThread, Gpu, Reasons
 from loaderbench.records.words import utc_now
 from loaderbench.tracing.loader import Begin, IterableTrace, LoaderTrace, is_loader
+from loaderbench.tracing.loop_lines import LineTimes
 from loaderbench.tracing.made import Made
 from loaderbench.tracing.reading import Mark, Traced
 
@@ -52,6 +53,7 @@ class Observer:
         self.stalls = StallSums()
         self.code_around = ""  # its place in the code
         self.other_loaders = OtherLoaders()
+        self.step_lines, self.between_lines = LineTimes(), LineTimes()  # of the loop, under `profile`
         self._blocked = BlockedThread()
         self._under_way = self._watches = False  # an epoch is in progress; threads watch it
         self._watch_blocked = False

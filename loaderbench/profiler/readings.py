@@ -34,10 +34,12 @@ from loaderbench.records import (
     Trial,
 )
 from loaderbench.records.words import NO_WORKER_PROCESSES
+from loaderbench.tracing.loop_lines import FEWEST_LOOKS
 from loaderbench.tracing.reading import tracing_s_per_sample
 
 TRIAL = "profile"
 
+_NO_LINE = f"no line of the script was seen in half of the stack samples, or fewer than {FEWEST_LOOKS} were taken"
 AT_THE_END = "measured when the loop has ended"
 _OPENCV = re.compile(r"\bcv2?\.im(read|decode)\(")
 _HINT = "iterate over prof.iter(loader) while the profiler is running, for at least two batches of an epoch"
@@ -88,12 +90,14 @@ def _loop_times(recorder: LoopRecorder, observer: Observer, *, measures_cost: bo
         data_wait=spread_of(log.waits),
         step=spread_of(log.steps),
         step_stages=stages_of_loop(recorder, observer) or None,
+        step_line=observer.step_lines.busiest(),
         epochs=_epochs(recorder, observer),
         recorder_s_per_batch=_recorder_s_per_batch(recorder.events is not None) if measures_cost else None,
         not_measured={
             "recorder_s_per_batch": AT_THE_END,
             "samples_per_epoch": "the dataset has no length",
             "step_stages": "no part of the loop is marked with Profiler.stage()",
+            "step_line": _NO_LINE,
         },
     )
 
@@ -218,6 +222,7 @@ def readings_of(recorder: LoopRecorder, observer: Observer, environment: Environ
 def _epochs(recorder: LoopRecorder, observer: Observer) -> Epochs:
     found, making = spread_of(recorder.boundaries), spread_of(recorder.first_makings)
     sampler_s = observer.trace.taking.start_s if observer.trace is not None else None
+    between_line = observer.between_lines.busiest()
     unknown = "one epoch has no boundary" if found is None else "no worker is known to have made the first batches"
     return Epochs(
         begun=recorder.begun,
@@ -226,11 +231,13 @@ def _epochs(recorder: LoopRecorder, observer: Observer) -> Epochs:
         first_making_s=making.mean_s if making else None,
         sampler_s=sampler_s,
         between_s=recorder.between_s / (recorder.begun - 1) if recorder.begun > 1 else None,
+        between_line=between_line,
         not_measured={
             **({} if found else dict.fromkeys(("boundary_s", "boundary_max_s"), unknown)),
             **({} if making else {"first_making_s": unknown}),
             **({} if sampler_s is not None else {"sampler_s": "no sampler was timed in a second epoch"}),
             **({} if recorder.begun > 1 else {"between_s": "there was one epoch"}),
+            **({} if between_line else {"between_line": _NO_LINE}),
         },
     )
 

@@ -16,6 +16,7 @@ _ALWAYS = {
     "kernel_looks": "not attached from outside",
     "busy_thread": "no other Python thread was found, or its CPU time is not reported",
     "code_looks": "only profile, attach with py-spy, and runs of your own code record stack samples",
+    "step_line": "only profile samples the stack of a training loop",
     "time_slices": "measured without time slices",
     "consumer_note": "nothing unusual about how batches were consumed",
     "computed_in": "no training step of consumer.kind: model took the batches",

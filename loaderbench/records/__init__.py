@@ -57,6 +57,7 @@ from loaderbench.records.inside import (
     CountedStack as CountedStack,
     Epochs as Epochs,
     KernelLooks as KernelLooks,
+    LoopLine as LoopLine,
     MachineUse as MachineUse,
     Reads as Reads,
     SampleTimes as SampleTimes,

@@ -89,12 +89,27 @@ class SampleTimes:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LoopLine:
+    """A line of the user's own code where a loop spends most of a part of its time, by `looks` stack samples.
+
+    `share` is its share of that part, including the calls from it. `place` is the file's name and the line:
+    `train.py:44`. `text` is the source line, empty if it cannot be read.
+    """
+
+    place: str
+    text: str
+    share: float
+    looks: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Epochs:
     """Times outside the steady state.
 
     A boundary lasts from the last request of an epoch to the next epoch's first batch. `first_making_s` is the mean
     part of it in which a worker was making that batch. `sampler_s` is the mean time until the sampler's first indices.
-    `between_s` is the mean time from the end of an epoch to the start of the next one.
+    `between_s` is the mean time from the end of an epoch to the start of the next one. `between_line` is the line of
+    the user's code with most of it.
     """
 
     begun: int
@@ -103,6 +118,7 @@ class Epochs:
     first_making_s: float | None = None
     sampler_s: float | None = None
     between_s: float | None = None
+    between_line: LoopLine | None = None
     not_measured: Reasons = field(default_factory=dict)
 
 

@@ -9,6 +9,7 @@ from loaderbench.records.inside import (
     CodeLooks,
     Epochs,
     KernelLooks,
+    LoopLine,
     MachineUse,
     Reads,
     SampleTimes,
@@ -127,7 +128,8 @@ class LoopTimes:
     All fields except `time_to_first_batch_s` describe the steady state. `epoch_ends` counts the epochs that ended in
     it, for a loader that cannot be made endless. `ended_early` is true if the loader ran out of data before the planned
     time. `samples_per_epoch` is the dataset's length, if it has one. `step` is the time from receiving a batch to the
-    request for the next. `step_stages` are the marked parts of a step, per batch. `consumer_note` describes anything
+    request for the next. `step_stages` are the marked parts of a step, per batch. `step_line` is the line of the user's
+    code with most of the time outside of these parts. `consumer_note` describes anything
     unusual. `computed_in` is the data type of a training step of `kind: model`, such as `bfloat16` or `tf32`.
     """
 
@@ -144,6 +146,7 @@ class LoopTimes:
     data_wait: Spread | None = None
     step: Spread | None = None
     step_stages: dict[str, StageCost] | None = None
+    step_line: LoopLine | None = None
     epochs: Epochs | None = None
     recorder_s_per_batch: float | None = None
     consumer_note: str | None = None

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from loaderbench.profiler.user_stages import HostAndDevice
     from loaderbench.script.loader_profiler import LoaderProfiler
     from loaderbench.tracing.clock import StageClock
+    from loaderbench.tracing.loop_lines import LineTimes
 
 EARLY_STEPS = 26
 """Steps of an epoch that are all divided, except its first: the warm-up, in case the loop ends there, and 16 more."""
@@ -71,6 +72,11 @@ class DividedSteps:
             mean_s = (time.perf_counter() - self._began_s) / max(1, self.at - self._began)
             longest_s = max(LEAST_LIMIT_S, LIMIT_STEPS * mean_s)
             self.stages.divide(self, None if self._loader.times_device else asks, longest_s)
+
+    @property
+    def lines(self) -> LineTimes:
+        """The lines of the loop outside of the timed parts of a step."""
+        return self._loader.step_lines
 
     def stage(self, name: str) -> tuple[StageClock | HostAndDevice, int] | None:
         """The step's clock, and the stage's number on that clock; `None` outside of a recorded step."""

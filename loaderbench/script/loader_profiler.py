@@ -15,6 +15,7 @@ from loaderbench.recorder.batches import APART, STEADY, WARMUP
 from loaderbench.recorder.steps import StepTimes
 from loaderbench.records import Measured, Readings
 from loaderbench.tracing.loader import Begin
+from loaderbench.tracing.loop_lines import LineTimes
 
 if TYPE_CHECKING:
     from loaderbench.profiler.user_stages import HostAndDevice
@@ -38,7 +39,7 @@ class LoaderProfiler(Profiler):
         *,
         steps: int | None,
         until_s: float,
-        epoch_ended: Callable[[], None],
+        epoch_ended: Callable[[LoaderProfiler], None],
         between_batches: Callable[[LoaderProfiler], None],
     ) -> None:
         super().__init__(name, steps=steps, trace=True)
@@ -120,6 +121,15 @@ class LoaderProfiler(Profiler):
         kind = APART if took_s is None else STEADY if step >= self._warmup else WARMUP
         self._observer.user_stages.end_body(kind, took_s)
 
+    @property
+    def step_lines(self) -> LineTimes:
+        """The lines of the loop outside of the timed parts of a step."""
+        return self._observer.step_lines
+
+    def add_between(self, lines: LineTimes) -> None:
+        """Add the lines that ran between two epochs."""
+        self._observer.between_lines.merge(lines)
+
     def note_pause(self) -> None:
         """Note that the script starts another epoch on the iterator being recorded."""
         self._recorder.note_pause()
@@ -154,7 +164,7 @@ class LoaderProfiler(Profiler):
         self._between_batches(self)
 
     def _epoch_ended(self) -> None:
-        self._tell_epoch_ended()
+        self._tell_epoch_ended(self)
         super()._epoch_ended()
 
     def _look(self) -> None:

@@ -32,5 +32,6 @@ def without_time_between(measured: Measured) -> Measured:
     if trial.status != "completed" or trial.epochs is None:
         return measured
     why = "the script iterates over other loaders between these epochs"
-    epochs = replace(trial.epochs, between_s=None, not_measured=trial.epochs.not_measured | {"between_s": why})
+    without = dict.fromkeys(("between_s", "between_line"), why)
+    epochs = replace(trial.epochs, between_s=None, between_line=None, not_measured=trial.epochs.not_measured | without)
     return replace(measured, trials=(replace(trial, epochs=epochs),))

@@ -42,6 +42,7 @@ from loaderbench.script.step_stages import StepStages
 from loaderbench.switch_interval import SWITCH_INTERVAL
 from loaderbench.tracing.clock import thread
 from loaderbench.tracing.loader import Begin
+from loaderbench.tracing.loop_lines import LineTimes, driver_of
 
 if TYPE_CHECKING:
     from loaderbench.script.tuner import ScriptTuner
@@ -101,6 +102,7 @@ class ScriptRecorder:
         self._beginning = 0
         self._over, self._has_begun = threading.Event(), threading.Event()
         self._tunes = False
+        self._between: tuple[LoaderProfiler, LineTimes] | None = None  # since the last epoch
         self._steps = StepStages(watches_optimizers=self._tuner is not None)
         threading.Thread(target=self._save_now_and_then, name="loaderbench-saving", daemon=True).start()
 
@@ -115,6 +117,7 @@ class ScriptRecorder:
         try:
             rank_of_training()  # cached now: the script may leave its process group before it ends
             found = self._recorded_of(loader)
+            self._note_between(found.profiler)
             if found.profiler.under_way:
                 _leave(found.epoch)
             if found.profiler.is_over or found.profiler.under_way:
@@ -234,9 +237,19 @@ class ScriptRecorder:
             finally:
                 self._tunes = False
 
-    def _epoch_ended(self) -> None:
-        """End the divided step, if any: it was the last of a loop that has ended."""
+    def _epoch_ended(self, profiler: LoaderProfiler) -> None:
+        """End the divided step, if any: it was the last of a loop that has ended. Then sample what the script does."""
         self._steps.leave_step(None)
+        if not profiler.is_over:
+            self._between = profiler, LineTimes()
+            self._steps.line_clock.begin(self._between[1], driver_of(sys._getframe()))
+
+    def _note_between(self, profiler: LoaderProfiler) -> None:
+        """Note that an epoch begins, and add the lines since the last one if both are epochs of the same loader."""
+        between, self._between = self._between, None
+        self._steps.line_clock.end()
+        if between is not None and between[0] is profiler:
+            profiler.add_between(between[1])
 
     def _save_now_and_then(self) -> None:
         """Save regularly from the first epoch on.

@@ -33,11 +33,13 @@ from loaderbench.profiler.user_stages import AROUND
 from loaderbench.script.iterators_around import IteratorsAround
 from loaderbench.script.training_thread import TrainingThread, has_parameters
 from loaderbench.tracing.clock import StageClock, thread
+from loaderbench.tracing.loop_lines import LoopLineClock, driver_of
 
 if TYPE_CHECKING:
     from types import FrameType
 
     from loaderbench.profiler.user_stages import HostAndDevice
+    from loaderbench.tracing.loop_lines import LineTimes
 
 
 _OF_HOOKS = re.compile(r"Using `torch\.compile\(module\)` when there are global hooks", re.IGNORECASE)
@@ -49,6 +51,11 @@ class Loop(Protocol):
     """The loop whose step is divided. `calls_model`: its latest divided step called a model."""
 
     calls_model: bool
+
+    @property
+    def lines(self) -> LineTimes:
+        """The lines of the loop outside of the timed parts of a step."""
+        ...
 
     def stage(self, name: str) -> tuple[StageClock | HostAndDevice, int] | None:
         """The step's clock, and the stage's number on that clock; `None` outside of a recorded step."""
@@ -74,6 +81,7 @@ class StepStages:
         self._thread = thread()
         self._choosing = threading.Lock()
         self.training_thread = TrainingThread()
+        self.line_clock = LoopLineClock()
         self._depth = 0
         self._called_model = False
         self._open: list[tuple[str, StageClock | HostAndDevice | None]] = []  # the innermost stage is last
@@ -99,6 +107,7 @@ class StepStages:
     def end(self) -> None:
         """Remove all hooks. A step that is being divided does not count."""
         self.leave_step(None)
+        self.line_clock.stop()
         _remove(self._hooks_of_this_step)
         _remove(self._hooks_of_all_steps)
         _set_warning_filter(torch_warning=False)
@@ -107,9 +116,9 @@ class StepStages:
     def divide(self, loop: Loop, asks: FrameType | None, longest_s: float = inf) -> None:
         """Divide the step that begins now. `asks` is the frame that asked for its batch.
 
-        If `asks` is `None`, code around the loader is not timed. A step longer than `longest_s` was the last of a loop
-        that was left while its iterator stays alive. Torch warns that compiled modules call hooks twice; that is
-        harmless here, so the warning is ignored.
+        If `asks` is `None`, code around the loader is not timed, and no lines are found. A step longer than `longest_s`
+        was the last of a loop that was left while its iterator stays alive. Torch warns that compiled modules call
+        hooks twice; that is harmless here, so the warning is ignored.
         """
         if threading.current_thread() is not threading.main_thread():
             self.training_thread.look()
@@ -128,6 +137,8 @@ class StepStages:
             *([] if self._watches_optimizers else self._register_optimizer_hooks()),
         ]
         self._began_s, self._longest_s = time.perf_counter(), longest_s
+        if asks is not None:
+            self.line_clock.begin(loop.lines, driver_of(asks))
         if loop.calls_model and uses_cuda():
             self._enter("transfer")
         if asks is not None:
@@ -155,6 +166,7 @@ class StepStages:
     def _end_step(self, *, counts: bool) -> None:
         """End the step. It does not count if an exception ended its optimizer step."""
         loop = cast("Loop", self.loop)
+        self.line_clock.end()
         took_s = time.perf_counter() - self._began_s
         around = self._around.place
         is_known = self._around.end(next_is_asked_for=counts) and not self._is_open("optimizer")
@@ -261,6 +273,7 @@ class StepStages:
             clock, stage = found
             clock.enter(stage)
         self._open.append((name, clock))
+        self.line_clock.pause()
 
     def _is_open(self, name: str) -> bool:
         return any(name == one for one, _ in self._open)
@@ -273,6 +286,8 @@ class StepStages:
 
     def _leave(self) -> str:
         name, clock = self._open.pop()
+        if not self._open:
+            self.line_clock.resume()
         if clock is not None and clock.ident:
             clock.leave()
         return name

@@ -11,12 +11,14 @@ from loaderbench.diagnosis.cause import find_cause
 from loaderbench.diagnosis.facts import Facts, Seconds
 from loaderbench.diagnosis.gathering import gather
 from loaderbench.diagnosis.operational import operational_bounds
+from loaderbench.diagnosis.wording import between_epochs_in_words
 from loaderbench.records import (
     BusyThread,
     CodeLooks,
     CountedStack,
     Epochs,
     KernelLooks,
+    LoopLine,
     MachineUse,
     SampleTimes,
     Spread,
@@ -229,13 +231,16 @@ def test_a_loop_that_crosses_epochs_tells_what_their_beginning_takes() -> None:
 
 
 def test_time_between_epochs_is_a_share_of_all_time() -> None:
-    epochs = Epochs(begun=6, boundary_s=1.0, boundary_max_s=1.0, between_s=2.0)
+    line = LoopLine(place="train.py:8", text="list_files()", share=0.9, looks=20)
+    epochs = Epochs(begun=6, boundary_s=1.0, boundary_max_s=1.0, between_s=2.0, between_line=line)
     one = trial(1, epochs=epochs, data_wait=SPREAD)
     within_s = 5.0 + (one.steady_s or 0.0) * (1 + (one.warmup_batches or 0) / (one.batches or 1))
     found = gather([one], TWO_CPUS)
     assert found is not None
     assert found.between_s == 2.0
     assert found.between_share == pytest.approx(10.0 / (10.0 + within_s))
+    (words,) = between_epochs_in_words(found)
+    assert "(2 s each), mostly in train.py:8; " in str(words)
 
 
 @pytest.mark.parametrize(

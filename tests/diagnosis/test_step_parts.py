@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from loaderbench.diagnosis.ranking import Subject
-from loaderbench.diagnosis.step_parts import REST, step_parts_in_words, step_shares
+from loaderbench.diagnosis.step_parts import REST, longer_than_the_wait, step_parts_in_words, step_shares
 from loaderbench.diagnosis.verdict import decide
-from loaderbench.records import Interval, RankReadings, StageCost, Trial
+from loaderbench.records import Interval, LoopLine, RankReadings, StageCost, Trial
 
 PARTS = {
     "transfer": StageCost(wall_s=0.002, cpu_s=0.002),
@@ -19,6 +19,7 @@ LOOP = Trial(
     role="profile", id="a", config={}, round=1, status="completed", samples_per_s=640.0, data_wait_share=0.01,
     batches=100, steady_s=10.0, step_stages=PARTS,
 )  # fmt: skip
+LINE = LoopLine(place="train.py:44", text="save(model)", share=0.9, looks=50)
 KEEPS_UP = Subject({}, Interval(640.0, None, None), Interval(0.01, None, None), is_best=False)
 WAITS = replace(KEEPS_UP, data_wait_share=Interval(0.4, None, None))
 
@@ -33,9 +34,32 @@ def test_a_compute_bound_verdict_names_the_largest_part_of_a_step_first() -> Non
     )
 
 
-def test_an_input_bound_verdict_does_not_name_it() -> None:
+def test_an_input_bound_verdict_names_a_part_only_if_it_takes_longer_than_the_wait() -> None:
     found = decide(WAITS, "loop", None, doubts=0, trials=[replace(LOOP, data_wait_share=0.4)])
-    assert not any("largest part" in line for line in found.evidence)
+    assert not any("Backward" in line for line in found.evidence)
+    wait = Interval(0.1, None, None)
+    short = decide(
+        replace(WAITS, data_wait_share=wait), "loop", None, doubts=0, trials=[replace(LOOP, data_wait_share=0.1)]
+    )
+    part = "Backward: 49% of step time, more than the data wait; forward 25%, optimizer 14%, host-to-device copy 2%"
+    assert part in short.evidence
+
+
+def test_the_rest_takes_longer_than_the_wait_only_with_a_line() -> None:
+    marked = replace(LOOP, data_wait_share=0.3, step_stages={"forward": StageCost(wall_s=0.02, cpu_s=0.02)})
+    assert longer_than_the_wait([marked]) == ()
+    (rest,) = longer_than_the_wait([replace(marked, step_line=LINE)])
+    assert (
+        str(rest) == "Rest of the step: 50% of step time, more than the data wait, mostly in train.py:44; forward 20%"
+    )
+
+
+def test_the_line_of_the_rest_is_named() -> None:
+    mostly = replace(LOOP, step_stages={"forward": StageCost(wall_s=0.02, cpu_s=0.02)}, step_line=LINE)
+    (largest,) = step_parts_in_words([mostly])
+    assert str(largest) == "Rest of the step: 79% of step time, the largest part, mostly in train.py:44; forward 20%"
+    (small,) = step_parts_in_words([replace(LOOP, step_line=LINE)])
+    assert "rest of the step 3% (mostly in train.py:44)" in str(small)
 
 
 def test_code_outside_of_the_model_can_be_the_largest_part() -> None:

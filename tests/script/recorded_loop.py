@@ -18,7 +18,7 @@ class Loop:
     """The recorded epochs of one loader, some of whose steps are divided."""
 
     def __init__(self, stages: StepStages) -> None:
-        def ended() -> None:
+        def ended(_: LoaderProfiler) -> None:
             stages.leave_step(None)
 
         self.profiler = LoaderProfiler(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,6 +17,9 @@ from loaderbench.records import Trial
 from loaderbench.result import load
 
 pytestmark = pytest.mark.slow
+
+CALLS_A_TRAINER = re.compile(r"\.(fit|train|run)\(")
+"""A line that runs the entire loop says nothing about a step."""
 
 LIGHTNING = """\
 import lightning
@@ -235,6 +239,7 @@ def test_every_epoch_is_recorded_with_its_stages_and_a_validation_apart(
     )  # the first, and one that is left
     assert EPOCHS * 60 - left_out <= counted <= EPOCHS * 60 - EPOCHS
     assert trial.stages, trial.not_measured
+    assert not (trial.step_line and CALLS_A_TRAINER.search(trial.step_line.text)), trial.step_line
     assert trial.samples == 8 * (trial.batches or 0)
     validations = [load(file.parent).trials for file in (tmp_path / "run").glob("*val*/run.json")]
     assert [trial.config["num_workers"] for (trial,) in validations] == ([0] if package in VALIDATED else [])

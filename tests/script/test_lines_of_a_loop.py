@@ -1,0 +1,66 @@
+"""`profile` names the lines of a script where a step, or the time between epochs, goes outside of the loader."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from scripts import HEAD, profile, write
+
+from loaderbench.result import load
+
+SCRIPT = (
+    HEAD
+    + """\
+def checkpoint():
+    time.sleep(0.03)  # saves
+
+def list_files():
+    time.sleep(0.2)  # lists
+
+def train(loader, model, optimizer):
+    for inputs, _ in loader:
+        optimizer.zero_grad()
+        model(inputs).sum().backward()
+        optimizer.step()
+        checkpoint()
+
+model = torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = DataLoader(Slow(96, 0.001), batch_size=8, num_workers=WORKERS, persistent_workers=WORKERS > 0)
+for _ in range(4):
+    train(loader, model, optimizer)
+    list_files()
+"""
+)
+"""A script whose checkpoints take most of a step, and whose lists of files take the time between epochs."""
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_the_lines_of_a_checkpoint_and_of_the_time_between_epochs_are_named(tmp_path: Path, workers: int) -> None:
+    text = SCRIPT.replace("WORKERS", str(workers))
+    write(tmp_path, text)
+    profile(tmp_path, "--out", "run", "train.py")
+    saves, lists = (
+        next(number for number, line in enumerate(text.splitlines(), 1) if line.endswith(f"# {mark}"))
+        for mark in ("saves", "lists")
+    )
+    run = load(tmp_path / "run")
+    (trial,) = run.trials
+    assert trial.step_line is not None
+    assert (trial.step_line.place, trial.step_line.text) == (f"train.py:{saves}", "time.sleep(0.03)  # saves")
+    assert trial.epochs is not None
+    assert trial.epochs.between_line is not None
+    assert trial.epochs.between_line.place == f"train.py:{lists}"
+    evidence = "\n".join(run.verdict.evidence)
+    assert f"mostly in train.py:{saves}" in evidence
+    assert f"mostly in train.py:{lists}; throughput and data wait exclude it" in evidence
+
+
+def test_a_loop_that_spends_its_time_in_the_model_has_no_such_lines(tmp_path: Path) -> None:
+    slow = SCRIPT.replace("WORKERS", "1").replace("time.sleep(0.03)", "pass").replace("time.sleep(0.2)", "pass")
+    write(tmp_path, slow)
+    profile(tmp_path, "--out", "run", "train.py")
+    (trial,) = load(tmp_path / "run").trials
+    assert trial.step_line is None or "checkpoint" not in trial.step_line.text
+    assert "step_line" in trial.not_measured or trial.step_line is not None
