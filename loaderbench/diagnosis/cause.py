@@ -296,10 +296,19 @@ def workers_are_blocked(facts: Facts) -> Cause | None:
     if facts.tail_share >= MOST:
         stage, inside, place = "stragglers", None, where("stragglers", facts)
     limit, size = _limit_of_storage(facts)
+    line = _mostly_in(facts, share)
     without_others = f" (est. {in_percent(alone)} without other programs)" if share < BLOCKED else ""
-    why = f"{who} in the kernel for {in_percent(share)} of {whose} working time{without_others}{per_sample}{size}"
+    why = f"{who} in the kernel for {in_percent(share)} of {whose} working time{without_others}{per_sample}{size}{line}"
     found = _cause(stage, limit, _why("Blocked", why), f"{limit.replace('_', ' ')}{place}")
     return replace(found, read_inside=inside)
+
+
+def _mostly_in(facts: Facts, blocked: float) -> str:
+    """The line of the user's own code that takes most of the blocked time, even if all other time was blocked."""
+    line = facts.hot_line
+    if line is None or line.share - (1 - blocked) < MOST * blocked:
+        return ""
+    return f"; mostly in {line.file}:{line.line}"
 
 
 def _limit_of_storage(facts: Facts) -> tuple[Limit, str]:

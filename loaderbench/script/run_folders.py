@@ -21,7 +21,7 @@ from loaderbench.store import PAGE_FILE, Store, new_run_folder, note_without_par
 class RecordedLoader:
     """A loader of the script: where the script iterates over it, and its run.
 
-    `note` says how much of its step time is spent waiting for other loaders; empty if that is little.
+    `note` says how long its loop waits for other loaders, or the script for this one; empty if that is little.
     """
 
     place: str
@@ -75,8 +75,11 @@ def write_run_folders(recordings: Sequence[Recording], folder: Path) -> list[Rec
         folder = _free(folder / "loaderbench")
     found = _main_first([*_of_jobs(recordings)])
     (main, *others), left_out = found[:MOST_LOADERS], found[MOST_LOADERS:]
-    written = [_write(main, folder, _note_on_left_out(left_out, found))]
-    written += [_write(recording, _free(folder / _slug(recording))) for recording in others]
+    longer = _note_on_longer_waits(main, others, found)
+    written = [_write(main, folder, "", _note_on_left_out(left_out, found), *longer.values())]
+    written += [
+        _write(recording, _free(folder / _slug(recording)), longer.get(recording.place, "")) for recording in others
+    ]
     update_index(folder)
     return written
 
@@ -104,9 +107,9 @@ def _of_jobs(recordings: Sequence[Recording]) -> Iterator[Recording]:
             yield Recording(name=name, place=place, rank=rank, measured=measured, readings=readings)
 
 
-def _write(recording: Recording, folder: Path, on_left_out: str = "") -> RecordedLoader:
-    note = _note_on_others(recording)
-    notes = (*recording.measured.notes, *filter(None, [note, on_left_out]), *note_without_parquet())
+def _write(recording: Recording, folder: Path, on_wait: str, *on_others: str) -> RecordedLoader:
+    note = "; ".join(filter(None, (_note_on_others(recording), on_wait)))
+    notes = (*recording.measured.notes, *filter(None, [note, *on_others]), *note_without_parquet())
     run = Run(conclude(replace(recording.measured, notes=notes)), recording.readings, folder)
     store = Store(folder)
     try:
@@ -122,6 +125,17 @@ def _write(recording: Recording, folder: Path, on_left_out: str = "") -> Recorde
 def _note_on_others(recording: Recording) -> str:
     share = recording.others_share
     return f"{share:.0%} of its step time is waiting for other loaders" if share >= NOTICED else ""
+
+
+def _note_on_longer_waits(main: Recording, others: Sequence[Recording], found: Sequence[Recording]) -> dict[str, str]:
+    """By place, a note on each loader that the script waits for longer than for the main one, if that is noticeable."""
+    all_s = sum(one.took_s for one in found) or 1.0
+    return {
+        one.place: f"the script waits for {one.name} for {one.waited_s / all_s:.0%} of the time in its loops, "
+        f"for {main.name} for {main.waited_s / all_s:.0%}"
+        for one in others
+        if one.waited_s >= NOTICED * all_s and one.waited_s > main.waited_s
+    }
 
 
 def _note_on_left_out(left_out: Sequence[Recording], found: Sequence[Recording]) -> str:

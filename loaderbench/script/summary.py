@@ -21,6 +21,12 @@ _MOST_OTHERS = 5  # lines printed
 _LOST = "loaderbench: nothing was saved: the script ended too early (signal, os._exit or os.exec*)"
 
 
+def _first_fix(found: RecordedLoader) -> str:
+    """The title of the first fix for a loader; empty without one."""
+    fixes = (fix.title for fix in found.run.recommendations if fix.status == "open")
+    return f"first fix: {title}" if (title := next(fixes, "")) else ""
+
+
 def print_loaders(
     found: Sequence[RecordedLoader],
     console: Console,
@@ -49,7 +55,7 @@ def print_loaders(
         return
     print_summary(main.run.document, console, report_path=str(main.page))
     for other in others[:_MOST_OTHERS]:
-        parts = filter(None, (other.run.verdict.headline, other.note, str(other.page)))
+        parts = filter(None, (other.run.verdict.headline, _first_fix(other), other.note, str(other.page)))
         line = f"Loader: {other.place}: {'; '.join(parts)}"
         console.print(line, highlight=False, markup=False, soft_wrap=True)
     if len(others) > _MOST_OTHERS:

@@ -22,7 +22,7 @@ from test_thresholds import (
 from loaderbench.diagnosis.cause import find_cause
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.wording import cpus_in_use, in_kernel, in_seconds
-from loaderbench.records import CodeAround
+from loaderbench.records import CodeAround, Hotspot
 
 AROUND = CodeAround(place="prepared (train.py:8)", wall_s=0.045)
 
@@ -210,6 +210,17 @@ FED = replace(DECODING, fed_by="Queue.get", loads=states(0.1), idle_share=0.0)
 def test_workers_that_another_process_feeds_are_not_said_to_wait_for_storage() -> None:
     assert headline(FED) == "another process sends data too slowly"
     assert why(FED) == "Other process: Queue.get takes most of the loading time, waiting for another process"
+
+
+LINE = Hotspot(function="load", file="data.py", line=41, stage="sample", share=0.9)
+
+
+@pytest.mark.parametrize(("share", "named"), [(0.9, True), (0.7, True), (0.45, False)])
+def test_blocked_time_has_the_line_that_most_of_it_is_spent_at(share: float, named: bool) -> None:
+    """Of 0.8 blocked, at least `share` - 0.2 is at the line."""
+    at_a_line = replace(BLOCKED, loads=states(0.2), hot_line=replace(LINE, share=share))
+    assert ("; mostly in data.py:41" in why(at_a_line)) == named
+    assert "mostly" not in why(replace(at_a_line, hot_line=None))
 
 
 @pytest.mark.parametrize("other", [{"fed_by": ""}, {"own_cpus": 2.0}, {"loads": states(0.9)}])

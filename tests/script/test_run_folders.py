@@ -81,6 +81,30 @@ def test_the_line_of_another_loader_says_that_its_loop_waits_for_others(tmp_path
     assert "; 70% of its step time is waiting for other loaders; " in line
 
 
+def test_a_loader_that_the_script_waits_for_longer_than_for_the_main_one_has_a_note(tmp_path: Path) -> None:
+    train, validation = of("train", seconds=6.0, wait=0.1, others=0.0), of("val", seconds=4.0, wait=0.9, others=0.0)
+    found = write_run_folders([train, validation], tmp_path / "out")
+    note = "the script waits for val for 36% of the time in its loops, for train for 6%"
+    assert [one.place for one in found] == ["train", "val"]
+    assert all(note in one.run.record.notes for one in found)
+    console = Console(file=StringIO(), width=1_000)
+    print_loaders(found, console)
+    line = next(line for line in console.file.getvalue().splitlines() if line.startswith("Loader: val"))  # type: ignore[attr-defined]
+    assert f"; {note}; " in line
+    (fix, *_) = [fix.title for fix in found[1].run.recommendations if fix.status == "open"]
+    assert f"; first fix: {fix}; " in line
+
+
+@pytest.mark.parametrize(("seconds", "wait"), [(4.0, 0.1), (0.4, 0.9)])
+def test_a_loader_with_short_waits_has_no_such_note(seconds: float, wait: float, tmp_path: Path) -> None:
+    train, validation = (
+        of("train", seconds=6.0, wait=0.1, others=0.0),
+        of("val", seconds=seconds, wait=wait, others=0.0),
+    )
+    found = write_run_folders([train, validation], tmp_path / "out")
+    assert not any("the script waits for" in note for one in found for note in one.run.record.notes)
+
+
 def test_hundreds_of_loaders_do_not_get_a_report_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_folders, "MOST_LOADERS", 2)
     recordings = [of(f"client{n}", seconds=float(n), wait=0.4, others=0.0) for n in range(1, 5)]
