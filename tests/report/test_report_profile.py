@@ -9,10 +9,10 @@ import run_factory as runs
 import run_profiles as profiles
 from blocks import facts, failures, ids, ranking, the, within
 
-from loaderbench.records import GpuUse, RunRecord
+from loaderbench.records import GpuUse, LoopLine, RunRecord
 from loaderbench.report.document import build_document
 from loaderbench.report.html import notebook_html, render_html
-from loaderbench.report.model import Details, Paragraph, Table
+from loaderbench.report.model import Breakdown, Details, Paragraph, Table
 from loaderbench.report.sections.timeline import Timeline
 from loaderbench.report.sections.verdict import KeyFigures
 
@@ -225,3 +225,16 @@ def test_the_method_of_two_versions_is_that_of_pairs() -> None:
     assert "both versions in interleaved pairs" in compared[0]
     assert "over rounds" in swept[2]
     assert "over all interim checks and configs" in compared[2]
+
+
+@pytest.mark.parametrize(("text", "end"), [("torch.save(model)", ": torch.save(model)"), ("", ".")])
+def test_the_rest_of_a_step_has_its_line_of_code(text: str, end: str) -> None:
+    run = profiles.traced()
+    line = LoopLine(place="train.py:44", text=text, share=0.9, looks=50)
+    (trial,) = run.trials
+    (step,) = [
+        one
+        for one in within(build_document(replace(run, trials=(replace(trial, step_line=line),))), "inside", Breakdown)
+        if one.title == "Step time"
+    ]
+    assert step.notes[-1].text == f"90% of the rest of the step is in train.py:44 (50 stack samples){end}"
