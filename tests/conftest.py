@@ -29,10 +29,11 @@ def pytest_configure() -> None:
     """Start processes as a terminal does: they may keep compiled modules, and Ctrl-C ends them.
 
     Without the first, each of hundreds of processes would compile torch. A shell that starts pytest in the background
-    makes it ignore SIGINT, and everything that it starts. Threads of OpenMP sleep where they wait: two tests at a time
-    would spend more on spinning than on computing.
+    makes it ignore SIGINT, and everything that it starts. Threads of OpenMP and OpenBLAS sleep where they wait: two
+    tests at a time would spend more on spinning than on computing.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # spins for 2^4 cycles, not 2^26
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

@@ -15,6 +15,7 @@ from typing import TextIO
 
 import pytest
 from xdist.scheduler import LoadGroupScheduling
+from xdist.workermanage import WorkerController
 
 try:
     import fcntl
@@ -38,9 +39,10 @@ SPREAD_OVER = 0.8
 """The share of the other folders over which they are spread: short files are left at the end."""
 
 LONG_FILES = (
-    "test_verify_run", "test_diagnosis", "test_gpu", "test_attach_command", "test_loader_guard", "test_step_options",
-    "test_small_machine", "test_object_store", "test_examples", "test_docs", "test_other_systems", "test_pauses",
-    "test_recorded_runs", "test_contributing", "test_words", "test_hostile_runs", "test_layers",
+    "test_verify_run", "test_attach_command", "test_diagnosis", "test_gpu", "test_small_machine", "test_contributing",
+    "test_chaos_seeds", "test_loader_guard", "test_step_options", "test_object_store", "test_examples", "test_docs",
+    "test_other_systems", "test_pauses", "test_trackers", "test_live_trackers", "test_cgroup_limits",
+    "test_recorded_runs", "test_words", "test_hostile_runs", "test_layers",
 )  # fmt: skip
 """Files to begin first: of the `sleeping` tests, and of the usual ones in the other folders."""
 
@@ -52,6 +54,11 @@ class OneFileOneWorker(LoadGroupScheduling):
         scope: str = super()._split_scope(nodeid)
         return nodeid.partition("::")[0] if scope == nodeid else scope
 
+    def _reschedule(self, node: WorkerController) -> None:
+        """Hand out no more than a worker needs, which is two tests: what it has cannot be run by another meanwhile."""
+        if not self.workqueue or self._pending_of(self.assigned_work[node]) < 2:
+            super()._reschedule(node)
+
 
 def kind_of(item: pytest.Item) -> str:
     """One of `KINDS`, by the marker of the test."""
@@ -60,22 +67,28 @@ def kind_of(item: pytest.Item) -> str:
 
 def order(items: list[pytest.Item]) -> None:
     """Sort tests by kind, then the longest first, and group those that share something."""
-    for item in items:
-        if group := _group(item):
+    for number, item in enumerate(items):
+        if group := _group(item, number):
             item.add_marker(pytest.mark.xdist_group(group))
     spread = _spread(items)
     items.sort(key=lambda item: (KINDS.index(kind_of(item)), spread[item.path, kind_of(item)]))
 
 
-def _group(item: pytest.Item) -> str:
+def _group(item: pytest.Item, number: int) -> str:
     kind = kind_of(item)
     if kind == SLEEPING:
-        return f"{SLEEPING} {item.path.stem}"
+        return f"{SLEEPING} {item.path.stem if _shares(item) else number}"
     if kind == TIMED:
         return TIMED
     if SHARED_RUN in getattr(item, "fixturenames", ()):
         return SHARED_RUN
     return BROWSER if item.get_closest_marker(BROWSER) else ""
+
+
+def _shares(item: pytest.Item) -> bool:
+    """Whether it uses what a fixture makes once for several tests of its file."""
+    known = item._fixtureinfo.name2fixturedefs.values() if isinstance(item, pytest.Function) else ()
+    return any(definitions[-1].scope == "module" for definitions in known)
 
 
 def _spread(items: list[pytest.Item]) -> dict[tuple[Path, str], float]:

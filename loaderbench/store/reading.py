@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterator
 from contextlib import suppress
@@ -45,11 +46,21 @@ def read_run(path: Path) -> RunRecord:
     data = _read_json(file)
     try:
         version = schema_version(data)
-        return TypeAdapter(RunRecord).validate_python(upgraded_run(data) if version == 1 else data)
+        return _runs().validate_python(upgraded_run(data) if version == 1 else data)
     except (RunFileError, UpgradeError) as error:
         raise RunFileError(f"{file}: {error}") from None
     except ValidationError as error:
         raise RunFileError(f"{file}: {first_problem(error)}") from None
+
+
+@functools.cache  # making one takes longer than reading a run with it
+def _runs() -> TypeAdapter[RunRecord]:
+    return TypeAdapter(RunRecord)
+
+
+@functools.cache
+def _trials() -> TypeAdapter[Trial]:
+    return TypeAdapter(Trial)
 
 
 def schema_version(data: Any) -> int:
@@ -73,7 +84,7 @@ def first_problem(error: ValidationError) -> str:
 
 def read_trials(folder: Path) -> list[Trial]:
     """Read the trials as each was written when it ended; lines that cannot be read are skipped."""
-    adapter, found = TypeAdapter(Trial), list[Trial]()
+    adapter, found = _trials(), list[Trial]()
     try:
         lines = (folder / TRIALS_FILE).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError as error:

@@ -37,6 +37,7 @@ from loaderbench.freeing.dataset import free_dataset
 from loaderbench.freeing.loader import free_loader
 from loaderbench.loaders import LOADER_BACKENDS
 from loaderbench.loaders.seeded import SeededSamples
+from loaderbench.tracing.hooks import library_functions
 
 
 def test_all_trials_of_a_round_load_the_same_few_samples(photos: Path) -> None:
@@ -205,6 +206,14 @@ class Retries(Dataset[int]):
         return [self[index] for index in indices] if tries else self.__getitems__(indices=indices, tries=1)
 
 
+@pytest.fixture
+def libraries_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trial's process ends with what was freed in it; this one goes on, without the functions that replay."""
+    for owner, name, _ in library_functions():
+        monkeypatch.setattr(owner, name, getattr(owner, name))
+
+
+@pytest.mark.usefixtures("libraries_as_before")
 def test_a_dataset_that_makes_several_samples_may_take_more_arguments_and_an_iterator() -> None:
     dataset = Retries()
     free_dataset(dataset, "transform", [0, 1, 2])

@@ -17,6 +17,7 @@ from loaderbench.loaders import AXIS, LOADER_BACKENDS, Batches, LoaderBackend
 from loaderbench.loaders.torch_loader import TorchLoader
 from loaderbench.options import Check
 from loaderbench.records import Parity
+from loaderbench.runner import parity
 from loaderbench.runner.parity import ParityOrder, _differences, compare_loaders
 from loaderbench.session.sweep import why_refused
 
@@ -52,6 +53,12 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> tuple[tuple[str, int], 
     return tuple((str(file), number % 4) for number, file in enumerate(files))
 
 
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half as many samples, in two batches still: comparing all of them takes two seconds of CPU time."""
+    monkeypatch.setattr(parity, "SAMPLES", 2 * parity.BATCH_SIZE)
+
+
 def compared(
     samples: tuple[tuple[str, int], ...], name: str, transform: str = "imagenet_eval", **further: int
 ) -> Parity:
@@ -82,10 +89,12 @@ def test_threads_give_the_batches_of_torch(samples: tuple[tuple[str, int], ...],
         assert found.not_measured == {"difference": "the transform draws different values each time"}
 
 
+@pytest.mark.usefixtures("few")
 def test_the_number_of_ranks_is_no_argument_of_a_loader(samples: tuple[tuple[str, int], ...]) -> None:
     assert compared(samples, "threads", ranks=2).difference == 0.0
 
 
+@pytest.mark.usefixtures("few")
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -113,6 +122,7 @@ def test_batches_that_hold_something_else_are_refused(
     assert why_refused({AXIS: "torch"}, [found]) is None
 
 
+@pytest.mark.usefixtures("few")
 def test_another_decoder_differs_a_little_and_is_compared(
     samples: tuple[tuple[str, int], ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,6 +132,7 @@ def test_another_decoder_differs_a_little_and_is_compared(
     assert found.difference == pytest.approx(0.008, rel=0.3)  # the mean absolute value of that noise, by a spread of 1
 
 
+@pytest.mark.usefixtures("few")
 def test_an_epoch_of_another_length_is_refused(
     samples: tuple[tuple[str, int], ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
