@@ -34,12 +34,10 @@ from loaderbench.records import (
     Trial,
 )
 from loaderbench.records.words import NO_WORKER_PROCESSES
-from loaderbench.tracing.loop_lines import FEWEST_LOOKS
 from loaderbench.tracing.reading import tracing_s_per_sample
 
 TRIAL = "profile"
 
-_NO_LINE = f"no line of the script was seen in half of the stack samples, or fewer than {FEWEST_LOOKS} were taken"
 AT_THE_END = "measured when the loop has ended"
 _OPENCV = re.compile(r"\bcv2?\.im(read|decode)\(")
 _HINT = "iterate over prof.iter(loader) while the profiler is running, for at least two batches of an epoch"
@@ -97,7 +95,7 @@ def _loop_times(recorder: LoopRecorder, observer: Observer, *, measures_cost: bo
             "recorder_s_per_batch": AT_THE_END,
             "samples_per_epoch": "the dataset has no length",
             "step_stages": "no part of the loop is marked with Profiler.stage()",
-            "step_line": _NO_LINE,
+            "step_line": observer.step_lines.why_none,
         },
     )
 
@@ -237,7 +235,7 @@ def _epochs(recorder: LoopRecorder, observer: Observer) -> Epochs:
             **({} if making else {"first_making_s": unknown}),
             **({} if sampler_s is not None else {"sampler_s": "no sampler was timed in a second epoch"}),
             **({} if recorder.begun > 1 else {"between_s": "there was one epoch"}),
-            **({} if between_line else {"between_line": _NO_LINE}),
+            **({} if between_line else {"between_line": observer.between_lines.why_none}),
         },
     )
 

@@ -126,6 +126,12 @@ class LoaderProfiler(Profiler):
         """The lines of the loop outside of the timed parts of a step."""
         return self._observer.step_lines
 
+    @property
+    def between_s(self) -> float | None:
+        """Mean seconds between epochs so far; `None` before the second epoch."""
+        recorder = self._recorder
+        return recorder.between_s / (recorder.begun - 1) if recorder.begun > 1 else None
+
     def add_between(self, lines: LineTimes) -> None:
         """Add the lines that ran between two epochs."""
         self._observer.between_lines.merge(lines)

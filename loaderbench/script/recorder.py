@@ -42,7 +42,7 @@ from loaderbench.script.step_stages import StepStages
 from loaderbench.switch_interval import SWITCH_INTERVAL
 from loaderbench.tracing.clock import thread
 from loaderbench.tracing.loader import Begin
-from loaderbench.tracing.loop_lines import LineTimes, driver_of
+from loaderbench.tracing.loop_lines import INTERVALS_S, LineTimes, driver_of
 
 if TYPE_CHECKING:
     from loaderbench.script.tuner import ScriptTuner
@@ -238,9 +238,13 @@ class ScriptRecorder:
                 self._tunes = False
 
     def _epoch_ended(self, profiler: LoaderProfiler) -> None:
-        """End the divided step, if any: it was the last of a loop that has ended. Then sample what the script does."""
+        """End the divided step, if any: it was the last of a loop that has ended.
+
+        Then the lines that the script runs between epochs are sampled, unless it usually begins the next one at once.
+        """
         self._steps.leave_step(None)
-        if not profiler.is_over:
+        usual_s = profiler.between_s
+        if not profiler.is_over and (usual_s is None or usual_s >= INTERVALS_S[0]):
             self._between = profiler, LineTimes()
             self._steps.line_clock.begin(self._between[1], driver_of(sys._getframe()))
 

@@ -66,6 +66,13 @@ class LineTimes:
             self._by_line[line] += seconds
             self._depth[line] = max(other._depth[line], self._depth.get(line, 0))
 
+    @property
+    def why_none(self) -> str:
+        """Why `busiest` finds no line."""
+        if self.looks < FEWEST_LOOKS:
+            return f"{self.looks or 'no'} stack samples of this part of the loop; {FEWEST_LOOKS} are needed"
+        return f"no line of the script was in half of the {self.looks} stack samples"
+
     def busiest(self) -> LoopLine | None:
         """The innermost line with at least half of the time; `None` without one, or with few stack samples."""
         if self.looks < FEWEST_LOOKS:
