@@ -62,7 +62,7 @@ class LineTimes:
     def merge(self, other: LineTimes) -> None:
         """Add the stack samples of another recording."""
         self.looks, self._seconds = self.looks + other.looks, self._seconds + other._seconds
-        for line, seconds in other._by_line.items():
+        for line, seconds in other._by_line.copy().items():  # a last stack sample may still be added
             self._by_line[line] += seconds
             self._depth[line] = max(other._depth[line], self._depth.get(line, 0))
 
