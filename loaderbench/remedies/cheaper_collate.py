@@ -9,7 +9,7 @@ How to confirm: measure again; the share of collate in the CPU time per sample f
 """
 
 from loaderbench.remedies.by_cause import CauseRemedy
-from loaderbench.remedies.own_line import own_line, speed_up
+from loaderbench.remedies.own_line import OF_OWN_LINES, own_line, speed_up
 
 TITLE = "Simplify collate_fn: stack arrays of one shape"
 
@@ -19,6 +19,6 @@ REMEDY = CauseRemedy(
     title_for=lambda found: speed_up(found, TITLE),
     applies=lambda found: (
         found.named(stages={"collate"}, limits={"cpu", "neighbors"})
-        or (found.named(stages={"collate"}, limits={"workers"}) and own_line(found) is not None)
+        or (found.named(stages={"collate"}, limits=OF_OWN_LINES) and own_line(found) is not None)
     ),
 )

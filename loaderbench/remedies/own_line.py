@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from loaderbench.diagnosis.thresholds import MOST
-from loaderbench.records import Hotspot
+from loaderbench.records import Hotspot, Limit
 from loaderbench.remedies.findings import Diagnosis
 from loaderbench.remedies.wording import TITLE_LIMIT
+
+OF_OWN_LINES: tuple[Limit, ...] = ("workers", "oversubscription", "quota")
+"""Limits on CPU time that cheaper code relieves, too. Without a line of code to name, their own fixes are enough."""
 
 
 def own_line(found: Diagnosis) -> Hotspot | None:

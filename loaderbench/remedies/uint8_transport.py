@@ -10,12 +10,21 @@ How to confirm: throughput rises; profile the training script to see the step wi
 """
 
 from loaderbench.remedies.by_cause import CauseRemedy, option
+from loaderbench.remedies.findings import Diagnosis
+
+
+def _title(found: Diagnosis) -> str:
+    """The title for a script that trains without a GPU, or else for an emulated or real GPU."""
+    is_known = found.has_options("normalize") or found.has_seen("float_samples")
+    if found.profile and not found.accelerator:
+        return "Send uint8 batches; normalize in the loop" if is_known else "Send uint8 batches, if they are float32"
+    return "Normalize on the GPU" if is_known else "Normalize on the GPU, if samples are float32"
+
 
 REMEDY = CauseRemedy(
     id="uint8_transport",
     title="Normalize on the GPU",
-    title_in_code="Normalize on the GPU, if samples are float32",
-    evident="float_samples",
+    title_for=_title,
     applies=lambda found: (
         (
             (found.cpu_goes_to("transform") and (found.accelerator or not (found.profile or found.step_on_cpu)))
@@ -36,5 +45,5 @@ std = torch.tensor([0.229, 0.224, 0.225], device=device).view(3, 1, 1) * 255
 def normalized(images):  # uint8 images: remove ToTensor and Normalize from the dataset
     return (images.to(device, non_blocking=True).float() - mean) / std
 """,
-    caveat="Normalization moves to the GPU and adds little to the step",
+    caveat="Normalization moves to the training process; on a GPU it adds little to the step",
 )

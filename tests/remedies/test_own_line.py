@@ -42,11 +42,12 @@ def test_a_line_of_another_stage_is_not_named() -> None:
     assert "data.py" not in advised(replace(LINE, stage="decode"), stage="transform")["cheaper_sample"].title
 
 
+@pytest.mark.parametrize("limit", ["workers", "oversubscription", "quota"])
 @pytest.mark.parametrize(("stage", "fix"), [("transform", "cheaper_sample"), ("collate", "cheaper_collate")])
-def test_the_line_is_advised_next_to_more_workers(stage: str, fix: str) -> None:
+def test_the_line_is_advised_next_to_the_fixes_of_other_limits(stage: str, fix: str, limit: str) -> None:
     line = replace(LINE, stage=stage)
-    assert advised(line, fix, limit="workers")[fix].title.startswith("Speed up data.py:28")
-    assert fix not in advised(None, fix, stage=stage, limit="workers")
+    assert advised(line, fix, limit=limit)[fix].title.startswith("Speed up data.py:28")
+    assert fix not in advised(None, fix, stage=stage, limit=limit)
 
 
 def test_other_transforms_are_not_advised_if_the_time_is_in_own_python_code() -> None:

@@ -20,8 +20,8 @@ from loaderbench.remedies.wording import TITLE_LIMIT, applied, phrase, retitled
 
 VERBS = {
     "Apply", "Cache", "Choose", "Copy", "Decode", "Divide", "Draw", "Keep", "Limit", "Load", "Lower", "Move",
-    "Normalize", "Open", "Pack", "Pre-resize", "Raise", "Read", "Repair", "Seed", "Set", "Simplify", "Speed", "Store",
-    "Switch", "Use", "Widen",
+    "Normalize", "Open", "Pack", "Pre-resize", "Raise", "Read", "Repair", "Seed", "Send", "Set", "Simplify", "Speed",
+    "Store", "Switch", "Use", "Widen",
 }  # fmt: skip
 PAGES = sorted((Path(__file__).parents[2] / "docs" / "reference" / "fixes").glob("*.md"))
 INLINE = "inline"  # code in a line of prose
@@ -109,6 +109,20 @@ def test_what_a_dataset_was_seen_to_have_is_not_advised(fix: str, trait: str) ->
     assert fix not in {answer.id for answer in advice(of_users)}
     of_a_folder = replace(CAUSES[fix], traits={trait: "in one of its configurations"})
     assert fix in {answer.id for answer in advice(of_a_folder)}
+
+
+@pytest.mark.parametrize(
+    ("traits", "title"),
+    [
+        ({"float_samples": "float32"}, "Send uint8 batches; normalize in the loop"),
+        ({}, "Send uint8 batches, if they are float32"),
+    ],
+)
+def test_a_script_that_ran_without_a_gpu_is_to_send_smaller_batches(traits: dict[str, str], title: str) -> None:
+    of_users = replace(diagnosis(CAUSES["uint8_transport"]), options=None, profile=True, traits=traits)
+    assert title in {answer.title for answer in of_diagnosis(of_users)}
+    on_a_gpu = of_diagnosis(replace(of_users, accelerator=True))
+    assert "Normalize on the GPU" in next(answer.title for answer in on_a_gpu if answer.id == "uint8_transport")
 
 
 def test_a_script_that_ran_without_a_gpu_is_not_told_to_use_one() -> None:

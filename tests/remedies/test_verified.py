@@ -160,7 +160,7 @@ def test_all_accepted_fixes_vs_baseline_come_first() -> None:
     assert whole.change == both
     assert whole.gain is not None
     assert whole.gain.est == pytest.approx(3.0, rel=0.1)
-    assert "moves to the GPU" in (whole.caveat or ""), "the caveats of its parts are its own"
+    assert "moves to the training process" in (whole.caveat or ""), "the caveats of its parts are its own"
     assert whole.against == BASELINE
     assert whole.changes_pixels == "changes pixels, PSNR not measured", "one of its parts does"
     assert {trial.split("-")[0] for trial in whole.trials} == {f"v{number}" for number in range(11, 16)}
