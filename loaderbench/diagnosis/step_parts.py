@@ -29,7 +29,7 @@ def longer_than_the_wait(trials: Sequence[Trial]) -> tuple[Evidence, ...]:
     if trial is None or not shares:
         return ()
     largest = max(shares, key=lambda part: shares[part])
-    is_known = largest != REST or trial.step_line is not None
+    is_known = largest != REST or trial.of_one_process.step_line is not None
     is_longer = shares[largest] > (trial.of_one_process.data_wait_share or 0.0)
     return _in_words(trials, "wait", "more than the data wait") if is_known and is_longer else ()
 
@@ -40,7 +40,8 @@ def _in_words(trials: Sequence[Trial], about: About, which: str) -> tuple[Eviden
     if trial is None or not shares:
         return ()
     largest, *others = sorted(shares, key=lambda part: -shares[part])
-    lines = {REST: f"mostly in {trial.step_line.place}"} if trial.step_line else {}
+    line = trial.of_one_process.step_line
+    lines = {REST: f"mostly in {line.place}"} if line else {}
     figures = ", ".join(filter(None, [f"{in_percent(shares[largest])} of step time", which, lines.get(largest, "")]))
     listed = [_listed(part, shares[part], lines.get(part, "")) for part in others if shares[part] >= _LISTED]
     return (Evidence(about, label_of(largest), f"{figures}; {', '.join(listed)}" if listed else figures),)

@@ -33,13 +33,12 @@ from loaderbench.profiler.user_stages import AROUND
 from loaderbench.script.iterators_around import IteratorsAround
 from loaderbench.script.training_thread import TrainingThread, has_parameters
 from loaderbench.tracing.clock import StageClock, thread
-from loaderbench.tracing.loop_lines import LoopLineClock, driver_of
+from loaderbench.tracing.loop_lines import LineTimes, LoopLineClock, driver_of
 
 if TYPE_CHECKING:
     from types import FrameType
 
     from loaderbench.profiler.user_stages import HostAndDevice
-    from loaderbench.tracing.loop_lines import LineTimes
 
 
 _OF_HOOKS = re.compile(r"Using `torch\.compile\(module\)` when there are global hooks", re.IGNORECASE)

@@ -21,12 +21,6 @@ _MOST_OTHERS = 5  # lines printed
 _LOST = "loaderbench: nothing was saved: the script ended too early (signal, os._exit or os.exec*)"
 
 
-def _first_fix(found: RecordedLoader) -> str:
-    """The title of the first fix for a loader; empty without one."""
-    fixes = (fix.title for fix in found.run.recommendations if fix.status == "open")
-    return f"first fix: {title}" if (title := next(fixes, "")) else ""
-
-
 def print_loaders(
     found: Sequence[RecordedLoader],
     console: Console,
@@ -61,3 +55,9 @@ def print_loaders(
     if len(others) > _MOST_OTHERS:
         line = f"{len(others) - _MOST_OTHERS} more loaders: {main.page.parent / '*' / main.page.name}"
         console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _first_fix(found: RecordedLoader) -> str:
+    """The title of the first fix for a loader; empty without one."""
+    fixes = [f"first fix: {fix.title}" for fix in found.run.recommendations if fix.status == "open"]
+    return next(iter(fixes), "")

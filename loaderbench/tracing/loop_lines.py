@@ -64,7 +64,7 @@ class LineTimes:
         self.looks, self._seconds = self.looks + other.looks, self._seconds + other._seconds
         for line, seconds in other._by_line.copy().items():  # a last stack sample may still be added
             self._by_line[line] += seconds
-            self._depth[line] = max(other._depth[line], self._depth.get(line, 0))
+            self._depth[line] = max(other._depth.get(line, 0), self._depth.get(line, 0))
 
     @property
     def why_none(self) -> str:
@@ -80,7 +80,7 @@ class LineTimes:
         most = [line for line, seconds in self._by_line.copy().items() if seconds >= MOST * self._seconds]
         if not most:
             return None
-        file, line = innermost = max(most, key=lambda one: self._depth[one])
+        file, line = innermost = max(most, key=lambda one: self._depth.get(one, 0))
         return LoopLine(
             place=f"{PurePath(file).name}:{line}",
             text=linecache.getline(file, line).strip()[:_TEXT_LIMIT],
