@@ -21,7 +21,7 @@ class Facts:
     if there are none. `idle_share` is the workers' time without work; `ended_share` is the share of all workers' time
     after some have ended, as workers of an iterable dataset can. `workers_persist`: workers are kept across epochs.
     `sample_is_mostly` is the stage of most library calls in the stage `sample`, by stack samples. `hot_line` is the
-    line of the user's own code with the largest share of loading time.
+    innermost line of the user's own code with at least half of the loading time, including its calls.
 
     CPUs: `cpus` are available to this program, which uses `own_cpus`; `idle_cpus` are used by no program. `processes`
     counts the children of the main process. In distributed training, `ranks` processes with as many workers each share

@@ -9,7 +9,7 @@ from typing import Any
 
 from loaderbench.diagnosis.code_facts import fed_by, mostly_in_sample, python_wait_share
 from loaderbench.diagnosis.facts import Facts, Seconds
-from loaderbench.diagnosis.hotspots import hottest_own_line
+from loaderbench.diagnosis.hotspots import busiest_own_line
 from loaderbench.diagnosis.thresholds import GIL_WAIT_S, LOOKS_APART, MOST
 from loaderbench.loaders import worker_count
 from loaderbench.records import Environment, Trial, WaitParts, WorkerStates
@@ -53,7 +53,7 @@ def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
         next_cpu_s=_mean(done, "taking.cpu_s"),
         busy_thread=_busy_thread(done),
         fed_by=fed_by(done),
-        hot_line=hottest_own_line(done),
+        hot_line=busiest_own_line(done),
         sampler_s=_mean(done, "taking.sampler_s") or 0.0,
         around=_mean_record(done, "taking.around"),
         bytes_per_sample=_mean(done, "reads.bytes_per_sample"),

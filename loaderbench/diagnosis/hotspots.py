@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import PurePath
 
+from loaderbench.diagnosis.thresholds import MOST
 from loaderbench.records import CodeLooks, Hotspot, StackFrame, Trial
 
 Stack = tuple[str, tuple[StackFrame, ...]]
@@ -48,17 +49,6 @@ def _factors(trial: Trial, looks: CodeLooks) -> dict[str, float]:
 
 def find_hotspots(trials: Iterable[Trial]) -> tuple[Hotspot, ...]:
     """Charge each stack to its innermost line of user code, or else to that of the library called first."""
-    found = [hotspot for _, hotspot in _by_line(trials) if hotspot.share >= FEWEST_SHARE]
-    return tuple(found[:MOST_LINES])
-
-
-def hottest_own_line(trials: Iterable[Trial]) -> Hotspot | None:
-    """The line of the user's own code with the largest share; `None` without stacks of such code."""
-    return next((hotspot for line, hotspot in _by_line(trials) if line.own), None)
-
-
-def _by_line(trials: Iterable[Trial]) -> list[tuple[StackFrame, Hotspot]]:
-    """All charged lines, largest share first."""
     by_stage: dict[StackFrame, Shares] = {}
     below: dict[StackFrame, Shares] = {}
     for (stage, frames), share in stack_shares(trials).items():
@@ -66,8 +56,27 @@ def _by_line(trials: Iterable[Trial]) -> list[tuple[StackFrame, Hotspot]]:
             line, called = _charged_line(frames)
             by_stage.setdefault(line, defaultdict(float))[stage] += share
             below.setdefault(line, defaultdict(float))[called] += share
-    found = [(line, _hotspot(line, stages, below[line])) for line, stages in by_stage.items()]
-    return sorted(found, key=lambda one: -one[1].share)
+    found = [_hotspot(line, stages, below[line]) for line, stages in by_stage.items()]
+    return tuple(sorted(filter(_is_notable, found), key=lambda one: -one.share)[:MOST_LINES])
+
+
+def busiest_own_line(trials: Iterable[Trial]) -> Hotspot | None:
+    """The innermost line of the user's own code with at least half of the loading time; `None` without one.
+
+    Calls from the line count, so this is the caller of a function whose time is spread over several lines.
+    """
+    by_stage: dict[StackFrame, Shares] = {}
+    below: dict[StackFrame, Shares] = {}
+    depths: dict[StackFrame, int] = {}
+    for (stage, frames), share in stack_shares(trials).items():
+        own = list(dict.fromkeys(frame for frame in frames if frame.own))
+        for depth, line in enumerate(own):
+            by_stage.setdefault(line, defaultdict(float))[stage] += share
+            below.setdefault(line, defaultdict(float))[_charged_line(frames)[1]] += share
+            depths[line] = max(depth, depths.get(line, 0))
+    most = [line for line, stages in by_stage.items() if sum(stages.values()) >= MOST]
+    innermost = max(most, key=lambda line: depths[line], default=None)
+    return _hotspot(innermost, by_stage[innermost], below[innermost]) if innermost else None
 
 
 def _charged_line(frames: tuple[StackFrame, ...]) -> tuple[StackFrame, str]:
@@ -85,6 +94,10 @@ def _charged_line(frames: tuple[StackFrame, ...]) -> tuple[StackFrame, str]:
 
 def _package(frame: StackFrame) -> str:
     return next(iter(PurePath(frame.file).parts), "")
+
+
+def _is_notable(found: Hotspot) -> bool:
+    return found.share >= FEWEST_SHARE
 
 
 def _hotspot(line: StackFrame, stages: Shares, below: Shares) -> Hotspot:

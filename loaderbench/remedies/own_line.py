@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from loaderbench.diagnosis.thresholds import MOST
 from loaderbench.records import Hotspot, Limit
 from loaderbench.remedies.findings import Diagnosis
 from loaderbench.remedies.wording import TITLE_LIMIT
@@ -12,9 +11,9 @@ OF_OWN_LINES: tuple[Limit, ...] = ("workers", "oversubscription", "quota")
 
 
 def own_line(found: Diagnosis) -> Hotspot | None:
-    """The line of the user's own code with most of the loading time, if it is in the verdict's stage."""
+    """The line of the user's own code with most of the loading time, if it is mostly in the verdict's stage."""
     line = found.facts.hot_line
-    return line if line and line.share >= MOST and line.stage == found.verdict.stage else None
+    return line if line and line.stage == found.verdict.stage else None
 
 
 def is_own_python(found: Diagnosis) -> bool:

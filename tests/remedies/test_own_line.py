@@ -29,8 +29,8 @@ def test_the_title_names_the_line_and_its_share() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    [None, replace(LINE, share=0.4), replace(LINE, file=f"{'long_name' * 5}.py")],
-    ids=["no stacks", "less than half", "a long file name"],
+    [None, replace(LINE, file=f"{'long_name' * 5}.py")],
+    ids=["no line", "a long file name"],
 )
 def test_the_title_is_general_without_such_a_line(line: Hotspot | None) -> None:
     title = advised(line)["cheaper_sample"].title

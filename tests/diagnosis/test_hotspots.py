@@ -1,0 +1,57 @@
+"""The line of the user's own code with most of the loading time, also if the functions it calls have many lines."""
+
+from __future__ import annotations
+
+import pytest
+from test_gathering import trial
+
+from loaderbench.diagnosis.hotspots import busiest_own_line
+from loaderbench.records import CodeLooks, CountedStack, Hotspot, StackFrame
+
+
+def of(file: str, line: int, function: str, *, own: bool = True) -> StackFrame:
+    return StackFrame(file=file, line=line, function=function, own=own)
+
+
+GETITEM = of("data.py", 40, "Masks.__getitem__")
+LOOP = of("data.py", 17, "inside")
+TEST = of("data.py", 18, "inside")
+RETURN = of("data.py", 20, "inside")
+LIBRARY = of("PIL/ImageDraw.py", 300, "ImageDraw.polygon", own=False)
+FRAMES = (GETITEM, LOOP, TEST, RETURN, LIBRARY)
+
+
+def busiest(*stacks: tuple[tuple[StackFrame, ...], float]) -> Hotspot | None:
+    counted = tuple(
+        CountedStack("sample", tuple(FRAMES.index(frame) for frame in frames), seconds) for frames, seconds in stacks
+    )
+    return busiest_own_line([trial(1, code_looks=CodeLooks(100, FRAMES, counted))])
+
+
+def test_the_caller_is_named_if_a_function_spreads_its_time_over_lines() -> None:
+    found = busiest(((GETITEM, LOOP), 0.3), ((GETITEM, TEST), 0.4), ((GETITEM, RETURN), 0.2), ((GETITEM,), 0.1))
+    assert found is not None
+    assert (found.line, found.share, found.below) == (40, pytest.approx(1.0), "")
+
+
+def test_a_line_with_half_of_the_time_is_named_rather_than_its_caller() -> None:
+    found = busiest(((GETITEM, LOOP), 0.3), ((GETITEM, TEST), 0.6), ((GETITEM,), 0.1))
+    assert found is not None
+    assert (found.line, found.share) == (18, pytest.approx(0.6))
+
+
+def test_the_library_function_that_takes_most_of_a_line_is_named() -> None:
+    found = busiest(((GETITEM, LIBRARY), 0.8), ((GETITEM,), 0.2))
+    assert found is not None
+    assert (found.line, found.below) == (40, "ImageDraw.polygon")
+
+
+def test_a_recursive_line_counts_once_for_each_stack() -> None:
+    found = busiest(((GETITEM, TEST, TEST), 0.4), ((GETITEM, LOOP), 0.6))
+    assert found is not None
+    assert (found.line, found.share) == (17, pytest.approx(0.6))
+
+
+def test_no_line_is_named_without_own_code_or_without_stacks() -> None:
+    assert busiest(((LIBRARY,), 1.0)) is None
+    assert busiest_own_line([trial(1)]) is None
