@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from loaderbench.diagnosis.thresholds import MOST, SHORT_BATCH_S, SPARE_CPUS
-from loaderbench.records import CodeAround, CopyBandwidth, Hotspot, WaitParts, WorkerStates
+from loaderbench.records import CodeAround, CopyBandwidth, Hotspot, LoopLine, WaitParts, WorkerStates
 
 Seconds = dict[str, float]
 MOST_IDLE = 0.9  # upper bound, which keeps the divisor from getting too small
@@ -31,6 +31,9 @@ class Facts:
     During `first_making_s`, a worker makes that batch, as it would in the middle of an epoch. `sampler_start_s` is what
     the sampler takes until its first indices. `between_share` is the share of all time that passes between epochs, with
     `between_s` each, mostly in `between_line` of the user's code.
+
+    Steps: the rest of a step, outside of its stages, takes `rest_share` of step time, mostly in `step_line` of the
+    user's code.
 
     Others to wait for: `busy_thread` is a Python thread of the main process, other than the loop's, that uses a CPU for
     most of the time while threads wait long for the GIL. `fed_by` is a call of Python's multiprocessing in which the
@@ -85,7 +88,9 @@ class Facts:
     sampler_start_s: float = 0.0
     between_share: float = 0.0
     between_s: float = 0.0
-    between_line: str = ""
+    between_line: LoopLine | None = None
+    rest_share: float = 0.0
+    step_line: LoopLine | None = None
     transfer_share: float = 0.0
     transfer_by: str = ""
     copy: CopyBandwidth | None = None

@@ -10,6 +10,7 @@ from typing import Any
 from loaderbench.diagnosis.code_facts import fed_by, mostly_in_sample, python_wait_share
 from loaderbench.diagnosis.facts import Facts, Seconds
 from loaderbench.diagnosis.hotspots import busiest_own_line
+from loaderbench.diagnosis.step_parts import REST, step_shares
 from loaderbench.diagnosis.thresholds import GIL_WAIT_S, LOOKS_APART, MOST
 from loaderbench.loaders import worker_count
 from loaderbench.records import Environment, Trial, WaitParts, WorkerStates
@@ -66,7 +67,9 @@ def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
         sampler_start_s=_mean(done, "epochs.sampler_s") or 0.0,
         between_share=_mean_of(map(_between_share, done)) or 0.0,
         between_s=_mean(done, "epochs.between_s") or 0.0,
-        between_line=_reading(done[0], "epochs.between_line.place") or "",
+        between_line=_reading(done[0], "epochs.between_line"),
+        rest_share=step_shares(done[0]).get(REST, 0.0),
+        step_line=done[0].of_one_process.step_line,
         transfer_share=_mean_of(map(_transfer_share, done)) or 0.0,
         from_outside=done[0].is_from_outside,
         workers_persist=bool(done[0].config.get("persistent_workers")),

@@ -172,7 +172,7 @@ def between_epochs_in_words(facts: Facts) -> tuple[Evidence, ...]:
         return ()
     share, each = in_percent(facts.between_share), in_seconds(facts.between_s)
     excluded = "throughput and data wait exclude it"
-    line = f", mostly in {facts.between_line}" if facts.between_line else ""
+    line = f", mostly in {facts.between_line.place}" if facts.between_line else ""
     return (Evidence("epoch", "Between epochs", f"{share} of time ({each} each){line}; {excluded}"),)
 
 

@@ -26,6 +26,8 @@ IDS = (
     "cpu_quota",
     "larger_shared_memory",
     "larger_memory_limit",
+    "faster_loop",
+    "between_epochs",
     "background_thread",
     "feeding_process",
     "library_threads",

@@ -1,13 +1,17 @@
-"""Titles that name the line of the user's own code with most of the loading time."""
+"""Titles that name a line of the user's own code: with most of the loading time, or of a part of the loop."""
 
 from __future__ import annotations
 
-from loaderbench.records import Hotspot, Limit
+from loaderbench.diagnosis.facts import Facts
+from loaderbench.records import Hotspot, Limit, LoopLine
 from loaderbench.remedies.findings import Diagnosis
 from loaderbench.remedies.wording import TITLE_LIMIT
 
 OF_OWN_LINES: tuple[Limit, ...] = ("workers", "oversubscription", "quota")
 """Limits on CPU time that cheaper code relieves, too. Without a line of code to name, their own fixes are enough."""
+
+LEAST_OF_LOOP = 0.1
+"""Share of time from which a line outside of the loader is advised."""
 
 
 def own_line(found: Diagnosis) -> Hotspot | None:
@@ -27,3 +31,20 @@ def speed_up(found: Diagnosis, otherwise: str) -> str:
     line = own_line(found)
     title = f"Speed up {line.file}:{line.line} ({line.share:.0%} of loading time)" if line else otherwise
     return title if len(title) <= TITLE_LIMIT else otherwise
+
+
+def step_line_share(facts: Facts) -> float:
+    """The share of step time of the line with most of the rest of a step; 0 without one."""
+    return facts.rest_share * facts.step_line.share if facts.step_line else 0.0
+
+
+def between_line_share(facts: Facts) -> float:
+    """The share of all time of the line with most of the time between epochs; 0 without one."""
+    return facts.between_share * facts.between_line.share if facts.between_line else 0.0
+
+
+def speed_up_place(line: LoopLine | None, share: float, of_what: str) -> str:
+    """`Speed up train.py:44 (59% of step time)`, or without the share if that does not fit."""
+    place = line.place if line else ""
+    title = f"Speed up {place} ({share:.0%} {of_what})"
+    return title if len(title) <= TITLE_LIMIT else f"Speed up {place}"[:TITLE_LIMIT]

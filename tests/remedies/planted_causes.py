@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.records import CodeAround, Recommendation, Verdict, WaitParts, WorkerStates
+from loaderbench.records import CodeAround, LoopLine, Recommendation, Verdict, WaitParts, WorkerStates
 from loaderbench.remedies import Diagnosis, Findings, recommend
 
 FACTS = Facts(
@@ -53,6 +53,9 @@ WAITING = replace(FACTS, loads=WorkerStates(on_cpu_share=0.05, run_queue_share=0
 FED = replace(WAITING, fed_by="Queue.get", idle_share=0.0)
 KEEPS_THE_GIL = replace(WAITING, busy_thread="log (train.py:8)", idle_share=0.9, next_s=0.1, next_cpu_s=0.01)
 SLOW_SAMPLER = replace(FACTS, startup_s=0.5, startup_share=0.6, sampler_start_s=0.4)
+LINE = LoopLine(place="train.py:44", text="", share=0.9, looks=50)
+SLOW_LOOP = replace(FACTS, wait_share=0.1, rest_share=0.6, step_line=LINE)
+SLOW_BETWEEN = replace(FACTS, wait_share=0.1, between_share=0.3, between_s=0.2, between_line=LINE)
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,8 @@ CAUSES: dict[str, Case] = {
     "slow_samples": Case("stragglers", "storage_latency"),
     "even_shards": Case("decode", "imbalance"),
     "no_workers_for_tiny_samples": Case("transport", "lock", TINY),
+    "faster_loop": Case("transport", "cpu", SLOW_LOOP, silent={"facts": replace(SLOW_LOOP, step_line=None)}),
+    "between_epochs": Case("decode", "cpu", SLOW_BETWEEN, silent={"facts": replace(SLOW_BETWEEN, wait_share=0.5)}),
     "background_thread": Case(
         "transport", "lock", KEEPS_THE_GIL, silent={"facts": replace(KEEPS_THE_GIL, busy_thread="")}
     ),

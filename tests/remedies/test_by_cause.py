@@ -24,6 +24,9 @@ from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
 from loaderbench.remedies.gpu_decode import NO_GPU
 from loaderbench.remedies.gpu_decode_dali import NOT_INSTALLED
 
+OF_THE_LOOP = ("faster_loop", "between_epochs")
+"""Fixes for code outside of the loader, whose gain does not depend on whether training waits for data."""
+
 
 def test_every_remedy_of_a_cause_has_a_case_here() -> None:
     assert {r.id for r in REMEDIES if isinstance(r, CauseRemedy | MeasuredFirst)} == set(CAUSES)
@@ -44,7 +47,7 @@ def test_a_remedy_is_silent_where_it_has_nothing_to_do(remedy: str) -> None:
     if case.silent:
         assert remedy not in {answer.id for answer in told(replace(diagnosis(case), **case.silent))}  # type: ignore[arg-type]
     other = replace(case, stage="", limit="none", bound="compute", traits={}, accelerator=False)
-    assert remedy not in {answer.id for answer in advice(other)}
+    assert (remedy in {answer.id for answer in advice(other)}) == (remedy in OF_THE_LOOP)
 
 
 @pytest.mark.parametrize("remedy", CAUSES)

@@ -56,3 +56,20 @@ def test_other_transforms_are_not_advised_if_the_time_is_in_own_python_code() ->
     assert fix not in advised(LINE, fix, **stage)
     assert fix in advised(replace(LINE, below="Compose.__call__"), fix, **stage)
     assert fix in advised(None, fix, **stage)
+
+
+def test_a_line_of_the_loop_has_its_share_of_step_time_and_comes_first() -> None:
+    """The rest is 60% of step time, and 90% of the rest is in the line."""
+    found = told(diagnosis_of(CAUSES["faster_loop"]))
+    assert found[0].title == "Speed up train.py:44 (54% of step time)"
+    (between,) = [one for one in told(diagnosis_of(CAUSES["between_epochs"])) if one.id == "between_epochs"]
+    assert between.title == "Speed up train.py:44 (27% of time)"
+
+
+@pytest.mark.parametrize(("rest", "wait", "is_advised"), [(0.6, 0.5, True), (0.6, 0.6, False), (0.1, 0.01, False)])
+def test_a_line_of_the_loop_is_advised_if_it_takes_longer_than_the_wait(
+    rest: float, wait: float, is_advised: bool
+) -> None:
+    found = diagnosis_of(CAUSES["faster_loop"])
+    facts = replace(found.facts, rest_share=rest, wait_share=wait)
+    assert ("faster_loop" in {one.id for one in told(replace(found, facts=facts))}) == is_advised
