@@ -13,6 +13,7 @@ from loaderbench.records import GpuUse, LoopLine, RunRecord
 from loaderbench.report.document import build_document
 from loaderbench.report.html import notebook_html, render_html
 from loaderbench.report.model import Breakdown, Details, Paragraph, Table
+from loaderbench.report.sections.recommendations import Cards
 from loaderbench.report.sections.timeline import Timeline
 from loaderbench.report.sections.verdict import KeyFigures
 
@@ -238,3 +239,12 @@ def test_the_rest_of_a_step_has_its_line_of_code(text: str, end: str) -> None:
         if one.title == "Step time"
     ]
     assert step.notes[-1].text == f"90% of the rest of the step is in train.py:44 (50 stack samples){end}"
+
+
+def test_a_known_cause_without_a_fix_says_so() -> None:
+    run = replace(profiles.traced(), recommendations=())
+    assert [cards.empty for cards in within(build_document(run), "recommendations", Cards)] == [
+        "No fixes: none is known for this cause."
+    ]
+    unknown = replace(run, verdict=replace(run.verdict, stage=None, limit=None))
+    assert "recommendations" not in ids(build_document(unknown))

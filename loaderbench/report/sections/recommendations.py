@@ -117,7 +117,8 @@ class Cards(Block):
 def section(view: View) -> Section | None:
     """The fixes, then all tried fixes, those that are not needed, and those that could not be checked."""
     run = view.run
-    if view.profile and not run.recommendations:
+    has_cause = run.verdict.bound == "input" and run.verdict.limit is not None
+    if view.profile and not run.recommendations and not has_cause:
         return None
     cards = _with_headings([_card(r, run, view.anchors) for r in run.recommendations if r.status == "open"])
     fine = [r for r in run.recommendations if r.status == "already_ok"]
@@ -177,6 +178,8 @@ def _empty(run: RunRecord) -> str:
         return "No fixes: the cause of the data wait is unknown."
     if run.verdict.limit == "neighbors" and run.verification is None:
         return "No fixes tried: other programs hold the CPUs. Stop them, then run again."
+    if run.kind == "profile":
+        return "No fixes: none is known for this cause."
     tried = {found.id for found in run.verification.tried} if run.verification else set()
     in_vain = [r for r in run.recommendations if r.status == "already_ok" and r.id in tried]
     lines = [
