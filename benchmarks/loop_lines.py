@@ -137,7 +137,7 @@ def profiled(draw: random.Random, workers: int, seconds: float) -> Iterator[tupl
 
 
 def drawn(draw: random.Random, shortest_ms: float, longest_ms: float) -> Costs:
-    """Draw the costs of all functions in a random order. One is raised, so that often one takes most of the time."""
+    """Draw a cost for each function, in random order. One cost may be raised to dominate the others."""
     costs = [(name, math.exp(draw.uniform(0, math.log(longest_ms / shortest_ms))) * shortest_ms) for name in FUNCTIONS]
     raised = draw.randrange(len(costs))
     costs[raised] = (costs[raised][0], costs[raised][1] * draw.choice((1, 8)))

@@ -208,7 +208,7 @@ class Retries(Dataset[int]):
 
 @pytest.fixture
 def libraries_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A trial's process ends with what was freed in it; this one goes on, without the functions that replay."""
+    """Restore the library functions that replay: a trial's process exits, but this process runs more tests."""
     for owner, name, _ in library_functions():
         monkeypatch.setattr(owner, name, getattr(owner, name))
 

@@ -52,15 +52,15 @@ def test_the_lines_of_a_checkpoint_and_of_the_time_between_epochs_are_named(tmp_
     assert trial.epochs is not None
     assert trial.epochs.between_line is not None
     assert trial.epochs.between_line.place == f"train.py:{lists}"
+    assert "faster_loop" in {fix.id for fix in run.recommendations}
     evidence = "\n".join(run.verdict.evidence)
     assert f"mostly in train.py:{saves}" in evidence
     assert f"mostly in train.py:{lists}; throughput and data wait exclude it" in evidence
 
 
-def test_a_loop_that_spends_its_time_in_the_model_has_no_such_lines(tmp_path: Path) -> None:
-    slow = SCRIPT.replace("WORKERS", "1").replace("time.sleep(0.03)", "pass").replace("time.sleep(0.2)", "pass")
-    write(tmp_path, slow)
+def test_a_loop_that_waits_for_data_is_not_advised_to_change_its_own_code(tmp_path: Path) -> None:
+    write(tmp_path, SCRIPT.replace("WORKERS", "1").replace("0.03", "0").replace("0.2", "0"))
     profile(tmp_path, "--out", "run", "train.py")
-    (trial,) = load(tmp_path / "run").trials
-    assert trial.step_line is None or "checkpoint" not in trial.step_line.text
-    assert "step_line" in trial.not_measured or trial.step_line is not None
+    advised = {fix.id for fix in load(tmp_path / "run").recommendations}
+    assert advised
+    assert not advised & {"faster_loop", "between_epochs"}
