@@ -8,15 +8,12 @@ What it does: runs that code less often, speeds it up, or moves it to another pr
 How to confirm: profile again; the time between epochs falls.
 """
 
-from loaderbench.remedies.by_cause import CauseRemedy
-from loaderbench.remedies.own_line import LEAST_OF_LOOP, between_line_share, speed_up_place
+from loaderbench.remedies.own_line import costly_line
 
-REMEDY = CauseRemedy(
-    id="between_epochs",
-    title="Speed up the code between epochs",
-    title_for=lambda found: speed_up_place(found.facts.between_line, between_line_share(found.facts), "of time"),
-    applies=lambda found: (
-        found.verdict.bound in ("input", "compute")
-        and between_line_share(found.facts) >= max(LEAST_OF_LOOP, found.facts.wait_share)
-    ),
+REMEDY = costly_line(
+    "between_epochs",
+    "Speed up the code between epochs",
+    line_of=lambda facts: facts.between_line,
+    part_of=lambda facts: facts.between_share,
+    of_what="of time",
 )

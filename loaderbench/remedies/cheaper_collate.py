@@ -8,17 +8,6 @@ What it does: returns arrays of one shape from the dataset, which stack without 
 How to confirm: measure again; the share of collate in the CPU time per sample falls.
 """
 
-from loaderbench.remedies.by_cause import CauseRemedy
-from loaderbench.remedies.own_line import OF_OWN_LINES, own_line, speed_up
+from loaderbench.remedies.own_line import costly_code
 
-TITLE = "Simplify collate_fn: stack arrays of one shape"
-
-REMEDY = CauseRemedy(
-    id="cheaper_collate",
-    title=TITLE,
-    title_for=lambda found: speed_up(found, TITLE),
-    applies=lambda found: (
-        found.named(stages={"collate"}, limits={"cpu", "neighbors"})
-        or (found.named(stages={"collate"}, limits=OF_OWN_LINES) and own_line(found) is not None)
-    ),
-)
+REMEDY = costly_code("cheaper_collate", "Simplify collate_fn: stack arrays of one shape", stages={"collate"})

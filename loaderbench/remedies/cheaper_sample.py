@@ -8,17 +8,8 @@ What it does: computes results once and keeps them, or moves the work to a compi
 How to confirm: measure again; the CPU time per sample falls.
 """
 
-from loaderbench.remedies.by_cause import CauseRemedy
-from loaderbench.remedies.own_line import OF_OWN_LINES, own_line, speed_up
+from loaderbench.remedies.own_line import costly_code
 
-TITLE = "Speed up __getitem__: cache or use a compiled library"
-
-REMEDY = CauseRemedy(
-    id="cheaper_sample",
-    title=TITLE,
-    title_for=lambda found: speed_up(found, TITLE),
-    applies=lambda found: (
-        found.named(stages={"sample", "transform"}, limits={"cpu", "neighbors"})
-        or (found.named(stages={"sample", "transform"}, limits=OF_OWN_LINES) and own_line(found) is not None)
-    ),
+REMEDY = costly_code(
+    "cheaper_sample", "Speed up __getitem__: cache or use a compiled library", stages={"sample", "transform"}
 )

@@ -8,15 +8,12 @@ What it does: calls that code less often, speeds it up, or moves it to workers o
 How to confirm: profile again; throughput rises.
 """
 
-from loaderbench.remedies.by_cause import CauseRemedy
-from loaderbench.remedies.own_line import LEAST_OF_LOOP, speed_up_place, step_line_share
+from loaderbench.remedies.own_line import costly_line
 
-REMEDY = CauseRemedy(
-    id="faster_loop",
-    title="Speed up the code of the training loop",
-    title_for=lambda found: speed_up_place(found.facts.step_line, step_line_share(found.facts), "of step time"),
-    applies=lambda found: (
-        found.verdict.bound in ("input", "compute")
-        and step_line_share(found.facts) >= max(LEAST_OF_LOOP, found.facts.wait_share)
-    ),
+REMEDY = costly_line(
+    "faster_loop",
+    "Speed up the code of the training loop",
+    line_of=lambda facts: facts.step_line,
+    part_of=lambda facts: facts.rest_share,
+    of_what="of step time",
 )

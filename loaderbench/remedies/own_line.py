@@ -1,13 +1,17 @@
-"""Titles that name a line of the user's own code: with most of the loading time, or of a part of the loop."""
+"""Fixes that name a line of the user's own code: with most of the loading time, or of a part of the loop."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.records import Hotspot, Limit, LoopLine
+from loaderbench.records import Hotspot, Limit, LoopLine, Stage
+from loaderbench.remedies.by_cause import CauseRemedy
 from loaderbench.remedies.findings import Diagnosis
 from loaderbench.remedies.wording import TITLE_LIMIT
 
-OF_OWN_LINES: tuple[Limit, ...] = ("workers", "oversubscription", "quota")
+_FULL_CPUS: tuple[Limit, ...] = ("cpu", "neighbors")
+_CPU_TIME: tuple[Limit, ...] = (*_FULL_CPUS, "workers", "oversubscription", "quota")
 """Limits on CPU time that cheaper code relieves, too. Without a line of code to name, their own fixes are enough."""
 
 LEAST_OF_LOOP = 0.1
@@ -26,25 +30,48 @@ def is_own_python(found: Diagnosis) -> bool:
     return line is not None and not line.below
 
 
-def speed_up(found: Diagnosis, otherwise: str) -> str:
-    """`Speed up data.py:28 (54% of loading time)`; the other title without such a line, or if it does not fit."""
-    line = own_line(found)
-    title = f"Speed up {line.file}:{line.line} ({line.share:.0%} of loading time)" if line else otherwise
+def costly_code(id_: str, title: str, stages: Collection[Stage]) -> CauseRemedy:
+    """The fix for costly code in these stages. Its title is `Speed up data.py:28 (54% of loading time)` with a line."""
+
+    def title_for(found: Diagnosis) -> str:
+        line = own_line(found)
+        return _speed_up(f"{line.file}:{line.line}", f"{line.share:.0%} of loading time", title) if line else title
+
+    return CauseRemedy(
+        id=id_,
+        title=title,
+        title_for=title_for,
+        applies=lambda found: found.named(stages=stages, limits=_CPU_TIME if own_line(found) else _FULL_CPUS),
+    )
+
+
+def costly_line(
+    id_: str, title: str, line_of: Callable[[Facts], LoopLine | None], part_of: Callable[[Facts], float], of_what: str
+) -> CauseRemedy:
+    """The fix for a line outside of the loader that takes longer than the data wait.
+
+    `part_of` returns the share of time of the line's part of the loop, and `of_what` says what time that is.
+    """
+
+    def share(found: Diagnosis) -> float:
+        line = line_of(found.facts)
+        return part_of(found.facts) * line.share if line else 0.0
+
+    def title_for(found: Diagnosis) -> str:
+        line = line_of(found.facts)
+        return _speed_up(line.place, f"{share(found):.0%} {of_what}", title) if line else title
+
+    return CauseRemedy(
+        id=id_,
+        title=title,
+        title_for=title_for,
+        applies=lambda found: (
+            found.verdict.bound in ("input", "compute") and share(found) >= max(LEAST_OF_LOOP, found.facts.wait_share)
+        ),
+    )
+
+
+def _speed_up(place: str, share: str, otherwise: str) -> str:
+    """`Speed up train.py:44 (59% of step time)`, or the other title if that does not fit."""
+    title = f"Speed up {place} ({share})"
     return title if len(title) <= TITLE_LIMIT else otherwise
-
-
-def step_line_share(facts: Facts) -> float:
-    """The share of step time of the line with most of the rest of a step; 0 without one."""
-    return facts.rest_share * facts.step_line.share if facts.step_line else 0.0
-
-
-def between_line_share(facts: Facts) -> float:
-    """The share of all time of the line with most of the time between epochs; 0 without one."""
-    return facts.between_share * facts.between_line.share if facts.between_line else 0.0
-
-
-def speed_up_place(line: LoopLine | None, share: float, of_what: str) -> str:
-    """`Speed up train.py:44 (59% of step time)`, or without the share if that does not fit."""
-    place = line.place if line else ""
-    title = f"Speed up {place} ({share:.0%} {of_what})"
-    return title if len(title) <= TITLE_LIMIT else f"Speed up {place}"[:TITLE_LIMIT]
