@@ -7,13 +7,14 @@ so it finds code that holds the GIL too rarely. The clocks correct this between 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
 
 from loaderbench.diagnosis.thresholds import MOST
 from loaderbench.records import CodeLooks, Hotspot, StackFrame, Trial
 
-Stack = tuple[str, tuple[StackFrame, ...]]
+Frames = tuple[StackFrame, ...]
+Stack = tuple[str, Frames]
 """A stage and its call stack, outermost call first."""
 
 MOST_LINES = 10
@@ -49,37 +50,38 @@ def _factors(trial: Trial, looks: CodeLooks) -> dict[str, float]:
 
 def find_hotspots(trials: Iterable[Trial]) -> tuple[Hotspot, ...]:
     """Charge each stack to its innermost line of user code, or else to that of the library called first."""
-    by_stage: dict[StackFrame, Shares] = {}
-    below: dict[StackFrame, Shares] = {}
-    for (stage, frames), share in stack_shares(trials).items():
-        if frames:
-            line, called = _charged_line(frames)
-            by_stage.setdefault(line, defaultdict(float))[stage] += share
-            below.setdefault(line, defaultdict(float))[called] += share
-    found = [_hotspot(line, stages, below[line]) for line, stages in by_stage.items()]
+    found = _hotspots(trials, lambda frames: [_charged_line(frames)[0]]).values()
     return tuple(sorted(filter(_is_notable, found), key=lambda one: -one.share)[:MOST_LINES])
 
 
-def busiest_own_line(trials: Iterable[Trial]) -> Hotspot | None:
+def busiest_own_line(trials: Sequence[Trial]) -> Hotspot | None:
     """The innermost line of the user's own code with at least half of the loading time; `None` without one.
 
     Calls from the line count, so this is the caller of a function whose time is spread over several lines.
     """
+    most = {line: found for line, found in _hotspots(trials, _own_lines).items() if found.share >= MOST}
+    depths = [(depth, line) for _, frames in stack_shares(trials) for depth, line in enumerate(_own_lines(frames))]
+    innermost = max((one for one in depths if one[1] in most), key=lambda one: one[0], default=None)
+    return most[innermost[1]] if innermost else None
+
+
+def _own_lines(frames: Frames) -> Iterable[StackFrame]:
+    """Each line of the user's own code once, outermost first."""
+    return dict.fromkeys(frame for frame in frames if frame.own)
+
+
+def _hotspots(trials: Iterable[Trial], lines_of: Callable[[Frames], Iterable[StackFrame]]) -> dict[StackFrame, Hotspot]:
+    """All lines that stacks are charged to."""
     by_stage: dict[StackFrame, Shares] = {}
     below: dict[StackFrame, Shares] = {}
-    depths: dict[StackFrame, int] = {}
     for (stage, frames), share in stack_shares(trials).items():
-        own = list(dict.fromkeys(frame for frame in frames if frame.own))
-        for depth, line in enumerate(own):
+        for line in lines_of(frames) if frames else ():
             by_stage.setdefault(line, defaultdict(float))[stage] += share
             below.setdefault(line, defaultdict(float))[_charged_line(frames)[1]] += share
-            depths[line] = max(depth, depths.get(line, 0))
-    most = [line for line, stages in by_stage.items() if sum(stages.values()) >= MOST]
-    innermost = max(most, key=lambda line: depths[line], default=None)
-    return _hotspot(innermost, by_stage[innermost], below[innermost]) if innermost else None
+    return {line: _hotspot(line, stages, below[line]) for line, stages in by_stage.items()}
 
 
-def _charged_line(frames: tuple[StackFrame, ...]) -> tuple[StackFrame, str]:
+def _charged_line(frames: Frames) -> tuple[StackFrame, str]:
     """The charged line, and the function that it called; empty if the line itself ran.
 
     A dataset of a library is charged like a user's own: what lies below can be many libraries deep. Torch's datasets

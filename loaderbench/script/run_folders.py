@@ -76,9 +76,10 @@ def write_run_folders(recordings: Sequence[Recording], folder: Path) -> list[Rec
     found = _main_first([*_of_jobs(recordings)])
     (main, *others), left_out = found[:MOST_LOADERS], found[MOST_LOADERS:]
     longer = _note_on_longer_waits(main, others, found)
-    written = [_write(main, folder, "", _note_on_left_out(left_out, found), *longer.values())]
+    written = [_write(main, folder, on_others=[_note_on_left_out(left_out, found), *longer.values()])]
     written += [
-        _write(recording, _free(folder / _slug(recording)), longer.get(recording.place, "")) for recording in others
+        _write(recording, _free(folder / _slug(recording)), on_wait=longer.get(recording.place, ""))
+        for recording in others
     ]
     update_index(folder)
     return written
@@ -107,7 +108,7 @@ def _of_jobs(recordings: Sequence[Recording]) -> Iterator[Recording]:
             yield Recording(name=name, place=place, rank=rank, measured=measured, readings=readings)
 
 
-def _write(recording: Recording, folder: Path, on_wait: str, *on_others: str) -> RecordedLoader:
+def _write(recording: Recording, folder: Path, *, on_wait: str = "", on_others: Sequence[str] = ()) -> RecordedLoader:
     note = "; ".join(filter(None, (_note_on_others(recording), on_wait)))
     notes = (*recording.measured.notes, *filter(None, [note, *on_others]), *note_without_parquet())
     run = Run(conclude(replace(recording.measured, notes=notes)), recording.readings, folder)

@@ -40,6 +40,12 @@ def test_a_line_with_half_of_the_time_is_named_rather_than_its_caller() -> None:
     assert (found.line, found.share) == (18, pytest.approx(0.6))
 
 
+def test_a_function_that_two_lines_call_is_named_rather_than_one_of_them() -> None:
+    found = busiest(((GETITEM, TEST), 0.6), ((LOOP, TEST), 0.4))
+    assert found is not None
+    assert (found.line, found.share) == (18, pytest.approx(1.0))
+
+
 def test_the_library_function_that_takes_most_of_a_line_is_named() -> None:
     found = busiest(((GETITEM, LIBRARY), 0.8), ((GETITEM,), 0.2))
     assert found is not None
