@@ -188,6 +188,10 @@ class LoaderBackend(ABC):
         """How the loader prefetches with these arguments, which can come from a saved run and hold anything."""
         return Prefetch(batch_size=arguments.get("batch_size"))
 
+    def starts_interpreters(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether each worker is a new Python interpreter, which imports all libraries before it loads a sample."""
+        return False
+
     def loading_in(self, workers: int, arguments: Mapping[str, Any]) -> Config:
         """The argument, with its value, that makes this many workers or threads load in parallel."""
         return {"num_workers": workers}

@@ -83,6 +83,10 @@ class Grain(ThreadLoader):
         threads = super().prefetch(arguments).workers or 1
         return {"num_workers": max(1, workers // threads)} if _processes(arguments) else {"threads": workers}
 
+    def starts_interpreters(self, arguments: Mapping[str, Any]) -> bool:
+        """Grain spawns its processes."""
+        return _processes(arguments) > 0
+
     def prefetch(self, arguments: Mapping[str, Any]) -> Prefetch:
         """Prefetch as many batches as requested; with processes, as many for each, plus those in its queues."""
         found, processes = super().prefetch(arguments), _processes(arguments)

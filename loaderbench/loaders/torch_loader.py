@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count
+from multiprocessing import get_start_method
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from loaderbench.loaders.backend import Batches, Code, LoaderBackend, Prefetch, TracedIn
@@ -87,6 +88,11 @@ class TorchLoader(LoaderBackend):
         names = ("num_workers", "prefetch_factor", "batch_size")
         workers, each, size = (found if isinstance(found := arguments.get(name), int) else None for name in names)
         return Prefetch(workers, each or PREFETCH, size)
+
+    def starts_interpreters(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether workers are spawned, or forked from a server without torch."""
+        context = arguments.get("multiprocessing_context") or get_start_method()
+        return bool(arguments.get("num_workers")) and context != "fork"
 
     def build(self, source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
         """Wrap a dataset, set the arguments a finished loader allows, and return any other iterable unchanged."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from loaderbench.diagnosis.failures import hang, no_progress
 from loaderbench.loaders import backend_of
@@ -20,34 +21,48 @@ PAUSED_S = 4 * LOOK_S  # a check later than this was itself delayed: the machine
 
 
 class Neighbors:
-    """How long completed trials went without progress, scaled by the samples that each had in flight."""
+    """How long completed trials went without progress, scaled by the samples that each had in flight.
+
+    A worker that imports all libraries anew takes seconds where a forked one takes milliseconds, so trials are compared
+    only with those whose workers start in the same way.
+    """
 
     def __init__(self) -> None:
-        self._idle: list[tuple[int, float]] = []
+        self._idle: dict[bool, list[tuple[int, float]]] = {False: [], True: []}
 
     def add(self, order: TrialOrder, longest_idle_s: float) -> None:
         """Add a completed trial."""
-        self._idle.append((_samples_in_flight(order), longest_idle_s))
+        self._idle[_starts_interpreters(order)].append((_samples_in_flight(order), longest_idle_s))
 
     def patience_s(self, order: TrialOrder) -> float | None:
-        """Allowed seconds without progress: ten times the longest so far; `None` before the first trial."""
+        """Allowed seconds without progress: ten times the longest so far; `None` before the first comparable trial."""
         own = _samples_in_flight(order)
-        longest_s = [idle_s * max(1.0, own / samples) for samples, idle_s in self._idle]
+        longest_s = [idle_s * max(1.0, own / samples) for samples, idle_s in self._idle[_starts_interpreters(order)]]
         return max(LEAST_PATIENCE_S, PATIENCE * max(longest_s)) if longest_s else None
 
 
+def _starts_interpreters(order: TrialOrder) -> bool:
+    arguments = _arguments(order)
+    return backend_of(arguments).starts_interpreters(arguments)
+
+
 def _samples_in_flight(order: TrialOrder) -> int:
-    arguments = {**order.suite.loader, **order.planned.config}
+    arguments = _arguments(order)
     found = backend_of(arguments).prefetch(arguments)
     return (found.batch_size or 1) * max(1, found.workers or 1) * process_count(order.planned.config)
+
+
+def _arguments(order: TrialOrder) -> dict[str, Any]:
+    return {**order.suite.loader, **order.planned.config}
 
 
 class Patience:
     """Tracks how long one trial has been waited for; `longest_idle_s` is its longest time without progress.
 
-    Before any trial of the run has completed, the trial is compared with its own longest time so far. While its dataset
-    is built, only the time limit applies, because that time can depend on the configuration. `paused_s` is time in
-    which this process did not run either, as with a closed lid or a paused container; the other times exclude it.
+    Before any comparable trial of the run has completed, the trial is compared with its own longest time so far. While
+    its dataset is built, only the time limit applies, because that time can depend on the configuration. `paused_s` is
+    time in which this process did not run either, as with a closed lid or a paused container; the other times exclude
+    it.
     """
 
     def __init__(self, order: TrialOrder) -> None:

@@ -61,6 +61,24 @@ def test_more_samples_under_way_may_take_longer(own: Config, factor: int) -> Non
     assert neighbors.patience_s(order(own)) == 40.0 * factor
 
 
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"num_workers": 2, "multiprocessing_context": "spawn"},
+        {"num_workers": 2, "multiprocessing_context": "forkserver"},
+        {"loader": "grain", "num_workers": 2, "threads": 2},
+    ],
+)
+def test_workers_that_import_everything_anew_are_compared_with_their_own_kind_alone(own: Config) -> None:
+    neighbors = Neighbors()
+    for quick in ({"num_workers": 2, "multiprocessing_context": "fork"}, {"loader": "grain", "threads": 2}):
+        neighbors.add(order(quick), 0.2)
+    assert neighbors.patience_s(order(own)) is None
+    neighbors.add(order(own), 8.0)
+    assert neighbors.patience_s(order(own)) == 80.0
+    assert neighbors.patience_s(order({"num_workers": 0, "multiprocessing_context": "spawn"})) == LEAST_PATIENCE_S
+
+
 def test_progress_renews_patience_and_the_time_limit_stays(clock: Clock) -> None:
     waited = Patience(order(patience_s=10.0, timeout_s=25.0))
     for _ in range(24):
