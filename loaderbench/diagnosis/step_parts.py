@@ -1,6 +1,7 @@
 """The parts of a training step, as shares of step time, and the largest of them in words.
 
-The rest of a step has no hooks. Stack samples name its line: a logger, a checkpoint, or transforms in the loop.
+The rest of a step has no hooks. Stack samples name its line: a logger, a checkpoint, or transforms in the loop. They
+also cover calls of a model without gradients, such as an evaluation.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from loaderbench.diagnosis.wording import in_percent, label_of, stage_name
 from loaderbench.records import About, Evidence, Trial
+from loaderbench.records.stages import WITHOUT_GRADIENTS
 
 REST = "rest of the step"
 _LISTED = 0.01  # share of step time; smaller parts are not listed
@@ -58,10 +60,13 @@ def _completed(trials: Sequence[Trial]) -> Trial | None:
 def step_shares(trial: Trial) -> Mapping[str, float]:
     """By part, its share of step time without the data wait; `REST` is outside of all parts.
 
-    Empty if no part was timed. Parts that overlap, and so take longer than the step, are shares of their sum.
+    With a line, `REST` includes calls of a model without gradients, as that line does. Empty if no part was timed.
+    Parts that overlap, and so take longer than the step, are shares of their sum.
     """
     one = trial.of_one_process
     parts_s = {name: cost.wall_s for name, cost in (one.step_stages or {}).items() if cost.wall_s}
+    if one.step_line:
+        parts_s.pop(WITHOUT_GRADIENTS, None)
     if not parts_s or not one.steady_s or not one.batches or one.data_wait_share is None:
         return {}
     step_s = one.steady_s / one.batches

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 IPC = "worker-to-main IPC"
 
+WITHOUT_GRADIENTS = "forward without gradients"
+"""Calls of a model in a loop that trains, but without gradients: an evaluation, or a frozen model."""
+
 STAGE_NAMES = {
     "sample": "other __getitem__ code",
     "transport": IPC,

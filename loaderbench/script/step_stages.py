@@ -3,8 +3,9 @@
 `transfer` lasts from the batch to the first call of a model, once the script uses a GPU: copies to the GPU, and other
 work that the loop queues there. It is omitted if the previous divided step called no model; a model is a module with
 parameters. `forward` is the outermost call of a model. `backward` follows it, including the loss, until the optimizer
-begins, another model is called, or the closure of an optimizer returns. Without gradients there is no `backward`.
-Compiled code is left alone. Source: PyTorch, `register_module_forward_pre_hook` and `register_optimizer_step_pre_hook`.
+begins, another model is called, or the closure of an optimizer returns. Without gradients there is no `backward`. In a
+loop that trains, a call without gradients is a stage of its own: an evaluation, or a frozen model. Compiled code is
+left alone. Source: PyTorch, `register_module_forward_pre_hook` and `register_optimizer_step_pre_hook`.
 
 Code around the loader (`IteratorsAround`) is a separate stage. With a CUDA device, it is part of the step.
 
@@ -30,6 +31,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 from loaderbench.cuda_use import uses_cuda
 from loaderbench.profiler.user_stages import AROUND
+from loaderbench.records.stages import WITHOUT_GRADIENTS
 from loaderbench.script.iterators_around import IteratorsAround
 from loaderbench.script.training_thread import TrainingThread, has_parameters
 from loaderbench.tracing.clock import StageClock, thread
@@ -47,9 +49,13 @@ _IGNORED = ("ignore", _OF_HOOKS, Warning, None, 0)
 
 
 class Loop(Protocol):
-    """The loop whose step is divided. `calls_model`: its latest divided step called a model."""
+    """The loop whose step is divided.
+
+    `calls_model`: its latest divided step called a model. `trains`: a divided step called an optimizer.
+    """
 
     calls_model: bool
+    trains: bool
 
     @property
     def lines(self) -> LineTimes:
@@ -82,7 +88,7 @@ class StepStages:
         self.training_thread = TrainingThread()
         self.line_clock = LoopLineClock()
         self._depth = 0
-        self._called_model = False
+        self._called_model = self._is_in_backward = False
         self._open: list[tuple[str, StageClock | HostAndDevice | None]] = []  # the innermost stage is last
         self._hooks_of_all_steps: list[Any] = []
         self._hooks_of_this_step: list[Any] = []
@@ -210,8 +216,9 @@ class StepStages:
             self._called_model = True
             self._around.model_called()
             self._end("transfer")
+            self._is_in_backward = self._is_open("backward")
             self._end("backward")
-            self._enter("forward")
+            self._enter(self._name_of_forward())
 
     def _forward_ended(self, *_: Any) -> None:
         if torch.compiler.is_compiling() or thread() != self._thread or not self._depth:
@@ -219,8 +226,13 @@ class StepStages:
         self._depth -= 1
         if not self._depth:
             self._end("forward")
-            if torch.is_grad_enabled():
+            self._end(WITHOUT_GRADIENTS)
+            if torch.is_grad_enabled() or self._is_in_backward:
                 self._enter("backward")
+
+    def _name_of_forward(self) -> str:
+        trains = self.loop is not None and self.loop.trains
+        return WITHOUT_GRADIENTS if trains and not torch.is_grad_enabled() else "forward"
 
     def _optimizer_begins(self, _: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Begin the optimizer stage.
@@ -232,6 +244,7 @@ class StepStages:
         self.updates += 1
         if self.loop is None:
             return None
+        self.loop.trains = True
         self._around.model_called()
         self._end("backward")
         self._enter("optimizer")
@@ -272,7 +285,8 @@ class StepStages:
             clock, stage = found
             clock.enter(stage)
         self._open.append((name, clock))
-        self.line_clock.pause()
+        if name != WITHOUT_GRADIENTS:
+            self.line_clock.pause()
 
     def _is_open(self, name: str) -> bool:
         return any(name == one for one, _ in self._open)
@@ -285,7 +299,7 @@ class StepStages:
 
     def _leave(self) -> str:
         name, clock = self._open.pop()
-        if not self._open:
+        if all(one == WITHOUT_GRADIENTS for one, _ in self._open):
             self.line_clock.resume()
         if clock is not None and clock.ident:
             clock.leave()

@@ -8,6 +8,7 @@ from loaderbench.diagnosis.ranking import Subject
 from loaderbench.diagnosis.step_parts import REST, longer_than_the_wait, step_parts_in_words, step_shares
 from loaderbench.diagnosis.verdict import decide
 from loaderbench.records import Interval, LoopLine, RankReadings, StageCost, Trial
+from loaderbench.records.stages import WITHOUT_GRADIENTS
 
 PARTS = {
     "transfer": StageCost(wall_s=0.002, cpu_s=0.002),
@@ -52,6 +53,14 @@ def test_the_rest_takes_longer_than_the_wait_only_with_a_line() -> None:
     assert (
         str(rest) == "Rest of the step: 50% of step time, more than the data wait, mostly in train.py:44; forward 20%"
     )
+
+
+def test_an_evaluation_is_part_of_the_rest_if_that_has_a_line() -> None:
+    stages = {"forward": StageCost(wall_s=0.02, cpu_s=0.02), WITHOUT_GRADIENTS: StageCost(wall_s=0.05, cpu_s=0.05)}
+    evaluates = replace(LOOP, step_stages=stages)
+    assert step_shares(evaluates)[WITHOUT_GRADIENTS] == pytest.approx(0.5)
+    shares = step_shares(replace(evaluates, step_line=LINE))
+    assert shares == {"forward": pytest.approx(0.2), REST: pytest.approx(0.79)}
 
 
 def test_the_line_of_the_rest_is_named() -> None:

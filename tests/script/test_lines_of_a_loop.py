@@ -64,3 +64,22 @@ def test_a_loop_that_waits_for_data_is_not_advised_to_change_its_own_code(tmp_pa
     advised = {fix.id for fix in load(tmp_path / "run").recommendations}
     assert advised
     assert not advised & {"faster_loop", "between_epochs"}
+
+
+def test_an_evaluation_in_the_training_loop_has_a_stage_and_a_line(tmp_path: Path) -> None:
+    evaluation = "model.eval()(SAMPLES)  # evaluates"
+    text = (
+        SCRIPT.replace("WORKERS", "1")
+        .replace("time.sleep(0.03)  # saves", f"with torch.no_grad():\n        {evaluation}")
+        .replace("time.sleep(0.2)  # lists", "pass")
+        .replace("model = torch.nn.Linear(8, 1)", "SAMPLES = torch.ones(400_000, 8)\nmodel = torch.nn.Linear(8, 1)")
+    )
+    write(tmp_path, text)
+    profile(tmp_path, "--out", "run", "train.py")
+    run = load(tmp_path / "run")
+    (trial,) = run.trials
+    place = next(number for number, line in enumerate(text.splitlines(), 1) if line.endswith("# evaluates"))
+    assert trial.step_line is not None
+    assert (trial.step_line.place, trial.step_line.text) == (f"train.py:{place}", evaluation)
+    assert trial.step_stages is not None
+    assert trial.step_stages["forward without gradients"].wall_s > 0

@@ -19,7 +19,7 @@ class Noted:
     ident = 1
 
     def __init__(self) -> None:
-        self.calls_model = False
+        self.calls_model = self.trains = False
         self.open: list[str] = []
         self.entered: list[str] = []
         self.counted: list[bool] = []

@@ -14,6 +14,7 @@ from recorded_loop import Loop, step_stages
 
 from loaderbench.profiler.user_stages import UserStages
 from loaderbench.recorder.batches import STEADY
+from loaderbench.records.stages import WITHOUT_GRADIENTS
 from loaderbench.script.divided_steps import EARLY_STEPS, EVERY, DividedSteps
 from loaderbench.script.step_stages import StepStages
 
@@ -98,6 +99,27 @@ def test_without_gradients_there_is_no_backward(profiler: Loop) -> None:
     assert stages_of(profiler).keys() == {"forward"}
 
 
+def test_in_a_loop_that_trains_a_call_without_gradients_is_a_stage_of_its_own(profiler: Loop) -> None:
+    """A frozen teacher between the model and its backward pass, and an evaluation after the optimizer."""
+    model, teacher = SlowModel(), SlowModel()
+    optimizer = SlowSgd(model.parameters(), lr=0.1)
+    for _ in profiler.epoch(BATCHES):
+        found = model(torch.ones(2, 4))
+        with torch.no_grad():
+            wanted = teacher(torch.ones(2, 4))
+        (found - wanted).sum().backward()
+        optimizer.step()
+        with torch.inference_mode():
+            model(torch.ones(2, 4))
+    found_s = stages_of(profiler)
+    planted_s = {**PLANTED_S, WITHOUT_GRADIENTS: 2 * PLANTED_S["forward"]}
+    assert found_s.keys() == planted_s.keys()
+    assert all(found_s[name] >= planted_s[name] for name in planted_s if name != WITHOUT_GRADIENTS)
+    first_s = PLANTED_S["forward"]  # the teacher's first call comes before the first step of the optimizer
+    divided = len(BATCHES) - 1
+    assert found_s[WITHOUT_GRADIENTS] * divided >= planted_s[WITHOUT_GRADIENTS] * divided - first_s
+
+
 def test_a_step_without_an_optimizer_ends_with_its_batch(profiler: Loop) -> None:
     """As where gradients are accumulated: the wait for the next batch is none of its parts."""
     model, waits_s = SlowModel(), 0.02
@@ -139,7 +161,7 @@ class Noted:
     """A loop that notes what is to be timed of its steps, and which steps count."""
 
     def __init__(self) -> None:
-        self.calls_model = False
+        self.calls_model = self.trains = False
         self.entered: list[str] = []
         self.counted: list[bool] = []
 

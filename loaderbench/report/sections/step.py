@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from loaderbench.diagnosis.wording import loaded_by
 from loaderbench.records import LoopLine, StageCost, Trial
-from loaderbench.records.stages import stage_place
+from loaderbench.records.stages import WITHOUT_GRADIENTS, stage_place
 from loaderbench.report import numbers, tables, words
 from loaderbench.report.model import Breakdown, Column, Row, Table, Text, Value
 from loaderbench.report.view import why
@@ -92,14 +92,19 @@ def _notes(trial: Trial, *, overlap: bool) -> list[Text]:
     unknown = [name for name, cost in (trial.step_stages or {}).items() if cost.wall_s is None]
     notes = [words.sentence(f"Stages of the step: {numbers.missing(reason).text}.")] if reason else []
     notes += [words.sentence(f"{name}: marked but not measured, part of \u201c{_REST.text}\u201d.") for name in unknown]
-    notes += [_in_words(trial.step_line)] if trial.step_line else []
+    evaluates = WITHOUT_GRADIENTS in (trial.step_stages or {})
+    notes += [_in_words(trial.step_line, evaluates=evaluates)] if trial.step_line else []
     return [*notes, _OVERLAP] if overlap else notes
 
 
-def _in_words(line: LoopLine) -> Text:
-    """The line of the rest of the step, with its source text, which can be missing."""
+def _in_words(line: LoopLine, *, evaluates: bool) -> Text:
+    """The line of the rest of the step, with its source text, which can be missing.
+
+    `evaluates`: the step also calls a model without gradients, which the line can do.
+    """
     share, looks = numbers.share(line.share).text, numbers.count(line.looks, "stack sample")
-    of_rest = f"{share} of the rest of the step is in {line.place} ({looks})"
+    rest = f"the rest of the step and {WITHOUT_GRADIENTS}" if evaluates else "the rest of the step"
+    of_rest = f"{share} of {rest} is in {line.place} ({looks})"
     return words.sentence(f"{of_rest}: {line.text}" if line.text else f"{of_rest}.")
 
 
