@@ -1,7 +1,8 @@
 """Cost of `loaderbench profile` for a script: for `overhead.py`.
 
-In one process, blocks of batches alternate between a recorded loader and an unrecorded one, because the duration of the
-same step differs by up to a tenth between processes. Threads run during both, so their CPU time is added separately.
+In one process, short turns alternate between a recorded loader and an unrecorded one, because the duration of the same
+step differs by up to a tenth between processes. Most turns are recorded. Threads run during all, so their CPU time is
+added separately.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from tempfile import TemporaryDirectory
 
 from overhead_loop import BARE, STEP_S, step_of
 from overhead_pairs import Interval, Rounds, Spent, cpu, mean_interval, wall
+from overhead_script import RECORDED_TURNS
 
 PROFILED = "profile"
 RANK, RANK_BARE = "profile of a rank", "the same rank, bare"
@@ -43,7 +45,7 @@ class Profiled:
         columns = (self.rounds.found[name] for name in (recorded, bare, PROFILED, BARE))
         return mean_interval(
             [
-                (cpu(other) - cpu(bare_other) - cpu(alone) + cpu(bare)) / self.rounds.steps
+                cpu(other) - cpu(bare_other) - cpu(alone) + cpu(bare)
                 for other, bare_other, alone, bare in zip(*columns, strict=True)
             ]
         )
@@ -90,7 +92,7 @@ def _profile(folder: str) -> list[str]:
 
 def _taken(asks: dict[tuple[str, str], Ask], rounds: int) -> Profiled:
     """Run rounds of all scripts sequentially; each fills in its two contestants."""
-    taken, (first, *_) = Rounds(ROUND_STEPS), asks.values()
+    taken, (first, *_) = Rounds(steps=1), asks.values()
     for ask in asks.values():
         ask(f"{WARM_UP_STEPS}")
     (before_s,) = first("threads")
@@ -100,7 +102,8 @@ def _taken(asks: dict[tuple[str, str], Ask], rounds: int) -> Profiled:
             taken.add(recorded, Spent(cpu_s, wall_s))
             taken.add(bare, Spent(bare_cpu_s, bare_wall_s))
     (after_s,) = first("threads")
-    return Profiled(taken, (after_s - before_s) / (rounds * len(asks) * 2 * ROUND_STEPS))
+    steps = rounds * len(asks) * ROUND_STEPS * (1 + 1 / RECORDED_TURNS)
+    return Profiled(taken, (after_s - before_s) / steps)
 
 
 @contextmanager

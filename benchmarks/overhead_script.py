@@ -2,8 +2,8 @@
 
 For `overhead_profile.py`. `python overhead_script.py ROWS WORKERS [DONE]` reads one order per line from stdin:
 
-- a number of steps of each kind. It writes the CPU seconds of the loop's thread and the wall seconds of the recorded
-  steps to stdout, then the same two of the others;
+- a number of recorded steps. It writes the mean CPU seconds of the loop's thread and the mean wall seconds of these
+  steps to stdout, then the same two of steps that are not recorded;
 - `threads`: it writes the CPU seconds that all threads of loaderbench have used until now.
 
 With `DONE`, it is one of several ranks: the first takes the orders, and makes this file at the end. The others take a
@@ -27,6 +27,12 @@ from overhead_loop import Step
 from torch.utils.data import DataLoader, Dataset
 
 TURN_STEPS = 16  # shorter than typical disturbances by other programs
+
+RECORDED_TURNS = 4
+"""Recorded turns for each turn of the other loader. Some costs are a share of time, for example that of traced batches.
+
+With as many turns of each, recorded steps would have twice that cost; now they have a quarter more.
+"""
 
 
 class Ready(Dataset[Any]):
@@ -66,16 +72,16 @@ def main() -> None:
 
 
 def in_turns(step: Step, recorded: Iterator[Any], bare: Iterator[Any], steps: int) -> tuple[float, ...]:
-    """CPU and wall seconds of `steps` steps of each kind, in short alternating turns."""
-    taken_s = {id(recorded): [0.0, 0.0], id(bare): [0.0, 0.0]}
-    for _ in range(steps // TURN_STEPS):
-        for batches in random.sample((recorded, bare), 2):
+    """CPU and wall seconds per step of each kind, in short turns, over `steps` recorded ones."""
+    taken_s, turns = {id(recorded): [0.0, 0.0], id(bare): [0.0, 0.0]}, [*[recorded] * RECORDED_TURNS, bare]
+    for _ in range(steps // (TURN_STEPS * RECORDED_TURNS)):
+        for batches in random.sample(turns, len(turns)):
             cpu_at_s, at_s = time.thread_time(), time.perf_counter()
             for batch in islice(batches, TURN_STEPS):
                 step(batch)
-            sums_s = taken_s[id(batches)]
-            sums_s[0] += time.thread_time() - cpu_at_s
-            sums_s[1] += time.perf_counter() - at_s
+            sums_s, count = taken_s[id(batches)], steps if batches is recorded else steps // RECORDED_TURNS
+            sums_s[0] += (time.thread_time() - cpu_at_s) / count
+            sums_s[1] += (time.perf_counter() - at_s) / count
     return *taken_s[id(recorded)], *taken_s[id(bare)]
 
 
