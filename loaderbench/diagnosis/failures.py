@@ -17,6 +17,7 @@ _CAUSED_BY = "caused by "
 _TRACEBACK = "Traceback (most recent call last):"
 
 TOO_MANY_FILES = "too_many_files"
+WORKER_EXITED = "worker_exited"
 TOO_MANY_PROCESSES = "too_many_processes"
 MISSING_HINT = "the file does not exist; check the path"
 PERMISSION_HINT = "no permission to read this path; check its owner and mode"
@@ -45,7 +46,7 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         r"Unexpected segmentation fault encountered in worker|is killed by signal: (?:Segmentation fault|Aborted)",
         "a native library crashed in a worker; see the end of the log",
     ),
-    ("worker_exited", r"exited unexpectedly|is killed by signal: ", "a worker exited; see its output in the log"),
+    (WORKER_EXITED, r"exited unexpectedly|is killed by signal: ", "a worker exited; see its output in the log"),
     (
         TOO_MANY_FILES,
         r"Too many open files|received 0 items of ancdata",
@@ -196,7 +197,7 @@ def classify_raised(message: str, log: str) -> Failure:
     found = classify(message)
     own = frozenset(message.splitlines())
     by_worker = "\n".join(line for line in log.splitlines() if line not in own)
-    named = classify(by_worker) if found.kind == "worker_exited" else found
+    named = classify(by_worker) if found.kind == WORKER_EXITED else found
     return replace(found, kind=named.kind, hint=named.hint) if named.kind != "error" else found
 
 

@@ -24,7 +24,7 @@ from loaderbench.diagnosis.thresholds import (
     SPARE_CPUS,
     THROTTLED,
 )
-from loaderbench.records import Limit
+from loaderbench.records import Limit, WorkerStates
 
 
 def disturbed(facts: Facts) -> bool:
@@ -209,13 +209,23 @@ def cpus_of_workers(facts: Facts) -> float:
     return facts.workers * (facts.loads.on_cpu_share if facts.loads else 0.0)
 
 
+def main_process_takes_the_cpus(facts: Facts) -> bool:
+    """Whether the main process uses more CPU time than all of its worker processes."""
+    if not facts.workers or facts.main is None or facts.loads is None or facts.loads.are_threads:
+        return False
+    return _cpus_used(facts.main) > facts.workers * _cpus_used(facts.loads)
+
+
+def _cpus_used(states: WorkerStates) -> float:
+    return states.on_cpu_share + (states.other_threads_cpu_share or 0.0)
+
+
 def kernel_cpus(facts: Facts) -> float:
     """CPUs that all loading processes use in the kernel."""
     states = facts.loads
     if states is None:
         return 0.0
-    used = states.on_cpu_share + (states.other_threads_cpu_share or 0.0)
-    return (states.system_share or 0.0) * used * max(1, facts.workers)
+    return (states.system_share or 0.0) * _cpus_used(states) * max(1, facts.workers)
 
 
 def faults_explain(facts: Facts) -> bool:

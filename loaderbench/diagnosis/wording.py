@@ -8,7 +8,14 @@ from typing import Literal
 
 from loaderbench.diagnosis.copy_bandwidth import copy_evidence
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.diagnosis.limits import busiest, cpus_are_full, disturbed, first_making_share, share_of_cpu
+from loaderbench.diagnosis.limits import (
+    busiest,
+    cpus_are_full,
+    disturbed,
+    first_making_share,
+    main_process_takes_the_cpus,
+    share_of_cpu,
+)
 from loaderbench.diagnosis.thresholds import LOCKED, NOTICED, SPARE_CPUS
 from loaderbench.loaders import worker_count
 from loaderbench.records import Evidence, Interval, Limit, StageCost, Trial, WorkerStates
@@ -190,7 +197,7 @@ def limit_of_work(limit: Limit, facts: Facts) -> str:
     if limit == "neighbors":
         return NEIGHBORS
     if cpus_are_full(facts):
-        return "CPUs saturated"
+        return "CPUs saturated, mostly by the main process" if main_process_takes_the_cpus(facts) else "CPUs saturated"
     tiny = facts.tiny_batches and not facts.workers
     more = "more workers" if facts.workers else "workers"
     return "batches too small for workers" if tiny else f"limited by CPU time; {more} do not help"

@@ -19,6 +19,7 @@ from loaderbench.diagnosis.failures import (
     TOO_MANY_FILES,
     TOO_MANY_HINT,
     TOO_MANY_PROCESSES,
+    WORKER_EXITED,
     ran_out_of_memory,
 )
 from loaderbench.diagnosis.gpu_memory import gpu_shortage
@@ -29,7 +30,7 @@ from loaderbench.records import Failure, in_bytes
 from loaderbench.runner.protocol import TrialOrder
 from loaderbench.suite.batch_bytes import prefetched_bytes
 
-_EXITED = ("worker_exited", "process_exited", "hang", "error")
+_EXITED = (WORKER_EXITED, "process_exited", "hang", "error")
 _KILLED = ("worker_killed", "process_killed", FORK_SERVER_KILLED)
 _BY_KERNEL = "out of memory: use fewer workers, a smaller batch or a larger memory limit"
 _BY_ANOTHER = "a user, a job scheduler or a memory guard may have killed it"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from loaderbench.consumers import Consumer, WithNote, WithPrecision, consumer_of, make_consumer
 from loaderbench.cuda_use import devices_in_use, peak_memory
 from loaderbench.datasets import Built, DatasetOrder
-from loaderbench.diagnosis.failures import classify
+from loaderbench.diagnosis.failures import WORKER_EXITED, classify
 from loaderbench.loaders import LOADER_BACKENDS, Batches, backend_of, backends_of, own_arguments
 from loaderbench.ranks import RANKS
 from loaderbench.recorder import Measurement, Rules, Steps
@@ -37,6 +37,8 @@ def report_failure(error: BaseException, pipe: Connection, loaders: list[Any]) -
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     traceback.print_exc()
     text = "\ncaused by ".join(_exception_chain(error))
+    if classify(text).kind == WORKER_EXITED:
+        text = "\ncaused by ".join([text, *_killed_workers(error)])
     pipe.send(Raised(text))
     pipe.send(Clue(clue_of(classify(text).kind, loaders[0]) if loaders else ""))  # this can take long
 
@@ -48,6 +50,22 @@ def _exception_chain(error: BaseException | None) -> Iterator[str]:
         if isinstance(error, FileNotFoundError | ConnectionError | EOFError) and _was_fetching(error):
             yield _WORKER_LOST
         error = error.__cause__
+
+
+def _killed_workers(error: BaseException) -> Iterator[str]:
+    """A line for each worker that a signal has ended, worded as by torch, which does not always notice the signal.
+
+    Torch's iterator is found in the traceback: no other object knows its workers.
+    """
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        iterator = frame.f_locals.get("self")
+        workers = getattr(iterator, "_workers", None) if type(iterator).__module__.startswith("torch.") else None
+        for worker in workers or ():
+            if not worker.is_alive() and worker.exitcode < 0:
+                name = signal.strsignal(-worker.exitcode)
+                yield f"DataLoader worker (pid {worker.pid}) is killed by signal: {name}."
+        if workers:
+            return
 
 
 def _was_fetching(error: BaseException) -> bool:

@@ -114,6 +114,18 @@ def test_cpus_are_saturated_only_where_a_worker_would_find_none() -> None:
     assert headline(replace(full, own_cpus=1.59)).startswith("too few workers: 2 busy, 0.4 CPUs free;")
 
 
+@pytest.mark.parametrize(
+    ("of_workers", "words"), [({}, ", mostly by the main process"), ({"other_threads_cpu_share": 0.5}, "")]
+)
+def test_saturated_cpus_are_put_down_to_the_main_process_if_it_uses_more_of_them_than_all_workers(
+    of_workers: dict[str, float], words: str
+) -> None:
+    training = states(0.9, other_threads_cpu_share=0.4)
+    loads = states(0.3, queued=0.6, **of_workers)
+    full = replace(DECODING, workers=2, idle_cpus=0.0, own_cpus=1.9, main=training, loads=loads)
+    assert headline(full) == f"CPUs saturated{words}{IN_DECODE}"
+
+
 def test_without_workers_a_cpu_limit_is_told_from_small_batches_and_from_workers_that_were_slower() -> None:
     slower = replace(ALONE, workers_are_slower=True)
     tiny = replace(ALONE, wall_s=TINY, cpu_s=TINY)
