@@ -218,7 +218,10 @@ class StepStages:
             self._end("transfer")
             self._is_in_backward = self._is_open("backward")
             self._end("backward")
-            self._enter(self._name_of_forward())
+            name = self._name_of_forward()
+            self._enter(name)
+            if name == WITHOUT_GRADIENTS:
+                self.line_clock.enter_call()
 
     def _forward_ended(self, *_: Any) -> None:
         if torch.compiler.is_compiling() or thread() != self._thread or not self._depth:
@@ -227,6 +230,7 @@ class StepStages:
         if not self._depth:
             self._end("forward")
             self._end(WITHOUT_GRADIENTS)
+            self.line_clock.leave_call()
             if torch.is_grad_enabled() or self._is_in_backward:
                 self._enter("backward")
 

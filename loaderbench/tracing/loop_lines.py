@@ -95,14 +95,15 @@ class LoopLineClock:
     def __init__(self) -> None:
         self._times: LineTimes | None = None
         self._paused = False
-        self._ident, self._driver = 0, Driver()
+        self._ident, self._driver, self._call = 0, Driver(), 0
         self._asleep, self._over = _locked(), _locked()  # plain locks: another thread never holds a part during a fork
         self._thread: threading.Thread | None = None
         self._random = random.Random(0)  # private: the user's random state stays untouched
 
     def begin(self, times: LineTimes, driver: Driver) -> None:
         """Sample the stack of the calling thread. If no thread can be started, nothing is recorded."""
-        self._ident, self._driver, self._paused, self._times = thread(), driver, False, times
+        self._ident, self._driver, self._call, self._paused = thread(), driver, 0, False
+        self._times = times
         if self._thread is None:
             self._over = _locked()
             self._thread = threading.Thread(target=self._run, args=(self._over,), name="loaderbench-loop", daemon=True)
@@ -117,6 +118,15 @@ class LoopLineClock:
     def resume(self) -> None:
         """Continue after `pause`."""
         self._paused = False
+
+    def enter_call(self) -> None:
+        """Treat the library call in progress as part of the user's line that makes it, until `leave_call`."""
+        callers = _with_callers(sys._getframe(1))
+        self._call = next((id(one) for one in callers if _is_users(one.f_code.co_filename)), 0)
+
+    def leave_call(self) -> None:
+        """Look into calls again, after `enter_call`."""
+        self._call = 0
 
     def end(self) -> None:
         """Stop sampling, until the next call of `begin`."""
@@ -152,7 +162,8 @@ class LoopLineClock:
         with without_collection():
             frame = sys._current_frames().get(self._ident)
             if frame is not None:
-                times.add(frame, self._driver)
+                call = self._call
+                times.add(next((one for one in _with_callers(frame) if id(one) == call), frame), self._driver)
 
 
 def _locked() -> threading.Lock:
@@ -178,8 +189,12 @@ def _own_lines(frame: FrameType, driver: Driver) -> Iterator[Place]:
         file = one.f_code.co_filename
         if (id(one), one.f_lasti) in driver:
             return
-        if not is_ours(file) and not is_library(file):
+        if _is_users(file):
             yield file, one.f_lineno or one.f_code.co_firstlineno
+
+
+def _is_users(file: str) -> bool:
+    return not is_ours(file) and not is_library(file)
 
 
 def _with_callers(frame: FrameType | None) -> Iterator[FrameType]:

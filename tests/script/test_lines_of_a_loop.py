@@ -66,15 +66,17 @@ def test_a_loop_that_waits_for_data_is_not_advised_to_change_its_own_code(tmp_pa
     assert not advised & {"faster_loop", "between_epochs"}
 
 
-def test_an_evaluation_in_the_training_loop_has_a_stage_and_a_line(tmp_path: Path) -> None:
+def test_an_evaluation_in_the_training_loop_has_a_stage_and_the_line_that_calls_the_model(tmp_path: Path) -> None:
     slow_model = (
-        "class SlowModel(torch.nn.Linear):\n    def forward(self, inputs):\n        time.sleep(0.03)  # evaluates\n"
+        "class SlowModel(torch.nn.Linear):\n    def forward(self, x):\n        time.sleep(0.03)\n"
+        "        return super().forward(x)\n\n"
     )
+    call = "SlowModel(8, 1)(torch.ones(1, 8))  # evaluates"
     text = (
         SCRIPT.replace("WORKERS", "1")
-        .replace("time.sleep(0.03)  # saves", "with torch.no_grad():\n        SlowModel(8, 1)(torch.ones(1, 8))")
+        .replace("time.sleep(0.03)  # saves", f"with torch.no_grad():\n        {call}")
         .replace("time.sleep(0.2)  # lists", "pass")
-        .replace("def checkpoint():", f"{slow_model}        return super().forward(inputs)\n\ndef checkpoint():")
+        .replace("def checkpoint():", f"{slow_model}def checkpoint():")
     )
     write(tmp_path, text)
     profile(tmp_path, "--out", "run", "train.py")
@@ -82,7 +84,7 @@ def test_an_evaluation_in_the_training_loop_has_a_stage_and_a_line(tmp_path: Pat
     (trial,) = run.trials
     place = next(number for number, line in enumerate(text.splitlines(), 1) if line.endswith("# evaluates"))
     assert trial.step_line is not None
-    assert (trial.step_line.place, trial.step_line.text) == (f"train.py:{place}", "time.sleep(0.03)  # evaluates")
+    assert (trial.step_line.place, trial.step_line.text) == (f"train.py:{place}", call)
     assert trial.step_stages is not None
     assert trial.step_stages["forward without gradients"].wall_s >= 0.03
     assert f"mostly in train.py:{place}" in "\n".join(run.verdict.evidence)
