@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import get_args
 
+from loaderbench.diagnosis.cpu_use import cpus_of_workers
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.limits import (
     blocked_by_itself,
     busiest,
     code_around,
-    cpus_of_workers,
     first_making_share,
     grows_with_bytes,
     hand_over_takes_longer,

@@ -16,8 +16,8 @@ _OWN_NAME = re.compile(r"^((?:caused by )?)loaderbench(?:\.\w+)+: ", re.MULTILIN
 _CAUSED_BY = "caused by "
 _TRACEBACK = "Traceback (most recent call last):"
 
-TOO_MANY_FILES = "too_many_files"
 WORKER_EXITED = "worker_exited"
+TOO_MANY_FILES = "too_many_files"
 TOO_MANY_PROCESSES = "too_many_processes"
 MISSING_HINT = "the file does not exist; check the path"
 PERMISSION_HINT = "no permission to read this path; check its owner and mode"

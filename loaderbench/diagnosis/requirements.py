@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from loaderbench.diagnosis.cpu_use import another_worker_fits, cpus_are_full, cpus_of_workers
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.limits import (
-    another_worker_fits,
     blocked_by_itself,
-    cpus_are_full,
-    cpus_of_workers,
     disturbed,
     grows_with_bytes,
     have_library_threads,

@@ -7,15 +7,9 @@ from collections.abc import Sequence
 from typing import Literal
 
 from loaderbench.diagnosis.copy_bandwidth import copy_evidence
+from loaderbench.diagnosis.cpu_use import cpus_are_full, main_process_takes_the_cpus
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.diagnosis.limits import (
-    busiest,
-    cpus_are_full,
-    disturbed,
-    first_making_share,
-    main_process_takes_the_cpus,
-    share_of_cpu,
-)
+from loaderbench.diagnosis.limits import busiest, disturbed, first_making_share, share_of_cpu
 from loaderbench.diagnosis.thresholds import LOCKED, NOTICED, SPARE_CPUS
 from loaderbench.loaders import worker_count
 from loaderbench.records import Evidence, Interval, Limit, StageCost, Trial, WorkerStates

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from loaderbench.diagnosis.bottlenecks import NOT_SIGNIFICANT
+from loaderbench.diagnosis.cpu_use import fewer_workers
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.failures import failure_in_words
-from loaderbench.diagnosis.limits import fewer_workers, have_library_threads
+from loaderbench.diagnosis.limits import have_library_threads
 from loaderbench.diagnosis.thresholds import MOST, NOTICED
 from loaderbench.loaders import backend_of, worker_count
 from loaderbench.loaders.torch_loader import MAX_WORKERS

@@ -10,7 +10,7 @@ loads in its main process.
 How to confirm: throughput holds or rises, and workers wait for a CPU less often.
 """
 
-from loaderbench.diagnosis.limits import fewer_workers
+from loaderbench.diagnosis.cpu_use import fewer_workers
 from loaderbench.records import Limit
 from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
 from loaderbench.remedies.findings import Diagnosis

@@ -8,7 +8,8 @@ What it does: loads in worker processes, as many as the idle CPUs can feed.
 How to confirm: throughput rises and data wait falls with workers.
 """
 
-from loaderbench.diagnosis.limits import no_worker_would_help, workers_that_fit
+from loaderbench.diagnosis.cpu_use import workers_that_fit
+from loaderbench.diagnosis.limits import no_worker_would_help
 from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
 from loaderbench.remedies.workers import WorkerRemedy
 

@@ -7,7 +7,7 @@ What it does: starts more workers, as many as the idle CPUs can feed.
 How to confirm: throughput and CPU use rise with more workers.
 """
 
-from loaderbench.diagnosis.limits import workers_that_fit
+from loaderbench.diagnosis.cpu_use import workers_that_fit
 from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
 from loaderbench.remedies.workers import RAM_OF_PROCESSES, WorkerRemedy, costs_of_workers, loading_in
 

@@ -10,12 +10,12 @@ from test_cause import DECODING, parts, states
 from test_operational import FACTS
 from test_thresholds import DISTURBED
 
+from loaderbench.diagnosis.cpu_use import cpus_left
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.isolation import find_ceiling
 from loaderbench.diagnosis.limits import (
     busiest,
     code_around,
-    cpus_left,
     is_mostly_sampler,
     limit_of_one_thread,
     most_blocked,

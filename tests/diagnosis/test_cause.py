@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from loaderbench.diagnosis.cause import find_cause
+from loaderbench.diagnosis.cpu_use import workers_that_fit
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.diagnosis.limits import blocked_by_itself, disturbed, workers_that_fit
+from loaderbench.diagnosis.limits import blocked_by_itself, disturbed
 from loaderbench.records import Evidence, WaitParts, WorkerStates
 
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from random_facts import all_facts
 
+from loaderbench.diagnosis.cpu_use import cpus_left
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.diagnosis.limits import cpus_left, disturbed
+from loaderbench.diagnosis.limits import disturbed
 from loaderbench.diagnosis.ranking import Subject
 from loaderbench.diagnosis.shortage import Shortage
 from loaderbench.diagnosis.thresholds import PART_OF_CPUS, SPARE_CPUS

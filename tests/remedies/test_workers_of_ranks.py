@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from loaderbench.datasets.image_folder import ImageFolder
+from loaderbench.diagnosis.cpu_use import workers_that_fit
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.diagnosis.limits import workers_that_fit
 from loaderbench.loaders import LOADER_BACKENDS
 from loaderbench.records import Candidate, Config, Limit, Verdict, WorkerStates
 from loaderbench.remedies import Diagnosis, candidates_for
