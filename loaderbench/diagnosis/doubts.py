@@ -29,6 +29,12 @@ def near_tie(facts: Facts, cause: Cause, share: float = TIED) -> bool:
     return cause.limit in ("workers", "cpu") and len(ranked) > 1 and ranked[1][1] >= share * ranked[0][1] > 0
 
 
+def costliest_two(facts: Facts) -> str:
+    """The two stages of a near tie: `decode and transform`."""
+    (first, _), (second, _), *_ = _stages_by_cost(facts)
+    return f"{stage_name(first)} and {stage_name(second)}"
+
+
 def _stages_by_cost(facts: Facts) -> list[tuple[str, float]]:
     return sorted(facts.cpu_s.items(), key=lambda item: -item[1])
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from loaderbench.consumers import consumer_kind, describe_target
 from loaderbench.diagnosis.bottlenecks import bottlenecks_in_words
 from loaderbench.diagnosis.cause import Cause, find_cause
-from loaderbench.diagnosis.doubts import conflicting, near_tie, speaks_against
+from loaderbench.diagnosis.doubts import conflicting, costliest_two, near_tie, speaks_against
 from loaderbench.diagnosis.epochs import costs_in_words
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.failures import last_words
@@ -52,6 +52,7 @@ CLEARLY_BELOW, CLEARLY_ABOVE = 0.025, 0.10
 _ONE_LOWER: dict[Confidence, Confidence] = {"high": "medium", "medium": "low", "low": "low"}
 _NO_STAGES = "nothing was measured inside the loader"
 _UNTRACED = "use Profiler(trace=True) to measure inside the loader"
+_ALIKE_FROM_OUTSIDE = "storage latency and bandwidth look alike from outside the process"
 _LOADER_ALONE = Evidence("consumer", "Consumer", "none; throughput is the loader's own")
 
 
@@ -188,13 +189,12 @@ def _is_ambiguous_storage(cause: Cause, facts: Facts) -> bool:
 
 def _doubts_of_cause(cause: Cause, facts: Facts) -> tuple[str, ...]:
     """Reasons to doubt the cause."""
-    reasons = {
-        "other programs use CPUs that the loader needs": disturbed(facts),
-        "throughput exceeds what the traced times allow": conflicting(facts),
-        "two stages cost almost the same": _is_near_tie(facts, cause),
-        "storage latency and bandwidth look alike from outside the process": _is_ambiguous_storage(cause, facts),
-    }
-    return tuple(reason for reason, holds in reasons.items() if holds)
+    return (
+        *(["other programs use CPUs that the loader needs"] if disturbed(facts) else []),
+        *(["throughput exceeds what the traced times allow"] if conflicting(facts) else []),
+        *([f"{costliest_two(facts)} cost almost the same"] if _is_near_tie(facts, cause) else []),
+        *([_ALIKE_FROM_OUTSIDE] if _is_ambiguous_storage(cause, facts) else []),
+    )
 
 
 def _evidence(

@@ -179,7 +179,7 @@ def test_gains_whose_intervals_overlap_leave_the_rules_their_stage() -> None:
 
 
 def test_measured_gains_settle_two_stages_that_cost_almost_the_same() -> None:
-    assert "two stages cost almost the same" in verdict_with().confidence_reasons
+    assert "decode and transform cost almost the same" in verdict_with().confidence_reasons
     found = verdict_with(gained("decode", 1.9, 1.8, 2.0), gained("transform", 1.3, 1.2, 1.4))
     assert (found.stage, found.confidence, found.confidence_reasons) == ("decode", "high", ())
 

@@ -311,7 +311,7 @@ def test_a_second_stage_that_costs_as_much_lowers_the_confidence_by_one() -> Non
     for doubts, confidence in ((0, "medium"), (1, "low")):
         found = decide(caused(0.6, 0.5, 0.7, tied), "emulated", 1, doubts=doubts)
         assert (found.confidence, len(found.against)) == (confidence, 1)
-        assert found.confidence_reasons == (*["1 warning"] * doubts, "two stages cost almost the same")
+        assert found.confidence_reasons == (*["1 warning"] * doubts, "decode and transform cost almost the same")
     assert decide(caused(0.6, None, None, tied), "emulated", 1, doubts=0).confidence == "low"
 
 
