@@ -22,6 +22,8 @@ FEWEST_SHARE = 0.005
 _PASSING_ON = "torch/utils/data/dataset.py"
 
 Shares = dict[str, float]
+Line = tuple[str, int]
+"""A file and a line in it. A comprehension in that line has frames of its own."""
 
 
 def stack_shares(trials: Iterable[Trial]) -> dict[Stack, float]:
@@ -60,25 +62,42 @@ def busiest_own_line(trials: Sequence[Trial]) -> Hotspot | None:
     Calls from the line count, so this is the caller of a function whose time is spread over several lines.
     """
     most = {line: found for line, found in _hotspots(trials, _own_lines).items() if found.share >= MOST}
-    depths = [(depth, line) for _, frames in stack_shares(trials) for depth, line in enumerate(_own_lines(frames))]
-    innermost = max((one for one in depths if one[1] in most), key=lambda one: one[0], default=None)
+    stacks = [_by_line(_own_lines(frames)) for _, frames in stack_shares(trials)]
+    depths = [(depth, line) for lines in stacks for depth, line in enumerate(lines) if line in most]
+    innermost = max(depths, key=lambda one: one[0], default=None)
     return most[innermost[1]] if innermost else None
 
 
 def _own_lines(frames: Frames) -> Iterable[StackFrame]:
-    """Each line of the user's own code once, outermost first."""
-    return dict.fromkeys(frame for frame in frames if frame.own)
+    """The frames of the user's own code, outermost first."""
+    return [frame for frame in frames if frame.own]
 
 
-def _hotspots(trials: Iterable[Trial], lines_of: Callable[[Frames], Iterable[StackFrame]]) -> dict[StackFrame, Hotspot]:
+def _by_line(frames: Iterable[StackFrame]) -> dict[Line, StackFrame]:
+    """One frame for each line: that of a function instead of its comprehensions."""
+    found: dict[Line, StackFrame] = {}
+    for frame in frames:
+        line = (frame.file, frame.line)
+        if line not in found or _is_comprehension(found[line]):
+            found[line] = frame
+    return found
+
+
+def _is_comprehension(frame: StackFrame) -> bool:
+    return frame.function.endswith(">")
+
+
+def _hotspots(trials: Iterable[Trial], lines_of: Callable[[Frames], Iterable[StackFrame]]) -> dict[Line, Hotspot]:
     """All lines that stacks are charged to."""
-    by_stage: dict[StackFrame, Shares] = {}
-    below: dict[StackFrame, Shares] = {}
+    by_stage: dict[Line, Shares] = {}
+    below: dict[Line, Shares] = {}
+    charged: dict[Line, list[StackFrame]] = {}
     for (stage, frames), share in stack_shares(trials).items():
-        for line in lines_of(frames) if frames else ():
+        for line, frame in _by_line(lines_of(frames) if frames else ()).items():
             by_stage.setdefault(line, defaultdict(float))[stage] += share
             below.setdefault(line, defaultdict(float))[_charged_line(frames)[1]] += share
-    return {line: _hotspot(line, stages, below[line]) for line, stages in by_stage.items()}
+            charged.setdefault(line, []).append(frame)
+    return {line: _hotspot(_by_line(charged[line])[line], by_stage[line], below[line]) for line in charged}
 
 
 def _charged_line(frames: Frames) -> tuple[StackFrame, str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from test_gathering import trial
 
-from loaderbench.diagnosis.hotspots import busiest_own_line
-from loaderbench.records import CodeLooks, CountedStack, Hotspot, StackFrame
+from loaderbench.diagnosis.hotspots import busiest_own_line, find_hotspots
+from loaderbench.records import CodeLooks, CountedStack, Hotspot, StackFrame, Trial
 
 
 def of(file: str, line: int, function: str, *, own: bool = True) -> StackFrame:
@@ -18,14 +18,22 @@ LOOP = of("data.py", 17, "inside")
 TEST = of("data.py", 18, "inside")
 RETURN = of("data.py", 20, "inside")
 LIBRARY = of("PIL/ImageDraw.py", 300, "ImageDraw.polygon", own=False)
-FRAMES = (GETITEM, LOOP, TEST, RETURN, LIBRARY)
+ROW = of("data.py", 40, "Masks.__getitem__.<locals>.<listcomp>")
+FRAMES = (GETITEM, LOOP, TEST, RETURN, LIBRARY, ROW)
 
 
-def busiest(*stacks: tuple[tuple[StackFrame, ...], float]) -> Hotspot | None:
+Sampled = tuple[tuple[StackFrame, ...], float]
+
+
+def sampled(*stacks: Sampled) -> list[Trial]:
     counted = tuple(
         CountedStack("sample", tuple(FRAMES.index(frame) for frame in frames), seconds) for frames, seconds in stacks
     )
-    return busiest_own_line([trial(1, code_looks=CodeLooks(100, FRAMES, counted))])
+    return [trial(1, code_looks=CodeLooks(100, FRAMES, counted))]
+
+
+def busiest(*stacks: Sampled) -> Hotspot | None:
+    return busiest_own_line(sampled(*stacks))
 
 
 def test_the_caller_is_named_if_a_function_spreads_its_time_over_lines() -> None:
@@ -56,6 +64,14 @@ def test_a_recursive_line_counts_once_for_each_stack() -> None:
     found = busiest(((GETITEM, TEST, TEST), 0.4), ((GETITEM, LOOP), 0.6))
     assert found is not None
     assert (found.line, found.share) == (17, pytest.approx(0.6))
+
+
+def test_a_comprehension_counts_as_the_line_it_is_in() -> None:
+    (line,) = find_hotspots(sampled(((GETITEM, ROW), 0.8), ((GETITEM,), 0.2)))
+    assert (line.line, line.function, line.share) == (40, "Masks.__getitem__", pytest.approx(1.0))
+    found = busiest(((GETITEM, ROW, LOOP), 0.4), ((GETITEM, ROW), 0.3), ((GETITEM,), 0.3))
+    assert found is not None
+    assert (found.line, found.function, found.share) == (40, "Masks.__getitem__", pytest.approx(1.0))
 
 
 def test_no_line_is_named_without_own_code_or_without_stacks() -> None:
