@@ -17,7 +17,7 @@ from loaderbench.loaders.thread_workers import ThreadBatches
 from loaderbench.monitors import MachineWatch, ProgramUse, WorkerWatch
 from loaderbench.recorder import Rules, loader_inside
 from loaderbench.recorder.inside import path_of, stalls_of
-from loaderbench.recorder.measure import FEWEST_BATCHES, FEWEST_BEFORE_SLICES, batches_wanted
+from loaderbench.recorder.measure import FEWEST_BEFORE_SLICES, batches_wanted
 from loaderbench.recorder.samples import count_samples, counter_of_items
 from loaderbench.recorder.stalls import StallSums, Wait
 from loaderbench.records import LoaderInside
@@ -91,8 +91,9 @@ def batch_source(
         if batches.samples_per_epoch is None:
             raise ValueError("the dataset has no length, so the start of a second pass is unknown")
         return OnePass(watched, batches.samples_per_epoch, batches.batch_size), PassRules(seconds, ahead, cycle, wanted)
-    fewest = FEWEST_BEFORE_SLICES if order.in_time_slices else FEWEST_BATCHES
-    return watched, Rules(seconds, ahead, cycle, wanted, fewest)
+    if order.in_time_slices:
+        return watched, Rules(seconds, ahead, cycle, FEWEST_BEFORE_SLICES, FEWEST_BEFORE_SLICES)
+    return watched, Rules(seconds, ahead, cycle, wanted)
 
 
 def _runs_user_code(order: TrialOrder) -> bool:

@@ -140,8 +140,11 @@ class TrialProcess:
         note = self._counters.read()
         return TimeSlices(self._count, note.batches, note.samples, note.seconds)
 
-    def end(self, *, at_once: bool = False) -> None:
-        """End the trial's processes; if it was not followed to its result, without a grace period."""
+    def end(self, *, at_once: bool = False, at_a_time: int = 1) -> None:
+        """End the trial's processes; if it was not followed to its result, without a grace period.
+
+        `at_a_time` is how many trials end at the same time: each took its share of that time.
+        """
         began_s = time.monotonic()
         if not self.followed:
             self._sampler.stop()
@@ -151,7 +154,7 @@ class TrialProcess:
             signal_all(self._pids, "SIGCONT")
         end_session(self._process, None if at_once else self._pipe, FAILED_GRACE_S if failure else GRACE_S)
         self._pipe.close()
-        self.took_s += time.monotonic() - began_s
+        self.took_s += (time.monotonic() - began_s) / at_a_time
 
     def _listen(self, phase: str, until: type[Expected]) -> Expected | Failure:
         """Listen until the trial sends the expected message, raises, dies, or makes no progress."""

@@ -53,7 +53,7 @@ class FakeProcess:
     def slices(self) -> TimeSlices:
         return TimeSlices(self.count, self.per_slice * self.count, 4 * self.per_slice * self.count, self.sliced_s)
 
-    def end(self, *, at_once: bool = False) -> None:
+    def end(self, *, at_once: bool = False, at_a_time: int = 1) -> None:
         self._log.append(f"{'kill' if at_once else 'end'} {self.order.planned.id}")
 
 
@@ -131,7 +131,7 @@ def test_each_pass_goes_in_the_reverse_order_of_the_one_before_and_a_drift_cance
     assert measuring.slices == "abccbaabccba"
     assert {trial.time_slices and trial.time_slices.count for trial in kept.values()} == {4}
     assert measuring.watched == measuring.forgotten == [7, 7, 7]
-    assert measuring.log[-3:] == ["end a", "end b", "end c"]
+    assert sorted(measuring.log[-3:]) == ["end a", "end b", "end c"]
 
 
 def test_the_slice_of_the_slowest_is_everybody_s() -> None:
@@ -154,7 +154,7 @@ def test_a_loader_too_slow_for_slices_gets_four_times_the_time_and_is_then_measu
     assert len(measuring.slices) == 2 * 16
     assert measuring.alone == ["a", "b"]
     assert {trial.time_slices for trial in kept.values()} == {None}
-    assert measuring.log[-2:] == ["kill a", "kill b"]
+    assert sorted(measuring.log[-2:]) == ["kill a", "kill b"]
 
 
 def test_what_cannot_be_stopped_has_the_round_measured_one_after_the_other_from_then_on() -> None:
@@ -181,7 +181,8 @@ def test_where_no_fork_server_lives_next_to_other_trials_the_round_is_measured_o
 def test_the_last_that_begins_may_be_the_one_that_cannot_be_stopped() -> None:
     measuring = FakeMeasuring(b={"is_stopped": False})
     run("ab", measuring)
-    assert (measuring.alone, measuring.log) == (["a", "b"], ["follow a", "follow b", "kill a", "kill b"])
+    assert measuring.alone == ["a", "b"]
+    assert (measuring.log[:2], sorted(measuring.log[2:])) == (["follow a", "follow b"], ["kill a", "kill b"])
 
 
 def test_slices_of_a_round_end_after_exactly_four_times_the_time() -> None:
@@ -234,7 +235,7 @@ def test_what_hangs_next_to_others_is_measured_alone_first_and_so_is_its_round(a
     kept = run("abc", measuring, rounds)
     assert (measuring.alone, measuring.slices) == (["b", "a", "c"], "")
     assert {name: trial.status for name, trial in kept.items()} == {"b": alone, "a": "completed", "c": "completed"}
-    assert measuring.log[-2:] == ["kill a", "kill b"]
+    assert sorted(measuring.log[-2:]) == ["kill a", "kill b"]
     run("d", measuring, rounds)
     assert measuring.slices == sliced
 
@@ -344,12 +345,12 @@ def test_a_signal_ends_all_at_once_and_keeps_what_was_followed() -> None:
     planned = [PlannedTrial(id=name, role="remedy", config={}, round=1) for name in "abc"]
     with pytest.raises(KeyboardInterrupt):
         SlicedRounds(fake).run(planned, interrupt, lambda outcome: kept.append(outcome.trial))
-    assert measuring.log[-2:] == ["kill a", "kill b"]
+    assert sorted(measuring.log[-2:]) == ["kill a", "kill b"]
     assert [(trial.id, trial.time_slices) for trial in kept] == [("a", None)]
 
 
 def test_a_second_signal_leaves_the_trials_that_were_not_ended_to_the_guard(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(process: FakeProcess, *, at_once: bool = False) -> None:
+    def interrupted(process: FakeProcess, **_: Any) -> None:
         if process.order.planned.id == "b":
             raise KeyboardInterrupt
 
