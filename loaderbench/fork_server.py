@@ -10,11 +10,14 @@ import signal
 import sys
 from types import TracebackType
 
+from loaderbench.own_path import forget_same_path
 from loaderbench.parent_death import ended_with_parent
 
 # SIGINT was blocked when the server started. Pending signals are dropped, and forked processes ignore SIGINT too.
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+
+forget_same_path()
 
 with ended_with_parent():  # the server checks for its parent only after all imports
     import loaderbench.runner.preload  # noqa: F401

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from loaderbench.errors import MissingError
-from loaderbench.records import format_scalar
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,6 +20,8 @@ def calibration(run: Run, out: str) -> str:
 
 def csv(run: Run, out: str) -> str:
     """Write one row per trial of any role, as text, with axis values as in the suite. Raises `MissingError`."""
+    from loaderbench.records import format_scalar
+
     table, trials = trials_of(run), run.record.trials
     for axis in {axis: None for trial in trials for axis in trial.config}:
         texts = [format_scalar(trial.config[axis]) if axis in trial.config else "" for trial in trials]
@@ -53,6 +54,8 @@ def trials_of(run: Run) -> pd.DataFrame:
 
 def text_where_mixed(table: pd.DataFrame) -> pd.DataFrame:
     """Convert each column with values of several types to text, in place, and return the table."""
+    from loaderbench.records import format_scalar
+
     for name in [name for name in table if table[name].dropna().map(type).nunique() > 1]:
         table[name] = table[name].map(format_scalar, na_action="ignore")
     return table

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from loaderbench.exporters.exporter import Exporter, LivePoint
@@ -80,7 +79,7 @@ def _offline(
     )  # fmt: skip
     started: AbstractContextManager[Any] = wandb.init(
         project=project, group=group, job_type=job, name=name, notes=notes, config=dict(config), dir=of.folder,
-        mode="offline", settings=settings, id=token_hex(4), reinit="create_new",
+        mode="offline", settings=settings, id=os.urandom(4).hex(), reinit="create_new",
     )  # fmt: skip
     return started
 

@@ -18,6 +18,7 @@ from typing import Any
 import psutil
 
 from loaderbench.errors import UsageError
+from loaderbench.own_path import same_path
 from loaderbench.parent_death import named_parent
 from loaderbench.runner.processes import end_session, enter_own_session, write_to
 from loaderbench.runner.scratch import claim_scratch
@@ -58,7 +59,7 @@ class TrialServer:
         claim_scratch()
         if self.method == "forkserver":
             try:
-                with _sigint_blocked(), named_parent():
+                with same_path(), _sigint_blocked(), named_parent():
                     forkserver.ensure_running()
             except ChildProcessError:
                 raise UsageError(_FORKED) from None

@@ -149,3 +149,21 @@ def test_a_fork_server_one_of_whose_threads_still_runs_is_not_dead_yet(monkeypat
         monkeypatch.undo()
         monkeypatch.setattr(forkserver._forkserver, "_forkserver_pid", dying.pid)
         assert TrialServer().has_died()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python has no safe path before 3.11")
+def test_a_file_in_the_working_directory_does_not_hide_a_module_of_python(tmp_path: Path) -> None:
+    (tmp_path / "queue.py").write_text("raise SystemExit('imported the file of the user')\n")
+    program = tmp_path / "bin" / "program.py"
+    program.parent.mkdir()
+    program.write_text(
+        "import os\n"
+        "from loaderbench.runner import TrialServer\n"
+        "process = TrialServer().start(os.system, 'echo safe path: $PYTHONSAFEPATH')\n"
+        "process.join()\n"
+        "print(process.exitcode, os.environ.get('PYTHONSAFEPATH'))\n"
+    )
+    environment = {name: value for name, value in quick_server(program.parent).items() if name != "PYTHONSAFEPATH"}
+    command = [sys.executable, str(program)]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("safe path:\n0 None\n", "")
