@@ -44,11 +44,26 @@ def find_problems(suite: Suite) -> Iterator[Problem]:
     yield from _size_problems(suite.sweep, automatic)
     yield from _decoding_problems(suite, backends)
     yield from _combination_problems(suite)
+    yield from _baseline_problems(suite, swept, backends, named)
+
+
+def _baseline_problems(
+    suite: Suite, checks: Mapping[str, Check], backends: Mapping[str, LoaderBackend], named: str
+) -> Iterator[Problem]:
+    """Yield values of the baseline that are invalid, or that no configuration of the run has."""
+    fixed = dict(suite.loader)
+    for backend in backends.values():
+        fixed = {**backend.library_defaults, **fixed}
+    fixed |= {option: getattr(suite.dataset, option) for option in suite.dataset.axes}
     for axis, value in suite.baseline.items():
         if axis in suite.sweep:
-            yield from _argument_problems(("baseline", axis), value, swept, named)
-        else:
-            yield Problem(("baseline", axis), f"not an axis under sweep{nearest(axis, suite.sweep)}", at_key=True)
+            yield from _argument_problems(("baseline", axis), value, checks, named)
+        elif axis in fixed and shown(fixed[axis]) != shown(value):
+            what = f"is {shown(fixed[axis])} in every config; to compare it with {shown(value)}, add it under sweep"
+            yield Problem(("baseline", axis), what, at_key=True)
+        elif axis not in fixed:
+            add = ("" if axis in checks else nearest(axis, suite.sweep)) or "; add it there"
+            yield Problem(("baseline", axis), f"not an axis under sweep{add}", at_key=True)
 
 
 def _decoding_problems(suite: Suite, backends: Mapping[str, LoaderBackend]) -> Iterator[Problem]:

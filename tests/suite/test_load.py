@@ -89,7 +89,16 @@ WRONG = {
     "consumer: {kind: target}": "1:11: consumer: kind: target needs",
     "loader: {shuffle: 1}": "1:19: loader.shuffle: expected true or false, got 1",
     "loader: {batch_size: 4}\nsweep: {batch_size: [4]}": "1:10: loader.batch_size: also an axis under sweep",
-    "baseline: {num_workers: 1}": "1:12: baseline.num_workers: not an axis under sweep",
+    "baseline: {num_workers: 1}": (
+        "1:12: baseline.num_workers: is 0 in every config; to compare it with 1, add it under sweep"
+    ),
+    "baseline: {decoder: torchvision}": (
+        "1:12: baseline.decoder: is 'pillow' in every config; to compare it with 'torchvision', add it under sweep"
+    ),
+    "baseline: {persistent_workers: true}": "1:12: baseline.persistent_workers: not an axis under sweep; add it there",
+    "sweep: {num_workers: [0, 1]}\nbaseline: {num_worker: 1}": (
+        "2:12: baseline.num_worker: not an axis under sweep; did you mean num_workers?"
+    ),
     "a: &a [*a]": "1:4: a",
     "name: ''": "1:7: name: expected a string of 1 or more characters, got ''",
     "dataset: {generate: {images: 1}}": "1:30: dataset.generate.images: expected 2 or more, got 1",
@@ -112,6 +121,15 @@ def test_each_mistake_is_one_line_with_its_place(tmp_path: Path, text: str, line
     assert message.startswith(f"{file}:{line}")
     assert "\n" not in message
     assert caught.value.exit_code == 2
+
+
+def test_a_baseline_may_repeat_what_every_config_has(tmp_path: Path) -> None:
+    file = write(
+        tmp_path,
+        "loader: {shuffle: true}\nsweep: {batch_size: [4, 8]}\n"
+        "baseline: {batch_size: 4, shuffle: true, num_workers: 0, pin_memory: false, decoder: pillow}\n",
+    )
+    assert load_suite(file).suite.baseline["batch_size"] == 4
 
 
 def test_several_mistakes_are_counted_and_the_first_of_the_file_is_shown(tmp_path: Path) -> None:
