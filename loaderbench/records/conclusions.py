@@ -111,7 +111,8 @@ class Recommendation:
 
     `status` is `open` (do it), `already_ok` (in place, not needed or no faster) or `not_checked` (undecided or not
     tried). `reason` says why the status is not `open`, or why the fix was not measured. `basis` is `measured`,
-    `heuristic` (advice for this cause, without a gain) or `None`. `gain` is `None` if it was not measured.
+    `heuristic` (advice for this cause, without a gain) or `None`. `gain` is `None` if it was not measured. For both,
+    `not_measured` has the reason.
 
     `against` is the configuration that the fix was tried on. If it is `None`, the gain is relative to the baseline.
     `before` and `after` are the two rates of a measured gain, in samples/s. `meets_target` is true if all of the
@@ -141,6 +142,7 @@ class Recommendation:
     after: Interval | None = None
     meets_target: bool | None = None
     pixels: PixelChange | None = None
+    not_measured: Reasons = field(default_factory=dict)
 
     @property
     def changes_pixels(self) -> str | None:

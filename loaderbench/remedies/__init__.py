@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 
 from loaderbench.records import Candidate, Recommendation
@@ -89,8 +90,15 @@ def recommend(findings: Findings) -> tuple[Recommendation, ...]:
     found = [answer for remedy in asked if (answer := remedy.recommend(findings)) is not None]
     tried = with_trials(found, findings)
     warned = (with_stream_caveat(with_start_caveat(advice, findings), findings) for advice in tried)
-    complete = (with_target(with_pixel_cost(advice), findings) for advice in warned)
+    complete = (_with_reason(with_target(with_pixel_cost(advice), findings)) for advice in warned)
     return tuple(sorted(complete, key=_place))
+
+
+def _with_reason(advice: Recommendation) -> Recommendation:
+    """The recommendation, with the reason why its gain, and what it is based on, are unknown, if they are."""
+    why = advice.reason or "no trial measured this fix"
+    missing = [name for name in ("basis", "gain") if getattr(advice, name) is None]
+    return replace(advice, not_measured=dict.fromkeys(missing, why))
 
 
 def candidates_for(diagnosis: Diagnosis) -> tuple[Candidate, ...]:

@@ -36,6 +36,7 @@ def test_every_remedy_of_a_cause_has_a_case_here() -> None:
 def test_a_remedy_fires_on_its_own_cause(remedy: str) -> None:
     found = next(answer for answer in advice(CAUSES[remedy]) if answer.id == remedy)
     assert (found.status, found.basis, found.gain) == ("open", "heuristic", None)
+    assert found.not_measured == {"gain": found.reason or "no trial measured this fix"}
     assert found.evidence == ("why", "waits")
     assert "{" not in found.title
     assert found.change or found.reason, "what no trial can show says why"

@@ -16,6 +16,7 @@ def test_one_worker_count_is_not_checked_and_says_how_to_make_it_an_axis(remedy:
     found = answers(findings(axes, {"num_workers": workers, "batch_size": 8}, {}))[remedy]
     assert (found.status, found.basis) == ("not_checked", None)
     assert found.reason == "Not checked: one value swept; add -P num_workers=0,2,4"
+    assert found.not_measured == {"basis": found.reason, "gain": found.reason}
 
 
 def test_one_batch_size_is_not_checked_and_says_how_to_make_it_an_axis() -> None:
