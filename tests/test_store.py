@@ -282,7 +282,10 @@ def test_folders_are_named_after_the_suite_and_the_time_and_never_twice(tmp_path
     assert second.name == f"{first.name}-2"
 
 
-@pytest.mark.parametrize(("name", "slug"), [("x" * 99, "x" * 60), ("..//..", "suite"), ("-a-", "a")])
+@pytest.mark.parametrize(
+    ("name", "slug"),
+    [("x" * 99, "x" * 60), ("..//..", "suite"), ("-a-", "a"), ("Vögel & Bäume", "Vögel-Bäume"), ("鳥" * 99, "鳥" * 60)],
+)
 def test_a_folder_s_name_is_short_and_never_hidden(tmp_path: Path, name: str, slug: str) -> None:
     assert new_run_folder(name, tmp_path).name.rpartition("-")[0] == slug
 

@@ -75,10 +75,15 @@ def check_outputs(
 
 
 def keep_runs(what: str, place: str, runs: Sequence[Path]) -> None:
-    """Raise `UsageError`, with a message that begins with `what`, if a result would replace a run's measurements."""
-    from loaderbench.store import measured_files
+    """Raise `UsageError`, with a message that begins with `what`, if a result would replace a run's measurements.
 
-    kept = {os.path.realpath(file) for run in runs for file in measured_files(run)}
+    `runs` are those that the command reads; a run folder that holds `place` is kept, too.
+    """
+    from loaderbench.store import TRIALS_FILE, measured_files
+
+    holds = Path(os.path.realpath(place)).parent
+    every = [*runs, *([holds] if (holds / TRIALS_FILE).exists() else [])]
+    kept = {os.path.realpath(file) for run in every for file in measured_files(run)}
     if place != STDOUT and os.path.realpath(place) in kept:
         raise UsageError(f"{what}: would replace what was measured; choose another file")
 
@@ -92,6 +97,8 @@ def _keep_files(what: str, place: str, folder: Path | None, inputs: Sequence[Pat
         raise UsageError(f"{what}: the run writes to this path itself; choose another file")
     if place in {os.path.realpath(file) for file in inputs}:
         raise UsageError(f"{what}: would replace a file that this command reads; choose another file")
+    if place.endswith(".py") and Path(place).exists():
+        raise UsageError(f"{what}: would replace a Python file; choose another file")
 
 
 def _try_to_write(file: Path) -> None:

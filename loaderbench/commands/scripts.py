@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from loaderbench.commands.outputs import write_output, write_speedscope
+from loaderbench.commands.outputs import STDOUT, write_output, write_speedscope
 from loaderbench.errors import MissingError, UsageError
 
 if TYPE_CHECKING:
@@ -103,18 +103,22 @@ def write_copies(
     junit: Path | None,
     speedscope: Path | None = None,
 ) -> None:
-    """Write the files that flags name."""
+    """Write the files that flags name. On stdout, a result begins a line, as the script may not have ended its own."""
     from loaderbench.report.junit import render_junit
     from loaderbench.store import run_json
 
     if json_file is not None:
-        write_output("--json", json_file, run_json(run.record) + "\n")
+        write_output("--json", json_file, _on_own_line(json_file, run_json(run.record) + "\n"))
     if md_file is not None:
-        write_output("--md", md_file, run.to_markdown())
+        write_output("--md", md_file, _on_own_line(md_file, run.to_markdown()))
     if junit is not None:
         write_output("--junit", str(junit), render_junit(run.record, ()))
     if speedscope is not None:
         write_speedscope(speedscope, run)
+
+
+def _on_own_line(place: str, text: str) -> str:
+    return f"\n{text}" if place == STDOUT else text
 
 
 def stderr_console() -> Console:

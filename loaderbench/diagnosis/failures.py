@@ -164,6 +164,9 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
 
 
 FORK_SERVER_KILLED = "fork_server_killed"
+_OF_CRASHES = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSYS", "SIGTRAP")
+_CRASHED = "a native library crashed; see the end of the log"
+_ENDED_ITSELF = "code of yours or of a library ended the process, as sys.exit and os._exit do; see the end of the log"
 OUT_OF_MEMORY = frozenset(
     {"host_memory", "device_memory", "worker_killed", "process_killed", FORK_SERVER_KILLED, "shared_memory_full"}
 )
@@ -207,10 +210,12 @@ def classify_exit(exit_code: int, log_end: str) -> Failure:
         return Failure("process_killed", "killed by signal 9", "probably out of memory; check the kernel log (dmesg)")
     if exit_code < 0:
         name = signal.Signals(-exit_code).name if -exit_code in set(signal.Signals) else f"signal {-exit_code}"
-        return Failure("process_crashed", f"killed by {name}", "a native library crashed; see the end of the log")
-    known = classify(log_end)
-    kind = "process_exited" if known.kind == "error" else known.kind
-    return Failure(kind, f"exited with code {exit_code} before it was measured", known.hint)
+        hint = _CRASHED if name in _OF_CRASHES else f"your code or another program sent {name}; see the end of the log"
+        return Failure("process_crashed", f"killed by {name}", hint)
+    known, message = classify(log_end), f"exited with code {exit_code} before it was measured"
+    if known.kind != "error":
+        return Failure(known.kind, message, known.hint)
+    return Failure("process_exited", message, known.hint if _TRACEBACK in log_end else _ENDED_ITSELF)
 
 
 def fork_server_killed() -> Failure:

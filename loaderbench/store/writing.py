@@ -22,6 +22,7 @@ from loaderbench.store.parquet import note_without_parquet
 RUN_FILE, TRIALS_FILE, TIMELINE_FILE, PAGE_FILE = "run.json", "trials.jsonl", "timeline.parquet", "report.html"
 LOGS_FOLDER = "logs"
 TIMELINE_COLUMNS = ("trial", "t_s", "metric", "value")
+MOST_NAME_BYTES = 200  # of a folder named after a suite; file systems allow 255
 
 
 class Store:
@@ -158,7 +159,8 @@ def _one_line_errors(path: Path, kept: str = "") -> Iterator[None]:
 
 def new_run_folder(name: str, parent: Path = Path("reports")) -> Path:
     """A path `<parent>/<suite>-<UTC time>` that does not exist yet."""
-    slug = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:60] or "suite"
+    slug = re.sub(r"[^\w.-]+", "-", name).strip("-.")[:60] or "suite"
+    slug = slug.encode()[:MOST_NAME_BYTES].decode(errors="ignore")
     stem = f"{slug}-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
     taken = (parent / f"{stem}{suffix}" for suffix in ("", *(f"-{number}" for number in range(2, 1000))))
     return next(folder for folder in taken if not folder.exists())

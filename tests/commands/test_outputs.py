@@ -181,6 +181,16 @@ def test_a_result_never_replaces_the_run_that_is_resumed_or_compared_with(
     assert "would replace what was measured" in result.stderr
 
 
+def test_a_result_replaces_neither_another_run_nor_a_program(tmp_path: Path) -> None:
+    for name in ("run.json", "trials.jsonl", "mine.py"):
+        (tmp_path / name).touch()
+    for name, why in (("run.json", "what was measured"), ("mine.py", "a Python file")):
+        with pytest.raises(UsageError, match=f"would replace {why}; choose another file"):
+            check_outputs(str(tmp_path / name), None)
+    (tmp_path / "trials.jsonl").unlink()
+    check_outputs(str(tmp_path / "run.json"), None)  # a copy that an earlier `--json` wrote
+
+
 def test_a_report_and_its_markdown_are_two_files(cli: Cli, saved: Path) -> None:
     page = saved / "report.html"
     for flags in (["--md", page], ["--out", "same", "--md", "same"]):

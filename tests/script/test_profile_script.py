@@ -32,8 +32,8 @@ def line_of(text: str) -> int:
 
 def test_the_script_gets_its_arguments_and_json_on_stdout_follows_what_it_printed(plain: Any) -> None:
     _, done = plain
-    first, _, rest = done.stdout.partition("\n")
-    assert (done.returncode, first) == (0, "trained ['--lr', '0.1', '--', '-q']")
+    first, blank, rest = done.stdout.split("\n", 2)
+    assert (done.returncode, first, blank) == (0, "trained ['--lr', '0.1', '--', '-q']", "")
     assert json.loads(rest)["name"] == "train_loader"
 
 
