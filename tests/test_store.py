@@ -370,8 +370,11 @@ def test_of_several_fields_that_are_wrong_the_first_is_named(tmp_path: Path) -> 
 
 
 def test_a_missing_run_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(RunFileError, match="no such run"):
+    with pytest.raises(RunFileError, match=r"no such run; expected a run folder or its run.json$"):
         read_run(tmp_path / "none")
+    (tmp_path / "trials.jsonl").touch()
+    with pytest.raises(RunFileError, match="; trials.jsonl next to it holds its trials$"):
+        read_run(tmp_path)
 
 
 def test_a_number_beyond_all_numbers_is_refused(tmp_path: Path) -> None:

@@ -73,6 +73,10 @@ class Repository:
                 yield path, name.split()[-1]
 
 
+class NoRepositoryError(UsageError):
+    """A folder is not in a git repository."""
+
+
 def find_repository(folder: Path) -> Repository:
     """The repository that contains a folder. Raises `UsageError` if there is none, or if it has no working tree."""
     while not folder.is_dir() and folder != folder.parent:
@@ -84,7 +88,7 @@ def find_repository(folder: Path) -> Repository:
         raise UsageError(f"{folder} is a bare repository; run ab in a clone with a working tree")
     message = _reason(found.stderr)
     if "not a git repository" in message:
-        raise UsageError(f"{folder} is not in a git repository; name a folder or a suite file instead")
+        raise NoRepositoryError(f"{folder} is not in a git repository; name a folder or a suite file instead")
     raise UsageError(f"git: {message}")
 
 

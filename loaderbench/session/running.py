@@ -196,6 +196,8 @@ def run(
     If every trial fails, nothing is raised: `run.verdict.bound` is `unknown`. Raises `SuiteError`, `UsageError` and
     `MissingError`, each with a one-line message, and `KeyboardInterrupt` after writing the results so far.
     """
+    if not isinstance(suite, str | os.PathLike):
+        raise UsageError(f"run() expects the path of a suite file, got {type(suite).__name__}")
     if resume is not None and out is not None:
         raise UsageError("resume cannot be combined with out: a resumed run stays in its folder")
     place, earlier = (Path(folder) if folder is not None else None for folder in (out, resume))

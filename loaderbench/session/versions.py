@@ -13,7 +13,7 @@ from loaderbench.errors import MissingError, UsageError
 from loaderbench.records import Side, Version
 from loaderbench.runner.placed import Place, installed_copies
 from loaderbench.runner.scratch import claim_scratch
-from loaderbench.session.git import Repository, find_repository
+from loaderbench.session.git import NoRepositoryError, Repository, find_repository
 
 WORKING_TREE, HEAD = "working tree", "HEAD"
 _SUITES = (".yaml", ".yml")
@@ -105,8 +105,16 @@ class _VersionFinder:
             if path.is_dir() and not self._is_revision(name):
                 return self._folder(side, name, path.resolve())
             return self._revision(side, name)
+        except NoRepositoryError as error:
+            raise UsageError(f"{flag}: {self._missing_file(name) or error}") from None
         except UsageError as error:
             raise type(error)(f"{flag}: {error}") from None
+
+    def _missing_file(self, name: str | None) -> str:
+        """The file that does not exist, if the version was not meant to be a revision; empty if there is none."""
+        if name and Path(name).suffix in _SUITES and not Path(name).exists():
+            return "no such suite file"
+        return "" if self._suite.exists() else f"{self._given}: no such file; `loaderbench init` writes a suite"
 
     def _is_revision(self, name: str) -> bool:
         """Whether the name is also a git revision. Raises `UsageError` if it is both a folder and a revision."""

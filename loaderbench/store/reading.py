@@ -155,7 +155,8 @@ def _read_json(file: Path) -> Any:
             raise RunFileError(f"{file}: larger than {MAX_RUN_BYTES:,} bytes")
         return json.loads(file.read_text(encoding="utf-8"), **NUMBERS)
     except FileNotFoundError:
-        raise RunFileError(f"{file}: no such run; {_EXPECTED}") from None
+        left = f"; {TRIALS_FILE} next to it holds its trials" if (file.parent / TRIALS_FILE).is_file() else ""
+        raise RunFileError(f"{file}: no such run; {_EXPECTED}{left}") from None
     except OSError as error:
         raise RunFileError(f"{file}: cannot read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:

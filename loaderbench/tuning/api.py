@@ -78,8 +78,10 @@ def checked_budget_s(budget: str | float, given: str = "budget") -> float:
     """
     try:
         seconds = float(parse_duration_s(budget))
-    except (TypeError, ValueError) as error:
+    except ValueError as error:
         raise UsageError(f"{given}: {error}") from None
+    except TypeError:
+        raise UsageError(f"{given}: expected seconds, or a duration such as 90s, got {budget!r}") from None
     if not seconds >= LEAST_S:
         raise UsageError(f"{given}: {budget} is too short to compare anything; use {LEAST_S:.0f}s or more")
     return seconds

@@ -146,7 +146,9 @@ def test_a_death_is_told_by_its_signal() -> None:
     crashed = classify_exit(-signal.SIGSEGV, "")
     assert (crashed.kind, "SIGSEGV" in crashed.message) == ("process_crashed", True)
     assert "native library" in crashed.hint
-    assert classify_exit(-signal.SIGTERM, "").hint == "your code or another program sent SIGTERM; see the end of the log"
+    assert (
+        classify_exit(-signal.SIGTERM, "").hint == "your code or another program sent SIGTERM; see the end of the log"
+    )
     assert classify_exit(3, "nothing known").kind == "process_exited"
     assert "os._exit" in classify_exit(3, "nothing known").hint
     assert "traceback" in classify_exit(1, "Traceback (most recent call last):\n  File x\nKeyError: 7").hint

@@ -51,6 +51,12 @@ def test_without_arguments_the_suite_is_taken_as_it_is(tmp_path: Path, asked: li
     assert (found.suite.measure.rounds, list(found.overrides), out, listener, resume) == (3, [], None, None, None)
 
 
+def test_anything_but_a_path_is_one_line() -> None:
+    given: Any = {"name": "images"}
+    with pytest.raises(UsageError, match=r"^run\(\) expects the path of a suite file, got dict$"):
+        run(given)
+
+
 def test_a_run_that_goes_on_takes_the_flags_of_the_earlier_call(
     tmp_path: Path, asked: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

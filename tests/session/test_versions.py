@@ -166,6 +166,17 @@ def test_without_a_repository_a_revision_cannot_be_meant(tmp_path: Path, monkeyp
         opened_versions(Path("suite.yaml"), None, None).__enter__()
 
 
+def test_a_file_that_does_not_exist_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        UsageError, match=r"^--before HEAD: suite.yaml: no such file; `loaderbench init` writes a suite$"
+    ):
+        opened_versions(Path("suite.yaml"), None, None).__enter__()
+    (tmp_path / "suite.yaml").write_text("")
+    with pytest.raises(UsageError, match=r"^--before other.yaml: no such suite file$"):
+        opened_versions(Path("suite.yaml"), "other.yaml", None).__enter__()
+
+
 def test_suite_files_and_folders_need_no_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()

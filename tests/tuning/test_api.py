@@ -177,6 +177,7 @@ def test_a_loader_that_cannot_be_tried_keeps_its_arguments_with_a_warning(tmp_pa
         ({"demand": float("nan")}, "demand must be above 0 samples/s, got nan"),
         ({"budget": "1s"}, "budget: 1s is too short to compare anything; use 5s or more"),
         ({"budget": float("nan")}, "budget: nan is too short"),
+        ({"budget": None}, "budget: expected seconds, or a duration such as 90s, got None"),
         ({"budget": "soon"}, "budget: expected a duration such as 90s"),
     ],
 )
