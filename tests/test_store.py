@@ -373,7 +373,7 @@ def test_a_missing_run_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(RunFileError, match=r"no such run; expected a run folder or its run.json$"):
         read_run(tmp_path / "none")
     (tmp_path / "trials.jsonl").touch()
-    with pytest.raises(RunFileError, match="; trials.jsonl next to it holds its trials$"):
+    with pytest.raises(RunFileError, match=r"; trials\.jsonl next to it holds its trials$"):
         read_run(tmp_path)
 
 
