@@ -79,17 +79,19 @@ class Gates:
         different = [] if self._before is None else [*differences(self._before, conclude(planned))]
         return f"--baseline: {cannot_compare(different)}" if different else ""
 
-    def undecided(self, measured: Measured) -> Config | None:
-        """The configuration for which more rounds can decide a gate, or `None`."""
+    def undecided(self, measured: Measured) -> Sequence[Config]:
+        """The configuration for which more rounds can decide a gate; empty if there is none."""
         from loaderbench.conclusion import conclude
         from loaderbench.statistics.gates import may_be_decided
 
         comparison, results = self.judge(conclude(measured), more_rounds=True)
         undecided = [result.gate for result in results if result.outcome == "inconclusive"]
         changes = [gate for gate in undecided if gate.kind == "change"]
-        if comparison is None or not any(may_be_decided(gate, comparison) for gate in changes):
-            return None
-        return comparison.config
+        if comparison is None or comparison.config is None:
+            return ()
+        if not any(may_be_decided(gate, comparison) for gate in changes):
+            return ()
+        return (comparison.config,)
 
 
 def raise_for(results: Sequence[GateResult]) -> None:

@@ -66,7 +66,7 @@ def run(
     from loaderbench.commands.overrides import load_with_flags
     from loaderbench.commands.progress import make_listener
     from loaderbench.result import load_concluded
-    from loaderbench.session import overrides_of, run_suite
+    from loaderbench.session import MoreRounds, overrides_of, run_suite
 
     measure = {"strategy": strategy, "rounds": rounds, "seconds": seconds, "budget": budget, "seed": seed}
     measure |= {"verify": False} if no_verify else {}
@@ -77,9 +77,8 @@ def run(
     reference = load_concluded(baseline).record if baseline else None
     asked = Gates(fail_if, warn_if, reference, loaded.suite.consumer.kind)
     with make_listener(ProgressKind.none if quiet else progress, verbose=verbose) as listener:
-        result = run_suite(
-            loaded, out, listener, resume, undecided=asked.undecided if baseline else None, doubt=asked.doubt
-        )
+        more_rounds = MoreRounds(asked.undecided, "decide a gate") if baseline else None
+        result = run_suite(loaded, out, listener, resume, more_rounds=more_rounds, doubt=asked.doubt)
     comparison, gates = asked.judge(result.run.record, more_rounds=True)
     text = _markdown(result.run.to_markdown(), comparison, gates)
     _write_run(result.run, text, json_file, md_file, perfetto, speedscope)

@@ -4,10 +4,12 @@ from loaderbench.session.listener import Listener, Silent
 from loaderbench.session.resuming import overrides_of
 from loaderbench.session.running import SessionResult, run, run_suite
 from loaderbench.session.side_by_side import run_side_by_side
+from loaderbench.session.sweep import MoreRounds
 from loaderbench.session.versions import opened_versions, same_code
 
 __all__ = [
     "Listener",
+    "MoreRounds",
     "SessionResult",
     "Silent",
     "opened_versions",

@@ -12,7 +12,7 @@ from loaderbench.errors import MissingError
 from loaderbench.plan import Plan
 from loaderbench.records import PlannedTrial, Trial, Verdict
 
-Phase = Literal["Sweep", "Final", "Isolation runs", "Free-stage trials", "Fixes", "Pairs", "Rounds for the gate"]
+Phase = Literal["Sweep", "Final", "Isolation runs", "Free-stage trials", "Fixes", "Pairs", "More rounds"]
 
 
 @dataclass(frozen=True)

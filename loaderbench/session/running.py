@@ -33,7 +33,7 @@ from loaderbench.session.resuming import (
     refuse_changes,
 )
 from loaderbench.session.session import LATER_STEPS, Session
-from loaderbench.session.sweep import Undecided, add_rounds, compare_batches, measure_sweep
+from loaderbench.session.sweep import MoreRounds, add_rounds, compare_batches, measure_sweep
 from loaderbench.session.verifying import try_remedies
 from loaderbench.store import Store, new_run_folder
 from loaderbench.suite import LoadedSuite, Override, load_suite
@@ -61,13 +61,13 @@ def run_suite(
     resume: Path | None = None,
     server: TrialServer | None = None,
     *,
-    undecided: Undecided | None = None,
+    more_rounds: MoreRounds | None = None,
     doubt: Doubt | None = None,
 ) -> SessionResult:
     """Measure a suite and write the run folder; with `resume`, continue in the folder of an incomplete run.
 
-    `server` starts the trial processes; by default, a new fork server does. `undecided` returns the configuration for
-    which more rounds may decide a gate. `doubt` is called before the first trial and returns a warning about the run.
+    `server` starts the trial processes; by default, a new fork server does. `more_rounds` asks which configurations
+    need more rounds. `doubt` is called before the first trial and returns a warning about the run.
     Raises `MissingError` and `UsageError` before anything is measured. A failed trial is recorded and raises nothing.
     """
     earlier = read_earlier(resume) if resume is not None else None
@@ -76,7 +76,7 @@ def run_suite(
     store = _store(loaded, out, earlier)
     try:
         with restored_signals():
-            return _run_into(store, loaded, listener or Silent(), earlier, server or TrialServer(), undecided, doubt)
+            return _run_into(store, loaded, listener or Silent(), earlier, server or TrialServer(), more_rounds, doubt)
     except BaseException:
         if earlier is None:
             store.discard()
@@ -98,7 +98,7 @@ def _run_into(  # noqa: PLR0917
     listener: Listener,
     earlier: Earlier | None,
     server: TrialServer,
-    undecided: Undecided | None,
+    more_rounds: MoreRounds | None,
     doubt: Doubt | None,
 ) -> SessionResult:
     """Prepare, measure, conclude and write."""
@@ -122,18 +122,18 @@ def _run_into(  # noqa: PLR0917
         session.found.remarks["resume"] = why
     if earlier and (lost := lost_readings(earlier)):
         session.found.remarks["lost"] = lost
-    _measure(session, undecided)
+    _measure(session, more_rounds)
     return write_results(session)
 
 
-def _measure(session: Session, undecided: Undecided | None = None) -> None:
+def _measure(session: Session, more_rounds: MoreRounds | None = None) -> None:
     """Measure the sweep and the steps after it. A signal can end any of them; the results so far are kept."""
     try:
         session.found.copies = session.measuring.write_copies(session.plan.configurations)
         session.found.parity = compare_batches(session.plan, session.measuring)
         measure_sweep(session, lambda after: _show_so_far(session, after))
-        if undecided is not None:
-            add_rounds(session, undecided)
+        if more_rounds is not None:
+            add_rounds(session, more_rounds)
         measure_final(session)
         if session.found.why_partial is None and (session.plan.isolation_trials or session.plan.verify_s):
             _show_so_far(session, "the sweep")

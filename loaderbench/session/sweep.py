@@ -1,10 +1,11 @@
-"""The sweep of a run: rounds of configurations whose loaders return the same batches; more rounds decide a gate."""
+"""The sweep of a run: rounds of configurations whose loaders return the same batches, and more rounds of some."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from loaderbench.loaders import AXIS, DEFAULT_BACKEND
@@ -21,8 +22,18 @@ from loaderbench.suite.batch_bytes import prefetched_bytes
 MORE_S = 180.0
 """Seconds for all additional rounds if the suite has no budget: the default budget of `ab`."""
 
-Undecided = Callable[[Measured], Config | None]
-"""The configuration for which more rounds may decide a gate; `None` if all are decided or more would not help."""
+
+@dataclass(frozen=True)
+class MoreRounds:
+    """Asks, after a sweep, which configurations need more rounds.
+
+    `undecided` returns them, or nothing if all is decided or more rounds would not help. `purpose` says what the rounds
+    are for, and `share` is the part of the remaining time that they may take.
+    """
+
+    undecided: Callable[[Measured], Sequence[Config]]
+    purpose: str
+    share: float = 1.0
 
 
 def measure_sweep(session: Session, round_ended: Callable[[str], None] = lambda _: None) -> None:
@@ -107,29 +118,33 @@ def why_refused(config: Config, parity: Sequence[Parity]) -> str | None:
     return None
 
 
-def add_rounds(session: Session, undecided: Undecided) -> None:
-    """Double the rounds of the decisive configuration and check again, at most as often as the gates' level allows."""
-    until_s = session.deadline_s or time.monotonic() + MORE_S
+def add_rounds(session: Session, more: MoreRounds) -> None:
+    """Double the rounds of the undecided configurations and check again, at most as often as a gate's level allows."""
+    now_s, deadline_s = time.monotonic(), session.deadline_s
+    until_s = now_s + more.share * (MORE_S if deadline_s is None else deadline_s - now_s)
     done = session.plan.rounds
     for _ in range(LOOKS - 1):
-        if session.found.why_partial is not None or (config := undecided(session.so_far())) is None:
+        if session.found.why_partial is not None or not (configs := more.undecided(session.so_far())):
             return
         for number in range(done + 1, 2 * done + 1):
-            if not _measure_one_more(session, config, number, until_s):
+            if not _measure_one_more(session, configs, number, until_s):
                 return
+            count, named = number - session.plan.rounds, " and ".join(map(config_name, configs))
+            said = f"{count} more round{'s' * (count > 1)} of {named} measured to {more.purpose}"
+            session.found.remarks["rounds"] = said
         done *= 2
 
 
-def _measure_one_more(session: Session, config: Config, number: int, until_s: float) -> bool:
-    """Measure one more round; return whether there was time for it."""
-    found, plan, more = session.found, session.plan, number - session.plan.rounds
-    if time.monotonic() + mean_trial_s(found.of("sweep"), plan.trial_s) > until_s:
+def _measure_one_more(session: Session, configs: Sequence[Config], number: int, until_s: float) -> bool:
+    """Measure one more round, in the reverse order of the previous one; return whether there was time for it."""
+    found, plan = session.found, session.plan
+    if time.monotonic() + len(configs) * mean_trial_s(found.of("sweep"), plan.trial_s) > until_s:
         return False
-    planned = plan.trial(config, number)
-    progress = session.time_left.until_decided("Rounds for the gate", more, until_s, found.of("sweep"))
-    session.listener.trial_started(planned, progress)
-    trial = session.from_earlier(planned) or session.measure(planned)
-    session.listener.trial_ended(trial, progress)
-    label = config_name(config)
-    found.remarks["rounds"] = f"{more} more round{'s' * (more > 1)} of {label} measured to decide a gate"
+    for config in configs if number % 2 else reversed(configs):
+        planned = plan.trial(config, number)
+        done = number - plan.rounds
+        progress = session.time_left.until_decided("More rounds", done, until_s, found.of("sweep"))
+        session.listener.trial_started(planned, progress)
+        trial = session.from_earlier(planned) or session.measure(planned)
+        session.listener.trial_ended(trial, progress)
     return True

@@ -14,18 +14,19 @@ from typing import TYPE_CHECKING, Any
 from loaderbench.recorder.samples import count_samples
 from loaderbench.records import Config
 from loaderbench.runner.forking import ForkingServer
-from loaderbench.session import Listener, run_suite
+from loaderbench.session import Listener, MoreRounds, run_suite
 from loaderbench.tracing.loader import worker_arguments
 from loaderbench.tuning import own_loader
 from loaderbench.tuning.forked import call_in_copy
 from loaderbench.tuning.obstacles import why_not_tried
 from loaderbench.tuning.plan import TuneOrder, TunePlan, make_tune_plan
-from loaderbench.tuning.tuned import Tuned, tuned_by
+from loaderbench.tuning.tuned import Tuned, tuned_by, undecided_pair
 
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
 
 LOOK_SHARE = 0.05  # share of the budget
+MORE_SHARE = 0.5  # share of the time after the sweep for more rounds; the rest is for the final and fixes
 TIMEOUT = 3.0  # multiple of the seconds that the measurement may take
 
 
@@ -72,9 +73,11 @@ def _name_of(function: Callable[[int], None] | None) -> str:
 def _measure(plan: TunePlan, present: Config, folder: Path, listener: Listener | None) -> Tuned:
     """Measure in the forked copy. Inherited objects are never freed: a loader's iterator would end workers."""
     gc.freeze()
+    from loaderbench.conclusion import conclude
     from loaderbench.runner import preload  # noqa: F401 - imported once here instead of in every trial
 
-    result = run_suite(plan.loaded, folder, listener, server=ForkingServer())
+    more = MoreRounds(lambda measured: undecided_pair(conclude(measured)), "decide which is faster", MORE_SHARE)
+    result = run_suite(plan.loaded, folder, listener, server=ForkingServer(), more_rounds=more)
     return tuned_by(result.run.record, present, folder)
 
 

@@ -146,7 +146,7 @@ def _from_sweep(run: RunRecord) -> tuple[Config, Interval, int] | None:
     best = run.best
     if best is None or best.gain is None or not is_above_one(best.gain):
         return None
-    return best.config, best.gain, run.plan.rounds
+    return best.config, best.gain, _rounds_in_common(run, best.config)
 
 
 def _recommendations_behind(run: RunRecord, config: Config) -> list[Recommendation]:
@@ -159,6 +159,32 @@ def _recommendations_behind(run: RunRecord, config: Config) -> list[Recommendati
     ]
     whole = next((advice for advice in parts if advice.basis == "measured" and advice.change == changed), None)
     return parts if whole is None else [whole, *(advice for advice in parts if advice.basis != "measured")]
+
+
+def undecided_pair(run: RunRecord) -> tuple[Config, ...]:
+    """The current arguments and the fastest, if more rounds of both may show a gain; otherwise empty."""
+    fastest = _fastest(run)
+    if run.best is None or fastest is None or _from_sweep(run) is not None:
+        return ()
+    config, ratio = fastest
+    return (run.plan.baseline, config) if ratio > 1 + PRACTICAL_TIE else ()
+
+
+def _fastest(run: RunRecord) -> tuple[Config, float] | None:
+    """The fastest arguments and their rate relative to the current ones; `None` if too little was measured."""
+    present = present_rate(run)
+    rates = [(rate, one.config) for one in run.configurations if (rate := _rate(one))]
+    if not present or len(rates) < 2:
+        return None
+    rate, config = max(rates, key=lambda found: found[0])
+    return config, rate / present
+
+
+def _rounds_in_common(run: RunRecord, config: Config) -> int:
+    """In how many rounds of the sweep both these and the current arguments were measured."""
+    done = [trial for trial in run.sweep if trial.status == "completed"]
+    mine, present = ({one.round for one in done if one.config == which} for which in (config, run.plan.baseline))
+    return len(mine & present)
 
 
 def present_rate(run: RunRecord) -> float | None:
@@ -176,18 +202,16 @@ def _rate(one: Configuration) -> float | None:
 
 def _why_none(run: RunRecord) -> str:
     """Why nothing changes: no difference, a difference hidden by noise or too few rounds, or nothing measurable."""
-    present = present_rate(run)
-    rates = {rate: one.config for one in run.configurations if (rate := _rate(one))}
-    failed = Counter(last_words(trial.failure.message) for trial in run.sweep if trial.failure)
-    if run.best is None or not present or len(rates) < 2:
-        most = failed.most_common(1)
+    fastest = _fastest(run)
+    if run.best is None or fastest is None:
+        most = Counter(last_words(trial.failure.message) for trial in run.sweep if trial.failure).most_common(1)
         if not most:
             return f"{NO_DECISION}; use a longer budget"
         count = f"{most[0][1]} trial{'s' if most[0][1] > 1 else ''}"
         return f"{NO_DECISION}; {count} failed: {most[0][0]}"
-    fastest = max(rates)
-    if fastest <= (1 + PRACTICAL_TIE) * present:
+    config, ratio = fastest
+    if ratio <= 1 + PRACTICAL_TIE:
         return AS_FAST
-    changed = arguments_in_words(rates[fastest])
-    maybe = numbers.gain(fastest / present, None, None).main
-    return f"{changed} may be faster ({maybe}), but within the noise of {run.plan.rounds} rounds; use a longer budget"
+    maybe, rounds = numbers.gain(ratio, None, None).main, _rounds_in_common(run, config)
+    within = f"within the noise of {rounds} rounds; use a longer budget"
+    return f"{arguments_in_words(config)} may be faster ({maybe}), but {within}"

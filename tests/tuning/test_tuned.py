@@ -22,7 +22,7 @@ from loaderbench.records import (
 from loaderbench.search.selection import NO_TIME, NOTHING_LEFT
 from loaderbench.statistics.intervals import at_another_time
 from loaderbench.store import read_run
-from loaderbench.tuning.tuned import AS_FAST, NO_DECISION, Tuned, tuned_by
+from loaderbench.tuning.tuned import AS_FAST, NO_DECISION, Tuned, tuned_by, undecided_pair
 from loaderbench.tuning.words import asides
 
 EXAMPLE = Path(__file__).parents[2] / "reports" / "examples" / "two-cores"
@@ -53,6 +53,22 @@ def test_a_difference_hidden_by_noise_is_not_decided(example: RunRecord) -> None
     assert found.arguments == {"num_workers": 0}
     assert f"may be faster (+57%), but within the noise of {run.plan.rounds} rounds" in found.why_none
     assert all(f"{axis}={value!r}" in found.why_none for axis, value in run.configurations[1].config.items())
+
+
+def test_more_rounds_are_asked_for_where_they_may_show_a_gain(example: RunRecord) -> None:
+    run = tied(example, 157)
+    base, other = run.configurations
+    assert undecided_pair(run) == (base.config, other.config)
+    assert undecided_pair(tied(example, 104)) == ()
+    assert undecided_pair(replace(run, best=None)) == ()
+    assert undecided_pair(example) == (), "its gain is known"
+
+
+def test_the_rounds_that_both_have_are_counted(example: RunRecord) -> None:
+    run = tied(example, 157)
+    *_, last = (one for one in run.trials if one.role == "sweep" and one.config == run.configurations[1].config)
+    fewer = replace(run, trials=tuple(one for one in run.trials if one is not last))
+    assert f"within the noise of {run.plan.rounds - 1} rounds" in tuned_by(fewer, {"num_workers": 0}, Path()).why_none
 
 
 @pytest.mark.parametrize("other", [60, 104])
