@@ -39,7 +39,7 @@ def test_a_short_epoch_is_taken_whole_and_a_long_one_in_part(workers: int) -> No
         taken = loader(count, 0.002, num_workers=workers)
         rate = rate_of(taken, 0.3)
         assert rate is not None
-        assert 20 < rate < 500, "a sample takes two milliseconds at least"
+        assert 0 < rate < 500, "a sample takes two milliseconds at least"
         assert taken.dataset.loaded == 0, "of the script's own"
 
 
