@@ -79,7 +79,15 @@ def tune(
             write_copies(run, json_file, md_file, junit)
         if not quiet:
             console = stderr_console()
-            print_loaders(loaders, console, begun=ended.begun, lost=ended.lost, failure=ended.failure, verb="tune")
+            print_loaders(
+                loaders,
+                console,
+                begun=ended.begun,
+                lost=ended.lost,
+                failure=ended.failure,
+                verb="tune",
+                with_next_step=measured is None,
+            )
             if loaders or not ended.failure:
                 _print(tuned, ended.untuned or _NO_LOOP, folder / PAGE_FILE, console)
     if run is not None and open_page:

@@ -31,6 +31,8 @@ _THREADS = "Threads of the main process that share `host_cpu_s_per_sample`, like
 
 _CALIBRATION = "File of a measured step, from `loaderbench export --to calibration`: emulates that GPU."
 
+_BLOCKING = "Whether the loop waits for each step, as with `loss.item()`; otherwise, it runs about one step ahead."
+
 IN_FLIGHT = 2  # a training loop that reads no result runs about one step ahead of its device
 
 REGION_S = 0.001
@@ -46,7 +48,8 @@ class EmulatedAccelerator:
     in a training loop. A late wake-up delays no batch, because the device's time is computed rather than slept. `clock`
     is the device's, in seconds, and stops while the trial is stopped. `last_of_ranks` takes the time at which this
     device could start a step, and returns the time at which all ranks can. The only CPU time used is
-    `host_s_per_sample`, divided among `host_threads`, for a host that computes or launches kernels.
+    `host_s_per_sample`, divided among `host_threads`, for a host that computes or launches kernels. With `blocking`,
+    the host also waits for each step, so a main process that loads by itself loads nothing meanwhile.
     """
 
     def __init__(
@@ -57,23 +60,28 @@ class EmulatedAccelerator:
         fixed_s: float = 0.0,
         host_s_per_sample: float = 0.0,
         host_threads: int = 1,
+        blocking: bool = False,
         last_of_ranks: Callable[[float], float] = float,
     ) -> None:
-        self._last_of_ranks = last_of_ranks
+        self._last_of_ranks, self._blocking = last_of_ranks, blocking
         self._demand, self._clock, self._fixed_s, self._host_s = demand, clock, fixed_s, host_s_per_sample
         self._host = ComputingThreads(host_threads)
         self._done_at_s: deque[float] = deque([0.0], maxlen=IN_FLIGHT)
         self.wait_clock = HostWaitClock(lambda: self._done_at_s[-1], clock)
 
     def consume(self, batch: Any, samples: int) -> None:
-        """Queue the batch, after waiting for room."""
+        """Queue the batch, after waiting for room; if blocking, wait until it is done."""
         room_at_s = self._done_at_s[0] if len(self._done_at_s) == IN_FLIGHT else 0.0
         start_s = self._last_of_ranks(max(self._clock(), self._done_at_s[-1]))
         if self._host_s:
             self._host.compute_for(self._host_s * samples)
-        while (pause_s := room_at_s - self._clock()) > 0:
+        done_at_s = start_s + self._fixed_s + samples / self._demand
+        self._sleep_until(done_at_s if self._blocking else room_at_s)
+        self._done_at_s.append(done_at_s)
+
+    def _sleep_until(self, at_s: float) -> None:
+        while (pause_s := at_s - self._clock()) > 0:
             time.sleep(pause_s)
-        self._done_at_s.append(start_s + self._fixed_s + samples / self._demand)
 
 
 def last_of_ranks() -> Callable[[float], float]:
@@ -113,6 +121,7 @@ class Emulated(ConsumerKind):
     calibration: Annotated[str | None, Field(description=_CALIBRATION)] = None
     host_cpu_s_per_sample: Annotated[Amount | None, Field(description=_HOST)] = None
     host_threads: Annotated[int, Field(description=_THREADS, ge=1)] = 1
+    blocking: Annotated[bool, Field(description=_BLOCKING)] = False
 
     @property
     def in_step(self) -> bool:
@@ -155,6 +164,7 @@ class Emulated(ConsumerKind):
             clock=clock,
             host_s_per_sample=host_s,
             host_threads=self.host_threads,
+            blocking=self.blocking,
             last_of_ranks=last_of_ranks(),
         )
         if self.calibration is not None:

@@ -44,11 +44,13 @@ def print_summary(
     report_path: str | Path | None = None,
     verbose: bool = False,
     verbose_flag: str = "",
+    with_next_step: bool = True,
 ) -> None:
     """Print the verdict, the fixes, the reasons and the table: about 30 lines unless `verbose`.
 
     `verbose` adds all warnings, fixes and failures, the pipeline with its limits, isolation runs, evidence against the
-    verdict, and notes. `verbose_flag` is the command's flag for that, if it has one.
+    verdict, and notes. `verbose_flag` is the command's flag for that, if it has one. The next step is left out where
+    the caller prints one.
     """
     where = _where_more_is(report_path is not None, verbose_flag)
     for found in document.all(VerdictBlock):
@@ -66,7 +68,7 @@ def print_summary(
         _list(console, "Failures", lines, most=None if verbose else _MOST_LINES)
     for found in document.all(VerdictBlock) if verbose else ():
         _list(console, "Notes", [text.text for text in found.notes], "dim")
-    steps = [found.next_step for found in document.all(VerdictBlock) if found.next_step]
+    steps = [found.next_step for found in document.all(VerdictBlock) if found.next_step and with_next_step]
     if steps or report_path is not None:
         say(console)
     for step in steps:

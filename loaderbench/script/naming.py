@@ -178,7 +178,7 @@ class Makers:
         by_library = False
         while frame is not None:
             file = frame.f_code.co_filename
-            if not is_ours(file) and locals_of(frame).get("self") is not loader:
+            if not is_ours(file) and not _is_called_on(loader, frame):
                 if not is_library(file):
                     self._keep(loader, CodeLine(file, frame.f_lineno, by_library))
                     return
@@ -202,6 +202,14 @@ class Makers:
             gone = ((known(), at) for known, at in self._of_dataset)
             found = next((at for own, at in (*here, *gone) if own is dataset is not None), found)
         return found
+
+
+def _is_called_on(loader: Any, frame: FrameType) -> bool:
+    """Whether a function's first argument is the loader, as in its methods and in what a library wraps them with."""
+    found = locals_of(frame)
+    given = found.get(next(iter(frame.f_code.co_varnames), ""))
+    first = given[0] if type(given) is tuple and given else given
+    return first is loader or found.get("self") is loader
 
 
 def _dataset_of(loader: Any) -> Any:

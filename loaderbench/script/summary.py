@@ -30,12 +30,14 @@ def print_loaders(
     lost: bool = False,
     failure: str = "",
     verb: str = "profile",
+    with_next_step: bool = True,
 ) -> None:
     """Print the verdict on the main loader, and one line for each of the others.
 
     If another machine prints the verdict (`sent_to`), one line says so. `begun`: a loader was iterated over, even if
     nothing was recorded; the reason was then already printed, unless the recording is `lost`. `failure` says why a
-    launcher or its ranks ended early. `verb` is the name of the command.
+    launcher or its ranks ended early. `verb` is the name of the command. The next step is left out where another result
+    follows that says what to do.
     """
     if failure or not found:
         unknown = _LOST if lost else _UNRECORDED if begun else _NONE.format(verb=verb)
@@ -47,7 +49,7 @@ def print_loaders(
         line = f"verdict for all ranks: on the machine of rank 0, {sent_to}; report of this machine: {main.page}"
         console.print(f"loaderbench: {line}", highlight=False, markup=False, soft_wrap=True)
         return
-    print_summary(main.run.document, console, report_path=str(main.page))
+    print_summary(main.run.document, console, report_path=str(main.page), with_next_step=with_next_step)
     for other in others[:_MOST_OTHERS]:
         parts = filter(None, (other.run.verdict.headline, _first_fix(other), other.note, str(other.page)))
         line = f"Loader: {other.place}: {'; '.join(parts)}"

@@ -92,7 +92,8 @@ class TunePlan:
 def make_tune_plan(loader: DataLoader[Any], order: TuneOrder) -> TunePlan:
     """Plan as many worker counts as the budget allows, in complete epochs if it allows them.
 
-    With complete epochs, which include the start and end of workers, persistent workers are tried, too.
+    With complete epochs, which include the start and end of workers, persistent workers are tried, too. If the budget
+    is too small for each count with and without them, all but the current arguments have them.
     """
     epoch_s, start_s = _epoch_s(loader, order.own), _start_s(loader)
     sweep_s = SWEEP_SHARE * order.budget_s / ROUNDS
@@ -107,6 +108,8 @@ def make_tune_plan(loader: DataLoader[Any], order: TuneOrder) -> TunePlan:
     persists = list(dict.fromkeys((bool(present["persistent_workers"]), True)))
     if whole and len(persists) * len(sweep["num_workers"]) <= most:
         sweep["persistent_workers"] = [*persists]
+    elif whole:  # the present arguments, as the baseline, are one more config
+        sweep |= {"num_workers": _counts(loader, max(FEWEST, most - 1)), "persistent_workers": [True]}
     count = len(sweep["num_workers"]) * len(sweep.get("persistent_workers", [None]))
     timeout_s = max(LEAST_TIMEOUT_S, order.budget_s / 4, LATE * start_s)
     suite = Suite.model_validate(
@@ -130,10 +133,13 @@ def make_tune_plan(loader: DataLoader[Any], order: TuneOrder) -> TunePlan:
 
 
 def _consumer(own: OwnLoop) -> dict[str, Any]:
-    """A device at the pace of the step, with the host work of the step's threads; none if the pace is unknown."""
+    """A device at the pace of the step, with the host work of the step's threads; none if the pace is unknown.
+
+    The main process spent all of that time in the step, so it loads nothing meanwhile.
+    """
     if own.demand is None:
         return {"kind": "none"}
-    paced: dict[str, Any] = {"kind": "emulated", "demand": float(f"{own.demand:.3g}")}
+    paced: dict[str, Any] = {"kind": "emulated", "demand": float(f"{own.demand:.3g}"), "blocking": True}
     if own.step_cpu_s_per_sample:
         paced["host_threads"] = own.host_threads
         paced["host_cpu_s_per_sample"] = min(own.step_cpu_s_per_sample, own.host_threads / own.demand)

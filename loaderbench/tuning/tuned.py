@@ -12,8 +12,8 @@ from loaderbench.diagnosis.limits import disturbed
 from loaderbench.loaders.torch_loader import PREFETCH
 from loaderbench.records import Config, Configuration, Interval, Recommendation, RunRecord
 from loaderbench.report import numbers
-from loaderbench.statistics.configurations import PRACTICAL_TIE
-from loaderbench.statistics.intervals import at_another_time, is_above_one
+from loaderbench.statistics.configurations import PRACTICAL_TIE, rates_by_round
+from loaderbench.statistics.intervals import FEWEST_ROUNDS, LEVEL, at_another_time, is_above_one, ratio_interval
 from loaderbench.tuning.open_fixes import OpenFix, arguments as arguments_in_words, open_fixes
 
 AS_FAST = "no other arguments were faster"
@@ -143,10 +143,32 @@ def _from_fixes(run: RunRecord) -> tuple[Config, Interval, int] | None:
 
 
 def _from_sweep(run: RunRecord) -> tuple[Config, Interval, int] | None:
+    """The best configuration if its gain is significant, else the largest gain that is.
+
+    The best can be a tie that costs less than the fastest, but has a noisy trial. Of several gains, the largest is
+    chosen, so each is held to a stricter level (Bonferroni).
+    """
     best = run.best
-    if best is None or best.gain is None or not is_above_one(best.gain):
+    if best is None:
         return None
-    return best.config, best.gain, _rounds_in_common(run, best.config)
+    if best.gain is not None and is_above_one(best.gain):
+        return best.config, best.gain, _rounds_in_common(run, best.config)
+    others = [one.config for one in run.configurations if one.config != run.plan.baseline]
+    level = 1 - (1 - LEVEL) / max(1, len(others))
+    found = [
+        (config, gain, rounds)
+        for config in others
+        if (gain := _gain(run, config)) is not None
+        and (rounds := _rounds_in_common(run, config)) >= FEWEST_ROUNDS
+        and is_above_one(_gain(run, config, level))
+    ]
+    return max(found, key=lambda one: one[1].est, default=None)
+
+
+def _gain(run: RunRecord, config: Config, level: float = LEVEL) -> Interval | None:
+    """The rate of these arguments relative to the current ones, paired by round of the sweep and of the final."""
+    trials = [trial for trial in run.trials if trial.role in ("sweep", "final")]
+    return ratio_interval(rates_by_round(config, trials), rates_by_round(run.plan.baseline, trials), level)
 
 
 def _recommendations_behind(run: RunRecord, config: Config) -> list[Recommendation]:
@@ -172,19 +194,15 @@ def undecided_pair(run: RunRecord) -> tuple[Config, ...]:
 
 def _fastest(run: RunRecord) -> tuple[Config, float] | None:
     """The fastest arguments and their rate relative to the current ones; `None` if too little was measured."""
-    present = present_rate(run)
-    rates = [(rate, one.config) for one in run.configurations if (rate := _rate(one))]
-    if not present or len(rates) < 2:
-        return None
-    rate, config = max(rates, key=lambda found: found[0])
-    return config, rate / present
+    others = [one.config for one in run.configurations if one.config != run.plan.baseline]
+    gains = [(config, gain.est) for config in others if (gain := _gain(run, config))]
+    return max(gains, key=lambda one: one[1], default=None)
 
 
 def _rounds_in_common(run: RunRecord, config: Config) -> int:
-    """In how many rounds of the sweep both these and the current arguments were measured."""
-    done = [trial for trial in run.sweep if trial.status == "completed"]
-    mine, present = ({one.round for one in done if one.config == which} for which in (config, run.plan.baseline))
-    return len(mine & present)
+    """In how many rounds of the sweep and the final both these and the current arguments were measured."""
+    trials = [trial for trial in run.trials if trial.role in ("sweep", "final")]
+    return len(rates_by_round(config, trials).keys() & rates_by_round(run.plan.baseline, trials).keys())
 
 
 def present_rate(run: RunRecord) -> float | None:

@@ -40,6 +40,21 @@ def test_a_step_begins_when_all_ranks_have_their_batch_and_that_is_no_wait_for_d
     assert device.wait_clock.waits_s() == [0.5]
 
 
+def test_a_loop_that_waits_for_each_step_asks_for_the_next_batch_when_it_is_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now_s = [0.0]
+    monkeypatch.setattr(emulated.time, "sleep", lambda pause_s: now_s.__setitem__(0, now_s[0] + pause_s))
+    ended_s: dict[bool, list[float]] = {}
+    for blocking in (True, False):
+        now_s[0] = 1.0
+        device = Emulated(demand=10.0, blocking=blocking).make({}, Path(), lambda: now_s[0])
+        for _ in range(3):
+            device.consume(None, 5)
+            ended_s.setdefault(blocking, []).append(now_s[0])
+    assert ended_s == {True: [1.5, 2.0, 2.5], False: [1.0, 1.0, 1.5]}
+
+
 @pytest.mark.timed
 def test_other_threads_run_meanwhile() -> None:
     counted = [0]

@@ -136,7 +136,7 @@ def test_what_a_kind_finds_wrong_is_said_at_its_place(monkeypatch: pytest.Monkey
 def test_a_consumer_gets_its_own_options_of_the_section() -> None:
     options = section(demand=7.0, model="resnet18")
     emulated = {"demand": 7.0, "accelerator": None, "model": "resnet18", "precision": None, "calibration": None}
-    emulated |= {"host_cpu_s_per_sample": None, "host_threads": 1}
+    emulated |= {"host_cpu_s_per_sample": None, "host_threads": 1, "blocking": False}
     assert consumer_of(options, "emulated").model_dump() == emulated
     step = consumer_of(options, "model").model_dump()
     assert (step["model"], step["device"]) == ("resnet18", "cuda")

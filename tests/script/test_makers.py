@@ -61,6 +61,17 @@ def test_a_library_that_makes_one_is_called_from_a_line_of_the_user() -> None:
     assert makers.of(made) == CodeLine(__file__, line_here(-1), by_library=True)
 
 
+@pytest.mark.parametrize("parameters", ["obj, *rest", "*rest"])
+def test_a_library_that_wraps_the_constructor_makes_no_loader(parameters: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lightning wraps `DataLoader.__init__` while it asks for the loaders of a module."""
+    makers, names = Makers(), {"init": Loader.__init__}
+    call = "init(obj, *rest)" if "obj" in parameters else "init(*rest)"
+    exec(compile(f"def wrapper({parameters}): {call}", LIBRARY, "exec"), names)
+    monkeypatch.setattr(Loader, "__init__", names["wrapper"])
+    made = Loader(makers)
+    assert makers.of(made) == CodeLine(__file__, line_here(-1))
+
+
 def test_a_framework_s_copy_was_made_where_the_user_s_loader_was() -> None:
     makers, dataset = Makers(), [1]
     own = Loader(makers, dataset)

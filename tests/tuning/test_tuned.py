@@ -33,8 +33,12 @@ def example() -> RunRecord:
     return read_run(EXAMPLE)
 
 
-def tied(run: RunRecord, other: float) -> RunRecord:
-    """The baseline at 100 samples/s, another configuration at `other`, and no difference shown."""
+NOISE = (0.5, 1.0, 2.0)
+"""Factors of the rates in three rounds, with which no difference is significant."""
+
+
+def tied(run: RunRecord, other: float, noise: tuple[float, ...] = NOISE) -> RunRecord:
+    """The baseline at 100 samples/s, and another configuration that is `other` on average over the rounds."""
     assert run.best is not None
     base = next(one for one in run.configurations if one.config == run.plan.baseline)
     else_ = next(one for one in run.configurations if one.config != run.plan.baseline)
@@ -42,8 +46,14 @@ def tied(run: RunRecord, other: float) -> RunRecord:
         replace(one, samples_per_s=Interval(rate, 20, 400), tied_with_best=True)
         for one, rate in ((base, 100.0), (else_, other))
     ]
+    rates = {
+        trial.id: rate
+        for one, rates in ((base, [100.0] * 3), (else_, [other * factor for factor in noise]))
+        for trial, rate in zip((t for t in run.sweep if t.config == one.config), rates, strict=True)
+    }
+    trials = tuple(replace(trial, samples_per_s=rates[trial.id]) for trial in run.sweep if trial.id in rates)
     best = replace(run.best, config=base.config, gain=Interval(1.0, 1.0, 1.0))
-    return replace(run, configurations=tuple(wide), best=best, verification=None)
+    return replace(run, configurations=tuple(wide), trials=trials, best=best, verification=None)
 
 
 def test_a_difference_hidden_by_noise_is_not_decided(example: RunRecord) -> None:
@@ -69,6 +79,17 @@ def test_the_rounds_that_both_have_are_counted(example: RunRecord) -> None:
     *_, last = (one for one in run.trials if one.role == "sweep" and one.config == run.configurations[1].config)
     fewer = replace(run, trials=tuple(one for one in run.trials if one is not last))
     assert f"within the noise of {run.plan.rounds - 1} rounds" in tuned_by(fewer, {"num_workers": 0}, Path()).why_none
+
+
+def test_a_significant_gain_of_another_than_the_best_is_taken(example: RunRecord) -> None:
+    """The best can be a cheaper tie with a noisy trial."""
+    run = tied(example, 157, noise=(0.98, 1.0, 1.02))
+    found = tuned_by(run, {"num_workers": 0}, Path())
+    assert (found.is_decided, found.pairs) == (True, 3)
+    assert found.arguments["num_workers"] == run.configurations[1].config["num_workers"]
+    assert found.gain is not None
+    assert found.gain.est == pytest.approx(1.57, rel=0.01)
+    assert undecided_pair(run) == ()
 
 
 @pytest.mark.parametrize("other", [60, 104])
@@ -141,12 +162,14 @@ def with_fixes(
     found = Verification(present=present, config=config, tried=tried, ended=ended, whole=compared)
     slower = tied(run, 60)
     assert slower.best is not None
+    base, _ = slower.configurations
     configurations = tuple(
         replace(one, config=config) for one, config in zip(slower.configurations, (BASE, TWO), strict=True)
     )
     return replace(
         slower,
         suite={},
+        trials=tuple(replace(one, config=BASE if one.config == base.config else TWO) for one in slower.trials),
         plan=replace(run.plan, baseline=BASE),
         configurations=configurations,
         best=replace(slower.best, config=BASE),

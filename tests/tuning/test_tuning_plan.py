@@ -116,6 +116,16 @@ def test_trials_take_whole_epochs_where_the_budget_allows_it_and_try_workers_tha
     assert suite.loader == {"batch_size": 8}
 
 
+def test_where_the_budget_is_too_small_for_both_all_but_the_present_have_workers_that_persist() -> None:
+    plan = make_tune_plan(loader(2, 1_000), order(45.0, rate=1000.0))
+    suite = plan.loaded.suite
+    assert plan.whole_epochs
+    assert (suite.sweep["persistent_workers"], suite.baseline["persistent_workers"]) == ([True], False)
+    assert len(suite.sweep["num_workers"]) >= FEWEST
+    configs = make_plan(suite, cpus_allotted=2.0, accelerator=False, consumer=suite.consumer.kind).configurations
+    assert sum(not config.get("persistent_workers") for config in configs if config["num_workers"]) == 1
+
+
 @pytest.mark.parametrize(
     ("cpu_s", "host_s", "threads"),
     [
@@ -133,6 +143,7 @@ def test_the_step_takes_its_cpu_time_in_as_many_threads_as_the_script(
     own = OwnLoop(samples_per_s=100.0, step_s_per_sample=0.004, step_cpu_s_per_sample=cpu_s)
     consumer: Any = suite_for(loader(), TuneOrder(name="train", budget_s=60.0, own=own)).consumer
     assert (consumer.demand, consumer.host_cpu_s_per_sample, consumer.host_threads) == (250.0, host_s, threads)
+    assert consumer.blocking, "the main process loads nothing during its step"
 
 
 def test_without_a_demand_nothing_takes_the_batches_and_with_one_a_device_is_emulated() -> None:
