@@ -111,6 +111,8 @@ def make_tune_plan(loader: DataLoader[Any], order: TuneOrder) -> TunePlan:
     elif whole:  # the present arguments, as the baseline, are one more config
         sweep |= {"num_workers": _counts(loader, max(FEWEST, most - 1)), "persistent_workers": [True]}
     count = len(sweep["num_workers"]) * len(sweep.get("persistent_workers", [None]))
+    count += present["persistent_workers"] not in sweep.get("persistent_workers", [present["persistent_workers"]])
+    per_trial_s = sweep_s / count - start_s
     timeout_s = max(LEAST_TIMEOUT_S, order.budget_s / 4, LATE * start_s)
     suite = Suite.model_validate(
         {
@@ -122,7 +124,7 @@ def make_tune_plan(loader: DataLoader[Any], order: TuneOrder) -> TunePlan:
             "consumer": _consumer(order.own),
             "measure": {
                 "rounds": ROUNDS,
-                "seconds": _seconds(sweep_s / count - start_s),
+                "seconds": _seconds_of_epochs(per_trial_s, epoch_s) if whole and epoch_s else _seconds(per_trial_s),
                 "budget": order.budget_s,
                 "timeout_s": timeout_s,
             },
@@ -180,6 +182,15 @@ def _start_s(loader: DataLoader[Any]) -> float:
 def _seconds(taken_s: float) -> float:
     """Seconds of steady state in a trial that takes `taken_s` seconds in total."""
     return min(MOST_S, max(LEAST_S, round(taken_s / WARM_UP, 2)))
+
+
+def _seconds_of_epochs(taken_s: float, epoch_s: float) -> float:
+    """Seconds of steady state with which a trial measures as many complete epochs as `taken_s` allows, at least one.
+
+    A steady state ends with the first epoch that ends after these seconds, which are therefore half an epoch less.
+    """
+    epochs = max(1, int(taken_s / WARM_UP / epoch_s))
+    return min(MOST_S, max(LEAST_S, round((epochs - 0.5) * epoch_s, 2)))
 
 
 def _epoch_s(loader: DataLoader[Any], own: OwnLoop) -> float | None:

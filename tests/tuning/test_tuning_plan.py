@@ -116,6 +116,13 @@ def test_trials_take_whole_epochs_where_the_budget_allows_it_and_try_workers_tha
     assert suite.loader == {"batch_size": 8}
 
 
+@pytest.mark.parametrize(("budget_s", "seconds"), [(70.0, 0.5), (200.0, 1.5)])
+def test_a_trial_of_complete_epochs_is_planned_in_epochs(budget_s: float, seconds: float) -> None:
+    """An epoch of a second: a steady state of 0.6 s would take one, and of 1.1 s two."""
+    found = suite_for(loader(2, 1_000), order(budget_s, rate=1000.0))
+    assert found.measure.seconds == seconds
+
+
 def test_where_the_budget_is_too_small_for_both_all_but_the_present_have_workers_that_persist() -> None:
     plan = make_tune_plan(loader(2, 1_000), order(45.0, rate=1000.0))
     suite = plan.loaded.suite
