@@ -11,6 +11,7 @@ from loaderbench.records import Config, Configuration, Interval, Trial
 from loaderbench.records.metrics import BY_ID, METRICS, Metric, OverRounds
 from loaderbench.statistics.intervals import (
     FEWEST_ROUNDS,
+    LEVEL,
     excludes_one,
     rate_interval,
     ratio_interval,
@@ -75,9 +76,9 @@ def rate_of(trial: Trial) -> float | None:
     return rate if trial.status == "completed" and rate is not None and rate > 0 else None
 
 
-def ratio_of(changed: Config, unchanged: Config, trials: Sequence[Trial]) -> Interval | None:
+def ratio_of(changed: Config, unchanged: Config, trials: Sequence[Trial], level: float = LEVEL) -> Interval | None:
     """The ratio of two configurations' samples/s, paired by round."""
-    return ratio_interval(rates_by_round(changed, trials), rates_by_round(unchanged, trials))
+    return ratio_interval(rates_by_round(changed, trials), rates_by_round(unchanged, trials), level)
 
 
 def ties(config: Config, top: Config, trials: Sequence[Trial]) -> bool:

@@ -12,8 +12,9 @@ from loaderbench.diagnosis.limits import disturbed
 from loaderbench.loaders.torch_loader import PREFETCH
 from loaderbench.records import Config, Configuration, Interval, Recommendation, RunRecord
 from loaderbench.report import numbers
-from loaderbench.statistics.configurations import PRACTICAL_TIE, rates_by_round
-from loaderbench.statistics.intervals import FEWEST_ROUNDS, LEVEL, at_another_time, is_above_one, ratio_interval
+from loaderbench.statistics.configurations import PRACTICAL_TIE, rates_by_round, ratio_of
+from loaderbench.statistics.gates import LEVEL_OF_LOOKS
+from loaderbench.statistics.intervals import FEWEST_ROUNDS, LEVEL, at_another_time, is_above_one
 from loaderbench.tuning.open_fixes import OpenFix, arguments as arguments_in_words, open_fixes
 
 AS_FAST = "no other arguments were faster"
@@ -145,30 +146,39 @@ def _from_fixes(run: RunRecord) -> tuple[Config, Interval, int] | None:
 def _from_sweep(run: RunRecord) -> tuple[Config, Interval, int] | None:
     """The best configuration if its gain is significant, else the largest gain that is.
 
-    The best can be a tie that costs less than the fastest, but has a noisy trial. Of several gains, the largest is
-    chosen, so each is held to a stricter level (Bonferroni).
+    The best can be a tie that costs less than the fastest, but has a noisy trial.
     """
-    best = run.best
-    if best is None:
+    if run.best is None:
         return None
-    if best.gain is not None and is_above_one(best.gain):
-        return best.config, best.gain, _rounds_in_common(run, best.config)
-    others = [one.config for one in run.configurations if one.config != run.plan.baseline]
-    level = 1 - (1 - LEVEL) / max(1, len(others))
-    found = [
-        (config, gain, rounds)
-        for config in others
-        if (gain := _gain(run, config)) is not None
-        and (rounds := _rounds_in_common(run, config)) >= FEWEST_ROUNDS
-        and is_above_one(_gain(run, config, level))
-    ]
-    return max(found, key=lambda one: one[1].est, default=None)
+    others = _others(run)
+    if run.best.config in others and _is_significant(run, run.best.config):
+        found = [run.best.config]
+    else:
+        found = [config for config in others if _is_significant(run, config, among=len(others))]
+    gains = [(config, gain, _rounds_in_common(run, config)) for config in found if (gain := _gain(run, config))]
+    return max(gains, key=lambda one: one[1].est, default=None)
+
+
+def _is_significant(run: RunRecord, config: Config, among: int = 1) -> bool:
+    """Whether these arguments are faster than the current ones, in at least as many rounds as a winner needs.
+
+    The level is stricter for the largest of several gains (Bonferroni), and after more rounds than planned, because the
+    gain was judged before.
+    """
+    again = any(trial.round > run.plan.rounds for trial in run.sweep if trial.config == config)
+    level = 1 - (1 - (LEVEL_OF_LOOKS if again else LEVEL)) / among
+    gain = _gain(run, config, level)
+    return gain is not None and is_above_one(gain) and _rounds_in_common(run, config) >= FEWEST_ROUNDS
 
 
 def _gain(run: RunRecord, config: Config, level: float = LEVEL) -> Interval | None:
     """The rate of these arguments relative to the current ones, paired by round of the sweep and of the final."""
-    trials = [trial for trial in run.trials if trial.role in ("sweep", "final")]
-    return ratio_interval(rates_by_round(config, trials), rates_by_round(run.plan.baseline, trials), level)
+    return ratio_of(config, run.plan.baseline, [*run.sweep, *run.finals], level)
+
+
+def _others(run: RunRecord) -> list[Config]:
+    """All measured arguments but the current ones."""
+    return [one.config for one in run.configurations if one.config != run.plan.baseline]
 
 
 def _recommendations_behind(run: RunRecord, config: Config) -> list[Recommendation]:
@@ -194,15 +204,14 @@ def undecided_pair(run: RunRecord) -> tuple[Config, ...]:
 
 def _fastest(run: RunRecord) -> tuple[Config, float] | None:
     """The fastest arguments and their rate relative to the current ones; `None` if too little was measured."""
-    others = [one.config for one in run.configurations if one.config != run.plan.baseline]
-    gains = [(config, gain.est) for config in others if (gain := _gain(run, config))]
+    gains = [(config, gain.est) for config in _others(run) if (gain := _gain(run, config))]
     return max(gains, key=lambda one: one[1], default=None)
 
 
 def _rounds_in_common(run: RunRecord, config: Config) -> int:
     """In how many rounds of the sweep and the final both these and the current arguments were measured."""
-    trials = [trial for trial in run.trials if trial.role in ("sweep", "final")]
-    return len(rates_by_round(config, trials).keys() & rates_by_round(run.plan.baseline, trials).keys())
+    mine, present = (rates_by_round(one, [*run.sweep, *run.finals]) for one in (config, run.plan.baseline))
+    return len(mine.keys() & present.keys())
 
 
 def present_rate(run: RunRecord) -> float | None:

@@ -92,6 +92,14 @@ def test_a_significant_gain_of_another_than_the_best_is_taken(example: RunRecord
     assert undecided_pair(run) == ()
 
 
+def test_after_more_rounds_than_planned_a_gain_is_held_to_a_stricter_level(example: RunRecord) -> None:
+    """Three rounds in which the interval of 95% excludes 1, and that of 98.3% does not."""
+    run = tied(example, 110, noise=(0.967, 1.0, 1.034))
+    assert tuned_by(run, {"num_workers": 0}, Path()).is_decided
+    later = replace(run, plan=replace(run.plan, rounds=2))
+    assert not tuned_by(later, {"num_workers": 0}, Path()).is_decided
+
+
 @pytest.mark.parametrize("other", [60, 104])
 def test_slower_or_practically_as_fast_is_decided(example: RunRecord, other: float) -> None:
     found = tuned_by(tied(example, other), {"num_workers": 0}, Path())
