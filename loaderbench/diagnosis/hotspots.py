@@ -91,13 +91,13 @@ def _hotspots(trials: Iterable[Trial], lines_of: Callable[[Frames], Iterable[Sta
     """All lines that stacks are charged to."""
     by_stage: dict[Line, Shares] = {}
     below: dict[Line, Shares] = {}
-    charged: dict[Line, list[StackFrame]] = {}
+    charged: list[StackFrame] = []
     for (stage, frames), share in stack_shares(trials).items():
         for line, frame in _by_line(lines_of(frames) if frames else ()).items():
             by_stage.setdefault(line, defaultdict(float))[stage] += share
             below.setdefault(line, defaultdict(float))[_charged_line(frames)[1]] += share
-            charged.setdefault(line, []).append(frame)
-    return {line: _hotspot(_by_line(charged[line])[line], by_stage[line], below[line]) for line in charged}
+            charged.append(frame)
+    return {line: _hotspot(frame, by_stage[line], below[line]) for line, frame in _by_line(charged).items()}
 
 
 def _charged_line(frames: Frames) -> tuple[StackFrame, str]:

@@ -206,10 +206,8 @@ class Makers:
 
 def _is_called_on(loader: Any, frame: FrameType) -> bool:
     """Whether a function's first argument is the loader, as in its methods and in what a library wraps them with."""
-    found = locals_of(frame)
-    given = found.get(next(iter(frame.f_code.co_varnames), ""))
-    first = given[0] if type(given) is tuple and given else given
-    return first is loader or found.get("self") is loader
+    given = locals_of(frame).get(next(iter(frame.f_code.co_varnames), ""))
+    return (given[0] if type(given) is tuple and given else given) is loader
 
 
 def _dataset_of(loader: Any) -> Any:

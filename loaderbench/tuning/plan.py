@@ -105,13 +105,13 @@ def make_tune_plan(loader: DataLoader[Any], order: TuneOrder) -> TunePlan:
     present = {"prefetch_factor": None, "persistent_workers": False, **worker_arguments(loader)}
     if loader.num_workers:  # as axes with one value, which configurations without workers omit
         sweep |= {axis: [present[axis]] for axis in ("prefetch_factor", "persistent_workers")}
-    persists = list(dict.fromkeys((bool(present["persistent_workers"]), True)))
+    persists, beside_grid = list(dict.fromkeys((bool(present["persistent_workers"]), True))), 0
     if whole and len(persists) * len(sweep["num_workers"]) <= most:
         sweep["persistent_workers"] = [*persists]
-    elif whole:  # the present arguments, as the baseline, are one more config
+    elif whole:  # the current arguments, as the baseline, are one more config
+        beside_grid = 1
         sweep |= {"num_workers": _counts(loader, max(FEWEST, most - 1)), "persistent_workers": [True]}
-    count = len(sweep["num_workers"]) * len(sweep.get("persistent_workers", [None]))
-    count += present["persistent_workers"] not in sweep.get("persistent_workers", [present["persistent_workers"]])
+    count = len(sweep["num_workers"]) * len(sweep.get("persistent_workers", [None])) + beside_grid
     per_trial_s = sweep_s / count - start_s
     timeout_s = max(LEAST_TIMEOUT_S, order.budget_s / 4, LATE * start_s)
     suite = Suite.model_validate(
