@@ -43,9 +43,16 @@ class InconclusiveError(LoaderbenchError):
 
 
 class MissingError(LoaderbenchError):
-    """Something that the suite requires is missing: data, a package, a GPU."""
+    """Something that the suite requires is missing: data, a package, a GPU.
+
+    `value` is the value in the suite that asks for it, as written there; `None` if unknown.
+    """
 
     exit_code = 5
+
+    def __init__(self, message: str, value: str | None = None) -> None:
+        super().__init__(message)
+        self.value = value
 
 
 class BadImageError(Exception):

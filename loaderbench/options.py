@@ -64,6 +64,11 @@ def text(value: Any) -> str | None:
     return None if isinstance(value, str) and value else f"expected a string, got {shown(value)}"
 
 
+def text_or_null(value: Any) -> str | None:
+    """Accept text, which can be empty, and null."""
+    return None if value is None or isinstance(value, str) else f"expected a string or null, got {shown(value)}"
+
+
 def one_of(*names: str | None) -> Check:
     """Accept the names given."""
 
@@ -75,16 +80,23 @@ def one_of(*names: str | None) -> Check:
     return check
 
 
-def _target_name(value: str) -> str:
-    if not _TARGET.fullmatch(value):
-        raise ValueError(f"expected package.module:name, got {shown(value)}")
+def target_name(value: Any) -> str | None:
+    """Accept `package.module:name`."""
+    if isinstance(value, str) and _TARGET.fullmatch(value):
+        return None
+    return f"expected package.module:name, got {shown(value)}"
+
+
+def _valid_target_name(value: str) -> str:
+    if what := target_name(value):
+        raise ValueError(what)
     return value
 
 
 Count = Annotated[int, Field(gt=0)]
 Amount = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Seed = Annotated[int, Field(ge=0, le=2**32)]  # torch accepts 64 bits, and each round adds one
-TargetName = Annotated[str, AfterValidator(_target_name)]
+TargetName = Annotated[str, AfterValidator(_valid_target_name)]
 
 
 class Part(BaseModel):

@@ -27,6 +27,7 @@ def check(
     from loaderbench.plan import LEFT_OUT, make_plan
     from loaderbench.records import config_name, format_scalar
     from loaderbench.session.conditions import needs_gpu
+    from loaderbench.session.inputs import described
 
     measure = {"strategy": strategy, "rounds": rounds, "budget": budget}
     loaded = load_with_flags(suite, data=data, axes=axes or [], measure=measure)
@@ -34,8 +35,8 @@ def check(
         print(f"Warning: {said}", file=sys.stderr)
     gpus, cpus = count_gpus(), cpus_allotted()
     check_installed(backends_of(loaded.suite.loader, loaded.suite.sweep))
-    with said_if_slow("Listing the dataset's files"):
-        what = loaded.suite.dataset.describe(loaded.suite.sweep, loaded.folder)
+    with loaded.saying_where(), said_if_slow("Listing the dataset's files"):
+        what = described(loaded)
     accelerator = gpus > 0 or needs_gpu(loaded.suite)  # if the suite needs a GPU, plan for a machine with one
     consumer = resolve_consumer(loaded.suite.consumer, accelerator=accelerator)
     plan = make_plan(loaded.suite, cpus_allotted=cpus, accelerator=accelerator, consumer=consumer)

@@ -22,7 +22,7 @@ __all__ = [
     "Inputs",
     "PrepareListener",
     "Samples",
-    "dataset_axes",
+    "Target",
     "options_to_try",
     "saved_dataset",
 ]
@@ -33,11 +33,6 @@ DATASET_KINDS: dict[str, type[DatasetKind]] = {
 }
 
 DEFAULT_KIND = next(iter(DATASET_KINDS))
-
-
-def dataset_axes() -> set[str]:
-    """Names of the options, of any kind of dataset, that can be axes."""
-    return {axis for kind in DATASET_KINDS.values() for axis in kind.axes}
 
 
 def saved_dataset(options: Mapping[str, Any] | None) -> DatasetKind | None:

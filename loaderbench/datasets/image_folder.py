@@ -13,13 +13,13 @@ from pydantic import Field
 
 from loaderbench import object_store
 from loaderbench.datasets import dali, folder_code, nvimagecodec
-from loaderbench.datasets.folder_scan import scan_image_folder
+from loaderbench.datasets.folder_scan import ImageFiles, scan_image_folder
 from loaderbench.datasets.kind import Ask, DatasetOfOptions, DatasetOrder, Inputs, PrepareListener, Rest, Samples
 from loaderbench.datasets.own_transform import own_transform
 from loaderbench.errors import MissingError
 from loaderbench.formats import FILES, FORMATS, ReadEncoded, check_formats, copies_of
 from loaderbench.imagenet import CROP
-from loaderbench.options import Check, Count, Part, Seed, integer, not_one_of, one_of, text
+from loaderbench.options import Check, Count, Part, Seed, boolean, integer, not_one_of, one_of, text, text_or_null
 from loaderbench.records import DatasetSummary, PixelChange
 from loaderbench.targets import find_target
 from loaderbench.user_paths import expanded
@@ -41,6 +41,7 @@ _CHECKED_BY = {"pillow_lazy": "pillow", **dict.fromkeys(ON_DEVICE, "torchvision"
 SMALLEST_SIDE, LARGEST_SIDE = 32, 8_192  # pixels
 MOST_COPIES = 2_000
 """At most this many images of a larger folder are resized to measure smaller images; all would take minutes."""
+MOST_FILES = 1_000_000_000
 _FLOAT_BYTES = 4
 
 
@@ -77,6 +78,11 @@ class ImageFolder(DatasetOfOptions):
         "storage": object_store.wrong_url,
         "image_cache": one_of("shared_memory", None),
     }
+    data_axes: ClassVar[Mapping[str, Check]] = {
+        "root": text_or_null,
+        "sample": integer(1, MOST_FILES, or_null=True),
+        "skip_bad": boolean,
+    }
     texts: ClassVar[tuple[str, ...]] = ("root", "transform", "storage")
     change_samples: ClassVar[tuple[str, ...]] = ("presize",)
     smaller_samples: ClassVar[Mapping[str, Any]] = {"normalize": "device"}
@@ -106,7 +112,7 @@ class ImageFolder(DatasetOfOptions):
         root = self._root(folder)
         if root is None:
             return f"{self.generate.images:,} synthetic JPEGs, generated once and cached"
-        files = scan_image_folder(root, self.sample)
+        files = self._scan(root)
         return self._describe_files(len(files.samples), len(files.classes), files.complete)
 
     def prepare(self, sweep: Mapping[str, Any], folder: Path, listener: PrepareListener) -> Inputs:
@@ -123,7 +129,7 @@ class ImageFolder(DatasetOfOptions):
             description = f"{made.images:,} synthetic JPEGs (statistics of {like}, seed {made.seed})"
         else:
             listener.doing(f"looking for images in {root}")
-        files = scan_image_folder(root, self.sample)
+        files = self._scan(root)
         count, classes = len(files.samples), len(files.classes)
         description = description or self._describe_files(count, classes, files.complete)
         total = count if files.complete else None
@@ -302,6 +308,13 @@ class ImageFolder(DatasetOfOptions):
     def _root(self, folder: Path) -> Path | None:
         """The image folder, relative to the suite's folder; `None` if photos are to be generated."""
         return folder / expanded(self.root) if self.root else None
+
+    def _scan(self, root: Path) -> ImageFiles:
+        """The files below `root`. Raises `MissingError` if there are none."""
+        try:
+            return scan_image_folder(root, self.sample)
+        except MissingError as error:
+            raise MissingError(str(error), self.root) from None
 
     def _decoder(self) -> Decoder:
         """The function that decodes a file, or only opens it for a transform that decodes a region."""

@@ -84,6 +84,9 @@ class DatasetKind(Part):
     axes: ClassVar[Mapping[str, Check]] = {}
     """Options that can also be axes of `sweep`, with the check of their values."""
 
+    data_axes: ClassVar[Mapping[str, Check]] = {}
+    """Options that choose the data and can also be axes of `sweep`, with the check of their values."""
+
     takes_any_axis: ClassVar[bool] = False
     """Whether the kind accepts axes that no registry knows."""
 
@@ -113,7 +116,13 @@ class DatasetKind(Part):
 
     def with_axes(self: Kind, config: Mapping[str, Any]) -> Kind:
         """A copy of the dataset with the options that a configuration sets."""
-        return self.model_copy(update={name: config[name] for name in self.axes if name in config})
+        own = self.axes.keys() | self.data_axes.keys()
+        return self.model_copy(update={name: config[name] for name in own if name in config})
+
+    @property
+    def choice_of_data(self) -> tuple[Any, ...]:
+        """The values of `data_axes`: datasets with equal values read the same files."""
+        return tuple(getattr(self, name) for name in self.data_axes)
 
     @abstractmethod
     def describe(self, sweep: Mapping[str, Any], folder: Path) -> str:
@@ -213,7 +222,8 @@ class DatasetOfOptions(DatasetKind):
 
     def build(self, order: DatasetOrder) -> Built:
         """Create the dataset from its options and from the axes that belong to it."""
-        rest = {name: value for name, value in order.arguments.items() if name not in self.axes}
+        own = self.axes.keys() | self.data_axes.keys()
+        rest = {name: value for name, value in order.arguments.items() if name not in own}
         return Built(self.with_axes(order.arguments).make_from(order), rest)
 
     def make_from(self, order: DatasetOrder) -> Any:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from loaderbench.datasets.kind import Built, DatasetKind, DatasetOrder, Inputs, PrepareListener
-from loaderbench.options import TargetName
+from loaderbench.options import Check, TargetName, target_name
 from loaderbench.records import DatasetSummary
 from loaderbench.targets import call_target, find_target
 
@@ -15,6 +15,7 @@ from loaderbench.targets import call_target, find_target
 class Target(DatasetKind):
     """Your own code: a callable that returns a `Dataset`, a loader or any iterable of batches."""
 
+    data_axes: ClassVar[Mapping[str, Check]] = {"target": target_name}
     takes_any_axis: ClassVar[bool] = True
     texts: ClassVar[tuple[str, ...]] = ("target",)
     why_no_files: ClassVar[str] = "unknown which files a target reads, so the page cache cannot be set"
@@ -33,10 +34,13 @@ class Target(DatasetKind):
         return Inputs((), DatasetSummary(self.describe(sweep, folder), not_measured=reasons))
 
     def targets(self, sweep: Mapping[str, Any]) -> list[str]:
-        """The target's name."""
-        return [self.target]
+        """The target's name, or all names if it is an axis."""
+        named = sweep.get("target", self.target)
+        return named if isinstance(named, list) else [named]
 
     def build(self, order: DatasetOrder) -> Built:
         """Call the target with its arguments and with the axes that it has parameters for."""
-        source, taken = call_target(find_target(self.target, order.folder), self.args, order.arguments)
-        return Built(source, dict(order.arguments), frozenset(taken))
+        target = self.with_axes(order.arguments).target
+        arguments = {name: value for name, value in order.arguments.items() if name not in self.data_axes}
+        source, taken = call_target(find_target(target, order.folder), self.args, arguments)
+        return Built(source, arguments, frozenset(taken))

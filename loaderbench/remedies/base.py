@@ -87,7 +87,7 @@ class MeasuredChange:
             costs=(*(savings(before, after) if self.cheaper else ()), *costs(before, after)),
             caveat=self.caveat if gained else AS_FAST,
             snippet=python_program(self.changed, findings.loader, findings.options),
-            snippet_yaml=yaml_change(self.changed, self.changed, findings.loader),
+            snippet_yaml=yaml_change(self.changed, self.changed, findings.loader, findings.options),
         )
 
 

@@ -103,7 +103,7 @@ class CauseRemedy:
             evidence=diagnosis.verdict.evidence[:2],
             caveat=self.caveat,
             snippet=_program(changed, diagnosis) if change else self.code,
-            snippet_yaml=yaml_change(change, changed, diagnosis.loader) if change else None,
+            snippet_yaml=yaml_change(change, changed, diagnosis.loader, diagnosis.options) if change else None,
             reason=self._why_untried(diagnosis) or (None if change else IN_THE_CODE),
             pixels=NOT_COMPARED if self.changes_pixels else None,
         )

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from textwrap import indent
 from typing import Any
 
-from loaderbench.datasets import DatasetKind, dataset_axes, saved_dataset
+from loaderbench.datasets import DatasetKind, Target, saved_dataset
 from loaderbench.datasets.image_folder import ON_DEVICE
 from loaderbench.datasets.nvimagecodec import DRAWS_FIRST
 from loaderbench.loaders import AXIS, DEFAULT_BACKEND, LOADER_BACKENDS, Code, LoaderBackend, backend_of, own_arguments
@@ -46,8 +46,9 @@ def python_program(
         comments += why
         arguments = {**_recipe(dataset), **arguments} if backend.decodes else arguments
     dataset_code = None if dataset is None else dataset.code(ranks or 1)
+    of_dataset = () if dataset is None else dataset.axes
     others = own_arguments(arguments, (backend, LOADER_BACKENDS[DEFAULT_BACKEND])).items()
-    own = {name: value for name, value in others if name not in {*backend.axes, *dataset_axes(), *kept}}
+    own = {name: value for name, value in others if name not in {*backend.axes, *of_dataset, *kept}}
     comments += [
         f"# the dataset was made with {name}={value!r}"
         for name, value in own.items()
@@ -107,12 +108,18 @@ def _place_of_import(line: str) -> tuple[bool, bool, str]:
     return "tensorflow" in line.partition("#")[0], line.startswith("from "), line
 
 
-def yaml_change(change: Config, config: Mapping[str, Any], loader: Mapping[str, Any]) -> str:
-    """The change as lines of a suite. `config` is the changed configuration, `loader` the fixed arguments."""
+def yaml_change(
+    change: Config, config: Mapping[str, Any], loader: Mapping[str, Any], options: Mapping[str, Any] | None
+) -> str:
+    """The change as lines of a suite. `config` is the changed configuration, `loader` the fixed arguments.
+
+    `options` are as for `python_program`.
+    """
     own = backend_of({**loader, **config}).axes
+    dataset = saved_dataset(options) or Target
     lines: dict[str, list[str]] = {"loader": [], "dataset": [], "args": [], "sweep": []}
     for name, value in change.items():
-        section = _section(name, own)
+        section = _section(name, own, {*dataset.axes, *dataset.data_axes})
         if not (section == "args" and value is None and _is_loader_argument(name)):
             lines[section].append(f"{name}: {format_scalar(value)}")
     if of_target := lines.pop("args"):
@@ -120,13 +127,13 @@ def yaml_change(change: Config, config: Mapping[str, Any], loader: Mapping[str, 
     return "\n".join(f"{name}:\n" + indent("\n".join(found), "  ") for name, found in lines.items() if found)
 
 
-def _section(name: str, own: Collection[str]) -> str:
-    """The suite section for an axis; unknown names are arguments of the target."""
+def _section(name: str, own: Collection[str], options: Collection[str]) -> str:
+    """The suite section for an axis: of the loader (`own`), of the dataset (`options`), or else a target's argument."""
     if name == RANKS:
         return "sweep"
     if name == AXIS or name in own:
         return "loader"
-    return "dataset" if name in dataset_axes() else "args"
+    return "dataset" if name in options else "args"
 
 
 def _is_loader_argument(name: str) -> bool:

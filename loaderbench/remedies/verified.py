@@ -82,7 +82,7 @@ def _with_result(advice: Recommendation, findings: Findings, verification: Verif
         pixels=pixels_of(advice.pixels, chosen),
         costs=(*_known_costs(advice), *longer_step(chosen.against, chosen.config, both), *costs(before, after)),
         snippet=python_program(chosen.config, findings.loader, findings.options),
-        snippet_yaml=yaml_change(chosen.change, chosen.config, findings.loader),
+        snippet_yaml=yaml_change(chosen.change, chosen.config, findings.loader, findings.options),
         reason=None,
     )
     return replace(measured, status="open") if found.answer == "gain" else _no_gain(measured, found)
@@ -187,7 +187,7 @@ def _combination(
         caveat=known or None,
         pixels=pixels_of(next((part.pixels for part in parts if part.pixels), altered), verification),
         snippet=python_program(last, findings.loader, findings.options),
-        snippet_yaml=yaml_change(change, last, findings.loader),
+        snippet_yaml=yaml_change(change, last, findings.loader, findings.options),
     )
 
 

@@ -117,17 +117,21 @@ def _devices_for(kind: ConsumerKind | None) -> Probe | MissingError:
 
 
 def _first_missing(names: list[str], folder: Path) -> MissingError | None:
-    for name in names:
-        try:
-            find_target(name, folder)
-        except MissingError as error:
-            return error
-        except SystemExit:
-            why = 'its module exits when it is imported; move what it runs under `if __name__ == "__main__":`'
-            return MissingError(f"target {name}: {why}")
-        except Exception as error:  # a user's module can raise anything
-            return MissingError(f"target {name}: import failed: {type(error).__name__}: {error}")
-    return None
+    return next((MissingError(why, name) for name in names if (why := _why_missing(name, folder))), None)
+
+
+def _why_missing(name: str, folder: Path) -> str:
+    """Why a target cannot be imported; empty if it can."""
+    try:
+        find_target(name, folder)
+    except MissingError as error:
+        return str(error)
+    except SystemExit:
+        why = 'its module exits when it is imported; move what it runs under `if __name__ == "__main__":`'
+        return f"target {name}: {why}"
+    except Exception as error:  # a user's module can raise anything
+        return f"target {name}: import failed: {type(error).__name__}: {error}"
+    return ""
 
 
 def _devices() -> Probe:

@@ -9,22 +9,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from itertools import product
-from typing import Any
 
 import psutil
 
 from loaderbench.consumers import consumer_of, needs_accelerator, resolve_consumer
 from loaderbench.consumers.step_options import CPU
-from loaderbench.datasets import Inputs, page_cache
 from loaderbench.diagnosis.warnings import unused_gpus
 from loaderbench.environment import describe_machine
 from loaderbench.errors import MissingError
-from loaderbench.loaders import backends_of, check_installed
 from loaderbench.monitors import GpuMonitor, count_gpus
 from loaderbench.plan import Plan, make_plan, rank_counts
 from loaderbench.records import (
     AssumedDemand,
-    DatasetSummary,
     Dropped,
     Environment,
     Final,
@@ -39,6 +35,14 @@ from loaderbench.records import (
 from loaderbench.records.words import utc_now
 from loaderbench.runner import TrialServer, probe
 from loaderbench.session.copies import check_stores
+from loaderbench.session.inputs import (
+    RunInputs,
+    check_samples,
+    note_left_out,
+    option_values,
+    prepare_inputs,
+    without_bad,
+)
 from loaderbench.session.listener import Listener
 from loaderbench.store import note_without_parquet
 from loaderbench.suite import LoadedSuite, Suite
@@ -59,7 +63,7 @@ class Conditions:
 
     loaded: LoadedSuite
     environment: Environment
-    inputs: Inputs
+    inputs: RunInputs
     plan: Plan
     consumer: str
     cpu_percent_before: float | None
@@ -121,12 +125,13 @@ class Conditions:
 
 def find_conditions(loaded: LoadedSuite, server: TrialServer, listener: Listener, started_at: str) -> Conditions:
     """Inspect the data and the machine, and make the plan. Raises `MissingError` if a requirement is missing."""
-    environment = _environment_with_gpu(loaded, server) if needs_gpu(loaded.suite) else None
-    inputs = prepare_inputs(loaded, listener)
-    if environment is None:
-        listener.doing("importing torch")
-        environment = _environment(loaded, server)
-    inputs = loaded.suite.dataset.without_bad(inputs, loaded.suite.sweep, server.ask, listener)
+    with loaded.saying_where():
+        environment = _environment_with_gpu(loaded, server) if needs_gpu(loaded.suite) else None
+        inputs = prepare_inputs(loaded, listener)
+        if environment is None:
+            listener.doing("importing torch")
+            environment = _environment(loaded, server)
+    inputs = without_bad(inputs, loaded.suite, server.ask, listener)
     check_samples(loaded, inputs)
     for message in (*loaded.warnings, *unused_gpus(environment)):
         listener.warned(message)
@@ -172,37 +177,6 @@ def _consumer(loaded: LoadedSuite, environment: Environment, why_none: str | Non
     return consumer
 
 
-def check_samples(loaded: LoadedSuite, inputs: Inputs) -> None:
-    """Raise `MissingError` if a rank would have no samples; only possible when the number of files is known."""
-    ranks, files = max(rank_counts(loaded.suite)), len(inputs.samples)
-    if 0 < files < ranks:
-        raise MissingError(f"sweep.ranks: {ranks} ranks, but only {files} files; use more files, or fewer ranks")
-
-
-_MAX_LISTED = 3  # maximum number of skipped files that a note lists
-
-
-def prepare_inputs(loaded: LoadedSuite, listener: Listener) -> Inputs:
-    """Find or generate the files, and read them once if the suite measures with a warm page cache."""
-    suite = loaded.suite
-    check_installed(backends_of(suite.loader, suite.sweep))
-    inputs = suite.dataset.prepare(suite.sweep, loaded.folder, listener)
-    if suite.measure.cache == "warm" and inputs.samples:
-        count = len(inputs.samples)
-        listener.doing(f"warming the page cache: reading {count:,} file{'' if count == 1 else 's'}")
-        page_cache.warm(path for path, _ in inputs.samples)
-    return inputs
-
-
-def note_left_out(found: DatasetSummary) -> list[str]:
-    """The note on files that cannot be decoded; empty if none were skipped."""
-    if not found.bad_files:
-        return []
-    files = f"{found.bad_files:,} file{'' if found.bad_files == 1 else 's'}"
-    more = f"; and {found.bad_files - _MAX_LISTED:,} more" if found.bad_files > _MAX_LISTED else ""
-    return [f"skipped {files} that cannot be decoded: {'; '.join(found.bad_images[:_MAX_LISTED])}{more}"]
-
-
 def needs_gpu(suite: Suite) -> bool:
     """Whether any trial needs a GPU; a consumer chosen by `auto` never does."""
     return needs_accelerator(suite.consumer) or bool(_decoded_on_gpu(suite))
@@ -225,13 +199,6 @@ def _decoded_on_gpu(suite: Suite) -> str:
     kind = consumer_of(suite.consumer, resolve_consumer(suite.consumer, accelerator=True))
     if kind.device_name == CPU:
         return ""
-    axes = list(suite.dataset.axes)
-    configs = (dict(zip(axes, values, strict=True)) for values in product(*(_values(suite, axis) for axis in axes)))
+    values_of = {axis: option_values(suite, axis) for axis in suite.dataset.axes}
+    configs = (dict(zip(values_of, values, strict=True)) for values in product(*values_of.values()))
     return next(filter(None, map(suite.dataset.why_not_on_device, configs)), "")
-
-
-def _values(suite: Suite, axis: str) -> list[Any]:
-    """All values that a dataset option takes in the suite."""
-    swept = suite.sweep.get(axis, getattr(suite.dataset, axis))
-    values = swept if isinstance(swept, list) else [swept]
-    return [*values, suite.baseline[axis]] if axis in suite.baseline else values

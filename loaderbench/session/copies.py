@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from loaderbench.datasets import Samples, page_cache
+from loaderbench.datasets import DatasetKind, Samples, page_cache
 from loaderbench.formats import FILES, StoredCopy, copy_as
 from loaderbench.loaders import backend_of
 from loaderbench.object_store import check_client, check_copy
@@ -46,7 +46,9 @@ class Copies:
         return replace(copy, store=store)
 
 
-def check_stores(loaded: LoadedSuite, configs: Iterable[Config], samples: Samples, listener: Listener) -> None:
+def check_stores(
+    loaded: LoadedSuite, configs: Iterable[Config], samples_of: Callable[[DatasetKind], Samples], listener: Listener
+) -> None:
     """Read one file from each object store that these configurations read image files from.
 
     Raises `MissingError` if the read fails or the store's client library is not installed.
@@ -59,7 +61,7 @@ def check_stores(loaded: LoadedSuite, configs: Iterable[Config], samples: Sample
         check_client(dataset.store)
         if format_of(config, loaded.suite) == FILES:
             listener.doing(f"reading one file from {dataset.store}")
-            dataset.check_store(samples, loaded.folder)
+            dataset.check_store(samples_of(dataset), loaded.folder)
             checked.add(dataset.store)
 
 

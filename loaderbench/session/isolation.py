@@ -44,7 +44,7 @@ def measure_isolation(session: Session, subject: Config | None) -> None:
     if why := session.why_no_later_step:
         found.left_out["isolation"] = why
         return
-    planned = _planner(session.conditions).plan(subject, sweep)
+    planned = _planner(session.conditions, subject).plan(subject, sweep)
     found.left_out |= planned.left_out
     if planned.trials and session.is_late(len(planned.trials) * plan.isolation_s):
         found.left_out["isolation"] = f"{session.budget_used_up} left no time for isolation runs"
@@ -72,8 +72,9 @@ def _note_not_reached(session: Session, left: Sequence[PlannedTrial]) -> None:
         session.found.left_out[name] = f"{session.budget_used_up} left no time for it"
 
 
-def _planner(conditions: Conditions) -> IsolationPlanner:
-    suite, files = conditions.loaded.suite, len(conditions.inputs.samples)
+def _planner(conditions: Conditions, config: Config | None) -> IsolationPlanner:
+    suite = conditions.loaded.suite
+    files = len(conditions.inputs.samples(suite.dataset.with_axes(config))) if config is not None else 0
     return IsolationPlanner(
         suite, conditions.plan, consumer=conditions.consumer, accelerator=conditions.accelerator, files=files
     )

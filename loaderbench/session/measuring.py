@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from loaderbench.consumers import NOTHING, consumer_kind, consumer_of
-from loaderbench.datasets import DatasetOrder, Inputs, PrepareListener, Samples
+from loaderbench.datasets import DatasetOrder, PrepareListener, Samples
 from loaderbench.freeing import Freeing
 from loaderbench.loaders import AXIS, backend_of, backends_of
 from loaderbench.plan import before_slices_seconds, isolation_seconds, verify_seconds
@@ -21,6 +21,7 @@ from loaderbench.runner.guard import SessionGuard, guard
 from loaderbench.runner.parity import ParityOrder, compare_loaders
 from loaderbench.session.conditions import Conditions
 from loaderbench.session.copies import Copies
+from loaderbench.session.inputs import RunInputs
 from loaderbench.session.listener import InTime, Listener
 from loaderbench.store import Store
 from loaderbench.suite import LoadedSuite, Suite
@@ -40,7 +41,7 @@ class TrialMeasurer:
         server: TrialServer,
         runner: TrialRunner,
         loaded: LoadedSuite,
-        inputs: Inputs,
+        inputs: RunInputs,
         *,
         consumer: str,
         store: Store,
@@ -127,9 +128,9 @@ class TrialMeasurer:
     def _samples(self, config: Config, listener: PrepareListener | None = None) -> Samples:
         """The files, or the changed samples that the configuration asks for; each change is made once."""
         dataset = self._loaded.suite.dataset.with_axes(config)
-        key = tuple(getattr(dataset, option) for option in dataset.change_samples)
+        key = (*dataset.choice_of_data, *(getattr(dataset, option) for option in dataset.change_samples))
         if key not in self._changed:
-            self._changed[key] = dataset.samples_for(self._inputs.samples, listener or self._listener)
+            self._changed[key] = dataset.samples_for(self._inputs.samples(dataset), listener or self._listener)
         return self._changed[key]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from pydantic import ValidationError
 
 from loaderbench.consumers import CONSUMER_KINDS, OptionProblem, ignored_options, option_problems
 from loaderbench.datasets import DATASET_KINDS, DEFAULT_KIND, DatasetKind
-from loaderbench.errors import SuiteError, printable
+from loaderbench.errors import MissingError, SuiteError, printable
 from loaderbench.loaders import backends_of
 from loaderbench.suite.axes import find_problems
 from loaderbench.suite.model import Suite
@@ -42,18 +43,29 @@ class Override:
 class LoadedSuite:
     """A suite, its file, and the overrides set by flags; relative paths and targets are looked up in the file's folder.
 
-    `warnings` are lines about options without effect, with their positions.
+    `warnings` are lines about options without effect, with their positions. `places` finds the position of a value.
     """
 
     suite: Suite
     file: Path
     overrides: Sequence[Override] = ()
     warnings: Sequence[str] = ()
+    places: _Locator | None = None
 
     @property
     def folder(self) -> Path:
         """The absolute folder of the suite's file."""
         return self.file.resolve().parent
+
+    @contextmanager
+    def saying_where(self) -> Iterator[None]:
+        """Put the place of the value at fault, if known, before the message of a `MissingError`."""
+        try:
+            yield
+        except MissingError as error:
+            if self.places is None or error.value is None:
+                raise
+            raise MissingError(self.places.line_about(error.value, str(error))) from None
 
 
 def load_suite(file: Path, overrides: Sequence[Override] = ()) -> LoadedSuite:
@@ -73,7 +85,7 @@ def load_suite(file: Path, overrides: Sequence[Override] = ()) -> LoadedSuite:
     if problems := [*find_problems(suite), *_consumer_problems(suite), *_measure_problems(suite)]:
         raise SuiteError(where.first(problems))
     ignored = [where.line_of(_as_problem(found)) for found in ignored_options(suite.consumer)]
-    return LoadedSuite(suite, file, tuple(overrides), tuple(ignored))
+    return LoadedSuite(suite, file, tuple(overrides), tuple(ignored), where)
 
 
 def kind_of_dataset(file: Path) -> type[DatasetKind] | None:
@@ -102,8 +114,10 @@ def _read(file: Path) -> str:
 
 def _apply(data: dict[str, Any], override: Override) -> None:
     *parents, last = override.path
-    if parents == ["sweep"] and isinstance(data.get("loader"), dict):
-        data["loader"].pop(last, None)  # a swept argument is no longer fixed
+    instead_of = {"sweep": ["loader"], "dataset": ["sweep", "baseline"]}  # a fixed option is no longer an axis
+    for section in instead_of.get(str(parents[0]), ()):
+        if isinstance(data.get(section), dict):
+            data[section].pop(last, None)
     for key in parents:
         if not isinstance(data.get(str(key)), dict):
             data[str(key)] = {}
@@ -166,6 +180,11 @@ class _Locator:
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         return self.line_of(ordered[0]) + more
 
+    def line_about(self, value: str, what: str) -> str:
+        """A problem of the first place that has this value; without a place if none has it."""
+        path = next(_paths_to(value, self._parsed.value), None)
+        return what if path is None else self.line_of(Problem(path, what))
+
     def line_of(self, problem: Problem) -> str:
         """A problem with its place."""
         for length in range(len(problem.path), 0, -1):
@@ -180,6 +199,12 @@ class _Locator:
             if found := self._parsed.values.get(problem.path[:length]):
                 return found
         return Position(1, 1)
+
+
+def _paths_to(value: str, inside: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
+    parts = inside.items() if isinstance(inside, dict) else enumerate(inside) if isinstance(inside, list) else ()
+    for key, part in parts:
+        yield from [(*path, key)] if part == value else _paths_to(value, part, (*path, key))
 
 
 def _line(file: str, position: Position, path: KeyPath, what: str) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from loaderbench.datasets import DatasetOrder, Target
 from loaderbench.errors import MissingError
 from loaderbench.targets import call_target, find_target
 
@@ -79,3 +80,14 @@ def test_a_package_that_hides_a_folder_next_to_the_suite_is_named(folder: Path) 
     (folder / "xml" / "mine.py").write_text("def make(): return []\n")
     with pytest.raises(MissingError, match=r"hides the folder xml next to the suite; add xml/__init__\.py"):
         find_target("xml.mine:make", folder)
+
+
+def test_the_target_can_be_an_axis(folder: Path) -> None:
+    (folder / "lb_target_two.py").write_text("def a(n): return ['a', n]\ndef b(n): return ['b', n]\n")
+    dataset = Target(kind="target", target="lb_target_two:a", args={"n": 1})
+    built = dataset.build(DatasetOrder((), {"target": "lb_target_two:b", "n": 2, "num_workers": 0}, folder))
+    assert built.source == ["b", 2]
+    assert built.arguments == {"n": 2, "num_workers": 0}
+    assert built.taken == {"n"}
+    assert dataset.targets({"target": ["lb_target_two:b", "lb_target_two:c"]}) == ["lb_target_two:b", "lb_target_two:c"]
+    assert dataset.targets({}) == ["lb_target_two:a"]

@@ -201,7 +201,7 @@ def test_a_shuffled_loader_stays_shuffled() -> None:
 
 def test_a_change_is_told_for_a_suite_by_what_it_belongs_to() -> None:
     change: Config = {"num_workers": 2, "presize": 256, "pin_memory": False}
-    text = yaml_change(change, change, {})
+    text = yaml_change(change, change, {}, {"kind": "image_folder"})
     assert text == "loader:\n  num_workers: 2\n  pin_memory: false\ndataset:\n  presize: 256"
 
 
@@ -223,10 +223,11 @@ TARGET_SUITE = "dataset: {kind: target, target: 'mine:data'}\n"
             "loader:\n  loader: threads\n  threads: 4",
         ),
         ({"size": 64, "crop": None}, TARGET_SUITE, "dataset:\n  args:\n    size: 64\n    crop: null"),
+        ({"target": "mine:faster", "root": "b"}, TARGET_SUITE, "dataset:\n  target: mine:faster\n  args:\n    root: b"),
     ],
 )
 def test_what_is_pasted_into_a_suite_is_accepted_there(change: Config, suite: str, text: str, tmp_path: Path) -> None:
-    assert yaml_change(change, change, {}) == text
+    assert yaml_change(change, change, {}, None) == text
     pasted = parse_text(suite).value if suite else {}
     for section, options in parse_text(text).value.items():
         pasted[section] = {**pasted.get(section, {}), **options}

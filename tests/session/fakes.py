@@ -9,6 +9,7 @@ from typing import Any
 
 from machine import TWO_CPUS
 
+from loaderbench.datasets import Inputs
 from loaderbench.plan import Plan, make_plan
 from loaderbench.records import (
     Config,
@@ -21,10 +22,12 @@ from loaderbench.records import (
     Trial,
 )
 from loaderbench.runner import TrialOutcome
+from loaderbench.session.inputs import RunInputs
 from loaderbench.session.listener import Progress
 from loaderbench.session.session import Session
 from loaderbench.suite import Suite
 
+FILES = tuple((f"{number}.jpg", 0) for number in range(10_000))
 Rate = Callable[[PlannedTrial], float | None]
 
 
@@ -129,7 +132,7 @@ def session_of(
     made = SimpleNamespace(
         loaded=SimpleNamespace(suite=known),
         plan=conditions.pop("plan", None) or plan_of(known),
-        inputs=SimpleNamespace(samples=tuple((f"{n}.jpg", 0) for n in range(10_000)), summary=DatasetSummary("")),
+        inputs=RunInputs({known.dataset.choice_of_data: Inputs(FILES, DatasetSummary(""))}),
         consumer="none",
         accelerator=False,
         environment=TWO_CPUS,

@@ -14,7 +14,8 @@ from loaderbench.datasets import Inputs, dali, image_folder, nvimagecodec, page_
 from loaderbench.datasets.bad_images import NAMED
 from loaderbench.errors import MissingError
 from loaderbench.records import DatasetSummary
-from loaderbench.session.conditions import check_samples, note_left_out, prepare_inputs
+from loaderbench.session import inputs as run_inputs
+from loaderbench.session.inputs import RunInputs, check_samples, described, note_left_out
 from loaderbench.suite import LoadedSuite, Suite, load_suite
 
 
@@ -48,8 +49,10 @@ def suite(tmp_path: Path, text: str) -> LoadedSuite:
     return load_suite(tmp_path / "s.yaml")
 
 
-def described(loaded: LoadedSuite) -> str:
-    return loaded.suite.dataset.describe(loaded.suite.sweep, loaded.folder)
+def prepare_inputs(loaded: LoadedSuite, hears: Any) -> Inputs:
+    """The inputs of a suite that has one choice of data."""
+    (found,) = run_inputs.prepare_inputs(loaded, hears).of_choice.values()
+    return found
 
 
 def folder(tmp_path: Path, *counts: int) -> None:
@@ -63,7 +66,7 @@ def test_the_files_of_a_folder_are_read_once_for_a_warm_page_cache(
     tmp_path: Path, hears: Hears, warmed: list[str]
 ) -> None:
     folder(tmp_path, 2, 3)
-    found = prepare_inputs(suite(tmp_path, "dataset: {root: photos}\n"), hears)  # type: ignore[arg-type]
+    found = prepare_inputs(suite(tmp_path, "dataset: {root: photos}\n"), hears)
     assert [label for _, label in found.samples] == [0, 0, 1, 1, 1]
     assert warmed == [path for path, _ in found.samples]
     assert (found.summary.files, found.summary.classes, found.summary.total_files) == (5, 2, 5)
@@ -77,26 +80,26 @@ def test_the_files_of_a_folder_are_read_once_for_a_warm_page_cache(
 
 def test_a_cold_page_cache_is_left_cold(tmp_path: Path, hears: Hears, warmed: list[str]) -> None:
     folder(tmp_path, 1)
-    found = prepare_inputs(suite(tmp_path, "dataset: {root: photos}\nmeasure: {cache: cold}\n"), hears)  # type: ignore[arg-type]
+    found = prepare_inputs(suite(tmp_path, "dataset: {root: photos}\nmeasure: {cache: cold}\n"), hears)
     assert (warmed, len(hears.said)) == ([], 1)
     assert found.summary.description == "1 image of 1 class in photos"
 
 
 def test_two_files_are_told_as_several(tmp_path: Path, hears: Hears, warmed: list[str]) -> None:
     folder(tmp_path, 2)
-    prepare_inputs(suite(tmp_path, "dataset: {root: photos}\n"), hears)  # type: ignore[arg-type]
+    prepare_inputs(suite(tmp_path, "dataset: {root: photos}\n"), hears)
     assert hears.said[-1].startswith("warming the page cache: reading 2 files")
 
 
 def test_one_file_is_told_as_one(tmp_path: Path, hears: Hears, warmed: list[str]) -> None:
     folder(tmp_path, 1)
-    prepare_inputs(suite(tmp_path, "dataset: {root: photos}\n"), hears)  # type: ignore[arg-type]
+    prepare_inputs(suite(tmp_path, "dataset: {root: photos}\n"), hears)
     assert hears.said[-1].startswith("warming the page cache: reading 1 file")
 
 
 def test_a_sample_of_a_folder_has_no_known_total(tmp_path: Path, hears: Hears, warmed: list[str]) -> None:
     folder(tmp_path, 4, 4)
-    found = prepare_inputs(suite(tmp_path, "dataset: {root: photos, sample: 4}\n"), hears)  # type: ignore[arg-type]
+    found = prepare_inputs(suite(tmp_path, "dataset: {root: photos, sample: 4}\n"), hears)
     assert (found.summary.files, found.summary.total_files) == (4, None)
     assert "sampled from a larger folder" in found.summary.description
     assert set(found.summary.not_measured) == {"bad_files", "total_files"}
@@ -115,7 +118,7 @@ def test_photos_are_generated_where_no_folder_is_named(
 
     monkeypatch.setattr(photos, "cached_photos", cached)
     text = "dataset: {generate: {images: 1500, seed: 9}}\n"
-    found = prepare_inputs(suite(tmp_path, text), hears)  # type: ignore[arg-type]
+    found = prepare_inputs(suite(tmp_path, text), hears)
     assert (asked[0]["images"], asked[0]["seed"]) == (1500, 9)
     assert "1,500 synthetic JPEGs" in found.summary.description
     assert "seed 9" in found.summary.description
@@ -125,7 +128,7 @@ def test_photos_are_generated_where_no_folder_is_named(
 
 def test_a_target_s_files_are_its_own_matter(tmp_path: Path, hears: Hears, warmed: list[str]) -> None:
     loaded = suite(tmp_path, 'dataset: {kind: target, target: "mine:make"}\n')
-    found = prepare_inputs(loaded, hears)  # type: ignore[arg-type]
+    found = prepare_inputs(loaded, hears)
     assert (found.samples, hears.said, warmed) == ((), [], [])
     assert set(found.summary.not_measured) == {"files", "classes", "total_files", "bad_files"}
     assert described(loaded) == found.summary.description == "target mine:make"
@@ -291,4 +294,56 @@ def test_fewer_files_than_ranks_is_said_before_anything_is_measured(tmp_path: Pa
     suite = tmp_path / "s.yaml"
     suite.write_text("dataset: {generate: {images: 3}}\nsweep: {ranks: [1, 4]}\n")
     with pytest.raises(MissingError, match="4 ranks, but only 3 files"):
-        check_samples(load_suite(suite), Inputs((("a", 0), ("b", 0), ("c", 0)), DatasetSummary("")))
+        check_samples(load_suite(suite), RunInputs({(): Inputs((("a", 0), ("b", 0), ("c", 0)), DatasetSummary(""))}))
+
+
+def test_each_folder_of_an_axis_has_its_own_files(tmp_path: Path, hears: Hears, warmed: list[str]) -> None:
+    folder(tmp_path, 2, 3)
+    (tmp_path / "photos").rename(tmp_path / "one")
+    folder(tmp_path, 4)
+    loaded = suite(tmp_path, "sweep: {root: [one, photos], sample: [3, null]}\n")
+    found = run_inputs.prepare_inputs(loaded, hears)  # type: ignore[arg-type]
+    dataset = loaded.suite.dataset
+    counts = {
+        (root, sample): len(found.samples(dataset.with_axes({"root": root, "sample": sample})))
+        for root in ("one", "photos")
+        for sample in (3, None)
+    }
+    assert counts == {("one", 3): 3, ("one", None): 5, ("photos", 3): 3, ("photos", None): 4}
+    assert len(warmed) == sum(counts.values())
+    summary = found.summary
+    assert (summary.files, summary.bad_files) == (None, None)
+    assert summary.not_measured["files"] == "differs between the values of an axis"
+    assert summary.not_measured["bad_files"] == "not checked: dataset.skip_bad is off"
+    assert summary.description == described(loaded)
+    assert "5 images of 2 classes in one; " in summary.description
+
+
+def test_the_folder_of_the_baseline_is_read_too(tmp_path: Path, hears: Hears, warmed: list[str]) -> None:
+    folder(tmp_path, 2)
+    (tmp_path / "photos").rename(tmp_path / "today")
+    folder(tmp_path, 1)
+    loaded = suite(tmp_path, "sweep: {root: [photos]}\nbaseline: {root: today}\n")
+    found = run_inputs.prepare_inputs(loaded, hears)  # type: ignore[arg-type]
+    assert sorted(len(one.samples) for one in found.of_choice.values()) == [1, 2]
+
+
+def test_no_photos_are_generated_if_every_config_has_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder(tmp_path, 1)
+    monkeypatch.setattr(photos, "cached_photos", lambda **_: pytest.fail("generated"))
+    loaded = suite(tmp_path, "sweep: {root: [photos]}\nmeasure: {cache: cold}\n")
+    assert [*run_inputs.prepare_inputs(loaded, Hears()).of_choice]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("axis", "count"), [("skip_bad: [true]", 28), ("skip_bad: [false]", 30)])
+def test_bad_files_are_left_out_where_the_axis_says_so(tmp_path: Path, axis: str, count: int) -> None:
+    chosen = suite(tmp_path, f"dataset: {{root: photos}}\nsweep: {{{axis}}}\n").suite
+    samples = tuple((f"/data/photos/class0/{n:02}.jpg", 0) for n in range(30))
+    (dataset,) = run_inputs.choices_of_data(chosen)
+    inputs = RunInputs({dataset.choice_of_data: Inputs(samples, DatasetSummary("photos", 30, 1, 30))})
+
+    def ask(*_: object, **__: object) -> dict[str, str]:
+        return {samples[3][0]: "cut", samples[7][0]: "cut"}
+
+    left = run_inputs.without_bad(inputs, chosen, ask, Hears())  # type: ignore[arg-type]
+    assert len(left.samples(dataset)) == count

@@ -13,6 +13,7 @@ from loaderbench.datasets import Inputs, pixels, presized
 from loaderbench.datasets.image_folder import MOST_COPIES
 from loaderbench.records import IDENTICAL, DatasetSummary, PixelChange
 from loaderbench.runner import TrialOrder
+from loaderbench.session.inputs import RunInputs, choices_of_data
 from loaderbench.session.measuring import TrialMeasurer, is_alone, may_use_device
 from loaderbench.suite import load_suite
 
@@ -64,11 +65,13 @@ def measure(
     (tmp_path / "s.yaml").write_text(text)
     runner: Any = FakeRunner()
     rest: dict[str, Any] = {"store": FakeStore(), "listener": Notes()}
+    loaded = load_suite(tmp_path / "s.yaml")
+    inputs = {dataset.choice_of_data: Inputs(files, DatasetSummary("")) for dataset in choices_of_data(loaded.suite)}
     made = TrialMeasurer(
         None,
         runner,
-        load_suite(tmp_path / "s.yaml"),
-        Inputs(files, DatasetSummary("")),
+        loaded,
+        RunInputs(inputs),
         consumer=consumer,
         **rest,  # type: ignore[arg-type]
     )

@@ -222,7 +222,8 @@ def test_a_target_that_is_not_there_is_told_before_anything_is_measured(cli: Cli
     result = cli("run", "s.yaml", "-q", "--out", "r")
     assert result.returncode == 5
     assert result.stderr == (
-        "loaderbench: target mine:make_datset: mine.py has no make_datset; did you mean make_dataset?\n"
+        "loaderbench: s.yaml:1:33: dataset.target: target mine:make_datset: mine.py has no make_datset; "
+        "did you mean make_dataset?\n"
     )
     assert not (tmp_path / "r").exists()
 

@@ -14,7 +14,7 @@ from loaderbench.recorder.measure import FEWEST_BATCHES
 from loaderbench.records import Config, PlannedTrial, Trial
 from loaderbench.runner import TrialRunner, TrialServer
 from loaderbench.session import time_slicing
-from loaderbench.session.conditions import prepare_inputs
+from loaderbench.session.inputs import prepare_inputs
 from loaderbench.session.listener import Silent
 from loaderbench.session.measuring import TrialMeasurer
 from loaderbench.session.time_slicing import SlicedRounds

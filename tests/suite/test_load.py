@@ -6,7 +6,7 @@ import pytest
 
 from loaderbench.datasets.image_folder import ImageFolder
 from loaderbench.datasets.target import Target
-from loaderbench.errors import SuiteError
+from loaderbench.errors import MissingError, SuiteError
 from loaderbench.suite import Override, load_suite
 
 IMAGES = Path(__file__).parents[2] / "suites" / "images.yaml"
@@ -29,7 +29,11 @@ WRONG = {
     "sweep: 3": "1:8: sweep: expected a mapping, got 3",
     "sweep:\n  batch_sise: [1]": "2:3: sweep.batch_sise: unknown axis; neither a DataLoader argument nor "
     "a dataset option; did you mean batch_size?",
-    "sweep: {sample: [10, 20]}": "1:9: sweep.sample: a dataset option that cannot vary; set one value under dataset",
+    "sweep: {generate: [1]}": "1:9: sweep.generate: a mapping, which cannot be an axis; set one under dataset",
+    "sweep: {sample: [10, 0]}": "1:22: sweep.sample[1]: expected an integer from 1 to 1,000,000,000, got 0",
+    "sweep: {root: [a, 2024]}": "1:19: sweep.root[1]: expected a string or null, got 2024",
+    "dataset: {kind: target, target: 'a:b'}\nsweep: {target: ['a:c', x]}": "2:25: sweep.target[1]: expected "
+    "package.module:name, got 'x'",
     "sweep:\n  batch_size: []": "2:15: sweep.batch_size: empty list; add the values to measure",
     "sweep: {num_workers: [0, -1]}": "1:26: sweep.num_workers[1]: expected an integer from 0 to 1,024, got -1",
     "sweep: {pin_memory: [yes]}": "1:22: sweep.pin_memory[0]: expected true or false, got 'yes'",
@@ -301,3 +305,32 @@ def test_an_axis_that_no_loader_of_the_suite_takes_stays_wrong(tmp_path: Path) -
     file = write(tmp_path, "sweep: {loader: [torch], threads: [2]}\n")
     with pytest.raises(SuiteError, match=r"sweep.threads: unknown axis"):
         load_suite(file, [Override(("sweep", "loader"), ["torch"], "-P loader=torch")])
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "place"),
+    [
+        ("dataset: {root: nowhere}", "nowhere", "{file}:1:17: dataset.root: no such folder"),
+        ("sweep:\n  root: [a, nowhere]", "nowhere", "{file}:2:13: sweep.root[1]: no such folder"),
+        ("dataset:\n  kind: target\n  target: m:f", "m:f", "{file}:3:11: dataset.target: no such folder"),
+        ("name: s", "nowhere", "no such folder"),
+        ("name: s", None, "no such folder"),
+    ],
+)
+def test_what_is_missing_is_said_with_the_place_that_asks_for_it(
+    tmp_path: Path, text: str, value: str | None, place: str
+) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text(text)
+    with pytest.raises(MissingError) as found, load_suite(file).saying_where():
+        raise MissingError("no such folder", value)
+    assert str(found.value) == place.format(file=file)
+
+
+def test_what_is_missing_is_said_with_the_flag_that_asks_for_it(tmp_path: Path) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text("sweep: {root: [a, b]}\nbaseline: {root: a}")
+    loaded = load_suite(file, [Override(("dataset", "root"), "/nowhere", "--data nowhere")])
+    assert loaded.suite.sweep == loaded.suite.baseline == {}
+    with pytest.raises(MissingError, match=r"^--data nowhere: no such folder$"), loaded.saying_where():
+        raise MissingError("no such folder", "/nowhere")
