@@ -309,6 +309,7 @@ def _recommendations(
             diagnosis=_diagnosis(measured, subject.config, verdict, facts) if subject and facts else None,
             later=_later_diagnoses(measured),
             profile=measured.kind == "profile",
+            of_script=measured.is_of_script,
             verification=measured.verification,
             options=_options(measured),
             demand_of=partial(_demand, measured),

@@ -218,7 +218,7 @@ def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer
         trial_s,
         isolation_s,
         isolation_runs,
-        freed_s=FREED_S if suite.measure.verify and suite.dataset.frees_stages else 0.0,
+        freed_s=FREED_S if suite.measure.verify and not suite.dataset.is_of_script else 0.0,
         verify_s=_fix_time_s(start_s + verify_trial_s, verify_trial_s) if suite.measure.verify else 0.0,
         verify_trial_s=start_s + verify_trial_s,
         verify_steady_s=before_slices_seconds(suite) + verify_seconds(suite),
@@ -361,6 +361,8 @@ def _baseline(suite: Suite, axes: dict[str, list[Scalar]], fixed: Config) -> tup
 
 
 def _why_baseline(suite: Suite, config: Config) -> str:
+    if suite.dataset.is_of_script:
+        return "the script's current arguments"
     if suite.baseline:
         return "set in the suite"
     backend = backend_of({**suite.loader, **config})

@@ -85,6 +85,8 @@ def _origin(demand: AssumedDemand) -> str:
         return ", ".join(filter(None, (demand.accelerator, demand.model, f"measured by run {demand.source}")))
     if demand.origin == "suite":
         return "consumer.demand"
+    if demand.origin == "script":
+        return "the rate of the script's step"
     return "default; set consumer.demand or consumer.accelerator"
 
 

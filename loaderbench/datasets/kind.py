@@ -111,8 +111,8 @@ class DatasetKind(Part):
     store_axis: ClassVar[str] = ""
     """The axis that names an object store; empty if there is none."""
 
-    frees_stages: ClassVar[bool] = True
-    """Whether trials can make stages of this dataset free, which replaces the user's functions during loading."""
+    is_of_script: ClassVar[bool] = False
+    """Whether it is the loader of a running script, whose step sets the demand and whose functions are not replaced."""
 
     def with_axes(self: Kind, config: Mapping[str, Any]) -> Kind:
         """A copy of the dataset with the options that a configuration sets."""

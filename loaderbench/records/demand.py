@@ -14,14 +14,15 @@ CALIBRATION_FORMAT: Literal["loaderbench calibration 1"] = "loaderbench calibrat
 class AssumedDemand:
     """The target: samples/s that an emulated GPU takes, with the origin of this number. The verdict depends on it.
 
-    `origin` is `default` if the suite sets no target, and `suite` for `consumer.demand`. It is `accelerator` for a
-    published rate of one GPU, and `calibration` for a measured rate. The last two have a GPU, a model and a precision.
-    Their `source` is a publication with its web `address`, or the name of a run. A calibration also has its step time:
+    `origin` is `default` if the suite sets no target, `suite` for `consumer.demand`, and `script` for the rate of a
+    script's step. It is `accelerator` for a published rate of one GPU, and `calibration` for a measured rate. The last
+    two have a GPU, a model and a precision. Their `source` is a publication with its web `address`, or the name of a
+    run. A calibration also has its step time:
     a batch takes `fixed_s + s_per_sample * samples`, and the rate is the one with the largest batch.
     """
 
     samples_per_s: float
-    origin: Literal["default", "suite", "accelerator", "calibration"]
+    origin: Literal["default", "suite", "script", "accelerator", "calibration"]
     accelerator: str | None = None
     model: str | None = None
     precision: str | None = None

@@ -11,7 +11,7 @@ from loaderbench.records.demand import AssumedDemand
 from loaderbench.records.environment import DatasetSummary, Environment, PlanSummary
 from loaderbench.records.trial import Trial
 from loaderbench.records.verification import Verification
-from loaderbench.records.words import SCHEMA_VERSION, Config, Interval, Kind, Reasons, Role
+from loaderbench.records.words import OWN_LOADER, SCHEMA_VERSION, Config, Interval, Kind, Reasons, Role
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,6 +188,11 @@ class Measured:
     def loader(self) -> dict[str, Any]:
         """The fixed arguments of the loader, from the suite."""
         return self.section("loader")
+
+    @property
+    def is_of_script(self) -> bool:
+        """Whether `tune` measured a script's loader, which `run` cannot do."""
+        return self.section("dataset").get("target") == OWN_LOADER
 
     def section(self, name: str) -> dict[str, Any]:
         """A section of the suite; empty if it is missing, as in runs of earlier versions."""

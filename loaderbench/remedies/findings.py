@@ -106,6 +106,7 @@ class Findings:
         diagnosis: Diagnosis of the configuration that the verdict is about.
         later: Diagnoses of the configurations that resulted from applied fixes.
         profile: Whether the run is a profile, which has no second configuration for comparison.
+        of_script: Whether `tune` measured a script's loader.
         remedy_trials: Trials of fixes.
         options: Options of a built-in dataset; `None` for a user's dataset.
         demand_of: Returns the samples/s at which the consumer takes a configuration's batches; `None` if the consumer
@@ -123,6 +124,7 @@ class Findings:
     diagnosis: Diagnosis | None = None
     later: tuple[Diagnosis, ...] = ()
     profile: bool = False
+    of_script: bool = False
     verification: Verification | None = None
     remedy_trials: Sequence[Trial] = ()
     options: dict[str, Any] | None = None
@@ -153,9 +155,11 @@ class Findings:
         return (*(() if self.diagnosis is None else (self.diagnosis,)), *self.later)
 
     @property
-    def rounds(self) -> int:
-        """The number of rounds that were started."""
-        return max((trial.round for trial in self.trials), default=0)
+    def flag_to_measure_longer(self) -> str:
+        """The flag of the same command that makes intervals narrower."""
+        if self.of_script:
+            return "a longer --budget"
+        return f"--rounds {max(2 * max((trial.round for trial in self.trials), default=0), 6)}"
 
 
 LARGE_BYTES = 1_000_000  # a JPEG of about four megapixels

@@ -17,15 +17,14 @@ TITLE_LIMIT, COMBINED_LIMIT = 60, 90
 NO_GAIN = f"No gain above {(SMALL - 1) * 100:.0f}%"
 
 
-def why_not(ratio: Interval, rounds: int) -> tuple[Standing, str]:
-    """Why a change is not recommended: slower, hardly faster, or undecided after this many rounds."""
+def why_not(ratio: Interval, longer: str) -> tuple[Standing, str]:
+    """Why a change is not recommended: slower, hardly faster, or undecided; `longer` is the flag to measure longer."""
     if excludes_one(ratio) and ratio.est < 1:
         return "already_ok", f"Slower: {times(ratio)}"
     if ratio.hi is not None and ratio.hi <= SMALL:
         return "already_ok", f"{NO_GAIN}: {times(ratio)}"
     why = "from a single round" if ratio.hi is None else "includes both a gain and a loss"
-    advice = f"Try --rounds {max(2 * rounds, 6)} or a quieter machine"
-    return "not_checked", f"Undecided: {times(ratio)} {why}. {advice}"
+    return "not_checked", f"Undecided: {times(ratio)} {why}. Try {longer} or a quieter machine"
 
 
 def argument(axis: str, value: Scalar) -> str:

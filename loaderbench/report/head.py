@@ -8,7 +8,6 @@ from collections import Counter
 from loaderbench.records import Configuration, Environment, RunRecord, Trial
 from loaderbench.report import numbers, words
 from loaderbench.report.model import Fact, State, Text, Tone
-from loaderbench.report.rerun_command import measures_script
 from loaderbench.report.view import View
 
 
@@ -71,7 +70,7 @@ def _of_sweep(run: RunRecord) -> tuple[str, str | None]:
 
 def _resume_hint(run: RunRecord) -> str:
     """The command to resume the run. The folder is a placeholder, because the run folder can have been renamed."""
-    if not run.suite_file or measures_script(run):
+    if not run.suite_file or run.is_of_script:
         return ""
     file = words.plain(shlex.quote(run.suite_file), words.LABEL_LIMIT)
     return f"Resume: loaderbench run {file} --resume FOLDER_OF_THIS_REPORT"

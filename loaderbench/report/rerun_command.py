@@ -10,7 +10,6 @@ from pathlib import Path
 
 from loaderbench.loaders import LOADER_BACKENDS, own_arguments
 from loaderbench.records import Config, RunRecord, Scalar, format_scalar
-from loaderbench.records.words import OWN_LOADER
 from loaderbench.report import axes, words
 
 _LONGEST = 400  # characters; a longer command is omitted, because a truncated one would do something else
@@ -51,11 +50,6 @@ def command_to_resume(run: RunRecord, folder: Path | None) -> str | None:
     return command if words.clean(command) == command and len(command) <= _LONGEST else None
 
 
-def measures_script(run: RunRecord) -> bool:
-    """Whether `tune` measured a script's loader, which `run` cannot do."""
-    return run.section("dataset").get("target") == OWN_LOADER
-
-
 def _accepted(run: RunRecord, config: Config) -> Config:
     """The configuration without null arguments that only other loaders accept."""
     own = own_arguments({**run.loader, **config}, LOADER_BACKENDS.values())
@@ -86,7 +80,7 @@ def _as_yaml(value: Scalar) -> str:
 
 def _command(run: RunRecord, swept: Mapping[str, Sequence[Scalar]], rounds: int) -> str | None:
     file = run.suite_file or f"{run.name}.yaml"
-    if not _PLAIN_FILE.fullmatch(file) or measures_script(run):
+    if not _PLAIN_FILE.fullmatch(file) or run.is_of_script:
         return None
     values = (f"{axis}={','.join(map(_as_yaml, found))}" for axis, found in swept.items())
     parts = ["loaderbench", "run", file, *_data(run), *(word for value in values for word in ("-P", value))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
 from itertools import product
@@ -72,7 +72,9 @@ class Conditions:
     @cached_property
     def assumed_demand(self) -> AssumedDemand | None:
         """The assumed rate at which an emulated GPU takes samples, by the current table; `None` without emulation."""
-        return consumer_of(self.loaded.suite.consumer, self.consumer).assumed_demand(self.loaded.folder)
+        suite = self.loaded.suite
+        found = consumer_of(suite.consumer, self.consumer).assumed_demand(self.loaded.folder)
+        return replace(found, origin="script") if found is not None and suite.dataset.is_of_script else found
 
     @property
     def accelerator(self) -> bool:

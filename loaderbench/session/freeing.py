@@ -78,7 +78,7 @@ def _why_not(session: Session, subject: Config | None) -> str:
         return session.why_no_later_step
     if not suite.measure.verify:
         return NO_VERIFY
-    if not suite.dataset.frees_stages:
+    if suite.dataset.is_of_script:
         return OWN_LOADER
     if subject is None:
         return "nothing was measured"

@@ -110,7 +110,7 @@ class WithoutEnd:
 class OwnLoader(Target):
     """A dataset of kind `target` for the kept loader. The budget goes to settings and fixes: no stage is freed."""
 
-    frees_stages: ClassVar[bool] = False
+    is_of_script: ClassVar[bool] = True
 
     def describe(self, sweep: Mapping[str, Any], folder: Path) -> str:  # noqa: ARG002 - part of the protocol
         """The class of the dataset, with the number of samples if known."""

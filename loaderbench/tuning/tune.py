@@ -15,12 +15,13 @@ from loaderbench.recorder.samples import count_samples
 from loaderbench.records import Config
 from loaderbench.runner.forking import ForkingServer
 from loaderbench.session import Listener, MoreRounds, run_suite
+from loaderbench.statistics.faster_arguments import undecided_pair
 from loaderbench.tracing.loader import worker_arguments
 from loaderbench.tuning import own_loader
 from loaderbench.tuning.forked import call_in_copy
 from loaderbench.tuning.obstacles import why_not_tried
 from loaderbench.tuning.plan import TuneOrder, TunePlan, make_tune_plan
-from loaderbench.tuning.tuned import Tuned, tuned_by, undecided_pair
+from loaderbench.tuning.tuned import Tuned, tuned_by
 
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader

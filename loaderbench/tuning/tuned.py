@@ -9,18 +9,14 @@ from pathlib import Path
 from loaderbench.diagnosis.failures import last_words
 from loaderbench.diagnosis.gathering import gather
 from loaderbench.diagnosis.limits import disturbed
-from loaderbench.loaders.torch_loader import PREFETCH
 from loaderbench.records import Config, Configuration, Interval, Recommendation, RunRecord
 from loaderbench.report import numbers
-from loaderbench.statistics.configurations import PRACTICAL_TIE, rates_by_round, ratio_of
-from loaderbench.statistics.gates import LEVEL_OF_LOOKS
-from loaderbench.statistics.intervals import FEWEST_ROUNDS, LEVEL, at_another_time, is_above_one
+from loaderbench.statistics.configurations import PRACTICAL_TIE
+from loaderbench.statistics.faster_arguments import DEFAULTS, faster_arguments, fastest_others, rounds_in_common
+from loaderbench.statistics.intervals import at_another_time
 from loaderbench.tuning.open_fixes import OpenFix, arguments as arguments_in_words, open_fixes
 
 AS_FAST = "no other arguments were faster"
-DEFAULTS: Config = {"prefetch_factor": PREFETCH, "persistent_workers": False}
-"""torch's defaults with workers."""
-
 NO_DECISION = "too few trials were completed to compare"
 
 
@@ -92,11 +88,10 @@ def tuned_by(run: RunRecord, present: Config, folder: Path) -> Tuned:
         others_cpus=_missing_cpus(run),
         left=left,
     )
-    by_fixes = _from_fixes(run)
-    found = by_fixes or _from_sweep(run)
+    found = faster_arguments(run)
     if found is None:
         return unchanged
-    config, gain, pairs = found
+    config = found.config
     arguments = {**run.loader, **config}
     arguments.pop("batch_size", None)
     if not arguments.get("num_workers"):
@@ -107,9 +102,9 @@ def tuned_by(run: RunRecord, present: Config, folder: Path) -> Tuned:
     tuned = replace(
         unchanged,
         arguments=arguments,
-        gain=at_another_time(gain),
-        pairs=pairs,
-        samples_per_s=None if by_fixes else _rate_of(run, config),
+        gain=at_another_time(found.gain),
+        pairs=found.pairs,
+        samples_per_s=None if found.by_fixes else _rate_of(run, config),
         why_none="",
         left=open_fixes(run, config),
         caveats=tuple(dict.fromkeys(advice.caveat for advice in advised if advice.caveat)),
@@ -124,63 +119,6 @@ def _missing_cpus(run: RunRecord) -> float | None:
     return facts.others_cpus if facts is not None and disturbed(facts) else None
 
 
-def _from_fixes(run: RunRecord) -> tuple[Config, Interval, int] | None:
-    """All accepted fixes together; if there was no time to compare them, the largest gain of a single fix."""
-    found = run.verification
-    if found is None:
-        return None
-    whole = found.whole
-    if found.accepted and whole is not None and whole.answer != "undecided":
-        return (found.config, whole.ratio, whole.pairs) if whole.answer == "gain" and whole.ratio else None
-    gains = [
-        (tried.config, tried.judgement.ratio, tried.judgement.pairs)
-        for tried in found.tried
-        if tried.against == run.plan.baseline
-        and tried.judgement is not None
-        and tried.judgement.ratio is not None
-        and tried.judgement.answer == "gain"
-    ]
-    return max(gains, key=lambda gain: gain[1].est, default=None)
-
-
-def _from_sweep(run: RunRecord) -> tuple[Config, Interval, int] | None:
-    """The best configuration if its gain is significant, else the largest gain that is.
-
-    The best can be a tie that costs less than the fastest, but has a noisy trial.
-    """
-    if run.best is None:
-        return None
-    others = _others(run)
-    if run.best.config in others and _is_significant(run, run.best.config):
-        found = [run.best.config]
-    else:
-        found = [config for config in others if _is_significant(run, config, among=len(others))]
-    gains = [(config, gain, _rounds_in_common(run, config)) for config in found if (gain := _gain(run, config))]
-    return max(gains, key=lambda one: one[1].est, default=None)
-
-
-def _is_significant(run: RunRecord, config: Config, among: int = 1) -> bool:
-    """Whether these arguments are faster than the current ones, in at least as many rounds as a winner needs.
-
-    The level is stricter for the largest of several gains (Bonferroni), and after more rounds than planned, because the
-    gain was judged before.
-    """
-    again = any(trial.round > run.plan.rounds for trial in run.sweep if trial.config == config)
-    level = 1 - (1 - (LEVEL_OF_LOOKS if again else LEVEL)) / among
-    gain = _gain(run, config, level)
-    return gain is not None and is_above_one(gain) and _rounds_in_common(run, config) >= FEWEST_ROUNDS
-
-
-def _gain(run: RunRecord, config: Config, level: float = LEVEL) -> Interval | None:
-    """The rate of these arguments relative to the current ones, paired by round of the sweep and of the final."""
-    return ratio_of(config, run.plan.baseline, [*run.sweep, *run.finals], level)
-
-
-def _others(run: RunRecord) -> list[Config]:
-    """All measured arguments but the current ones."""
-    return [one.config for one in run.configurations if one.config != run.plan.baseline]
-
-
 def _recommendations_behind(run: RunRecord, config: Config) -> list[Recommendation]:
     """The recommendations behind this configuration. One that covers all of it replaces its measured parts."""
     changed = {axis: value for axis, value in config.items() if run.plan.baseline.get(axis) != value}
@@ -191,27 +129,6 @@ def _recommendations_behind(run: RunRecord, config: Config) -> list[Recommendati
     ]
     whole = next((advice for advice in parts if advice.basis == "measured" and advice.change == changed), None)
     return parts if whole is None else [whole, *(advice for advice in parts if advice.basis != "measured")]
-
-
-def undecided_pair(run: RunRecord) -> tuple[Config, ...]:
-    """The current arguments and the fastest, if more rounds of both may show a gain; otherwise empty."""
-    fastest = _fastest(run)
-    if run.best is None or fastest is None or _from_sweep(run) is not None:
-        return ()
-    config, ratio = fastest
-    return (run.plan.baseline, config) if ratio > 1 + PRACTICAL_TIE else ()
-
-
-def _fastest(run: RunRecord) -> tuple[Config, float] | None:
-    """The fastest arguments and their rate relative to the current ones; `None` if too little was measured."""
-    gains = [(config, gain.est) for config in _others(run) if (gain := _gain(run, config))]
-    return max(gains, key=lambda one: one[1], default=None)
-
-
-def _rounds_in_common(run: RunRecord, config: Config) -> int:
-    """In how many rounds of the sweep and the final both these and the current arguments were measured."""
-    mine, present = (rates_by_round(one, [*run.sweep, *run.finals]) for one in (config, run.plan.baseline))
-    return len(mine.keys() & present.keys())
 
 
 def present_rate(run: RunRecord) -> float | None:
@@ -229,7 +146,7 @@ def _rate(one: Configuration) -> float | None:
 
 def _why_none(run: RunRecord) -> str:
     """Why nothing changes: no difference, a difference hidden by noise or too few rounds, or nothing measurable."""
-    fastest = _fastest(run)
+    fastest = fastest_others(run)
     if run.best is None or fastest is None:
         most = Counter(last_words(trial.failure.message) for trial in run.sweep if trial.failure).most_common(1)
         if not most:
@@ -239,6 +156,6 @@ def _why_none(run: RunRecord) -> str:
     config, ratio = fastest
     if ratio <= 1 + PRACTICAL_TIE:
         return AS_FAST
-    maybe, rounds = numbers.gain(ratio, None, None).main, _rounds_in_common(run, config)
+    maybe, rounds = numbers.gain(ratio, None, None).main, rounds_in_common(run, config)
     within = f"within the noise of {rounds} rounds; use a longer budget"
     return f"{arguments_in_words(config)} may be faster ({maybe}), but {within}"

@@ -60,3 +60,16 @@ def test_a_run_that_is_not_complete_says_why_first() -> None:
 def test_trials_have_an_accelerator_where_the_machine_has_one() -> None:
     assert made(gpus=("GPU",)).accelerator is True
     assert made().accelerator is False
+
+
+@pytest.mark.parametrize(("of_script", "origin"), [(False, "suite"), (True, "script")])
+def test_the_target_is_that_of_the_suite_or_of_the_script_that_is_tuned(
+    monkeypatch: pytest.MonkeyPatch, of_script: bool, origin: str
+) -> None:
+    known = suite(consumer={"kind": "emulated", "demand": 300.0})
+    monkeypatch.setattr(type(known.dataset), "is_of_script", of_script)
+    loaded: Any = SimpleNamespace(suite=known, folder=Path())
+    nothing: Any = None
+    found = Conditions(loaded, nothing, nothing, nothing, "emulated", None, "then").assumed_demand
+    assert found is not None
+    assert (found.samples_per_s, found.origin) == (300.0, origin)

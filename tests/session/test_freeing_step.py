@@ -139,7 +139,7 @@ def test_where_nothing_is_made_free_the_reason_is_kept(
 ) -> None:
     made = session(unsliced_clock, verify=change.get("verify", True))
     if "own_loader" in change:
-        monkeypatch.setattr(type(made.conditions.loaded.suite.dataset), "frees_stages", False)
+        monkeypatch.setattr(type(made.conditions.loaded.suite.dataset), "is_of_script", True)
     verdict.bound = change.get("bound", "input")
     made.found.why_partial = change.get("partial")  # type: ignore[assignment]
     subject = None if "subject" in change else BEST

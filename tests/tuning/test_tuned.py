@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from loaderbench.conclusion import conclude
 from loaderbench.records import (
     Answer,
     Config,
@@ -19,10 +20,14 @@ from loaderbench.records import (
     Tried,
     Verification,
 )
+from loaderbench.records.words import OWN_LOADER
+from loaderbench.report.document import build_document
+from loaderbench.report.sections.verdict import VerdictBlock
 from loaderbench.search.selection import NO_TIME, NOTHING_LEFT
+from loaderbench.statistics.faster_arguments import undecided_pair
 from loaderbench.statistics.intervals import at_another_time
 from loaderbench.store import read_run
-from loaderbench.tuning.tuned import AS_FAST, NO_DECISION, Tuned, tuned_by, undecided_pair
+from loaderbench.tuning.tuned import AS_FAST, NO_DECISION, Tuned, tuned_by
 from loaderbench.tuning.words import asides
 
 EXAMPLE = Path(__file__).parents[2] / "reports" / "examples" / "two-cores"
@@ -72,6 +77,44 @@ def test_more_rounds_are_asked_for_where_they_may_show_a_gain(example: RunRecord
     assert undecided_pair(tied(example, 104)) == ()
     assert undecided_pair(replace(run, best=None)) == ()
     assert undecided_pair(example) == (), "its gain is known"
+
+
+def of_script(run: RunRecord) -> RunRecord:
+    return replace(run, suite={**run.suite, "dataset": {"kind": "target", "target": OWN_LOADER}})
+
+
+def next_step(run: RunRecord) -> str:
+    (found,) = build_document(of_script(run)).all(VerdictBlock)
+    assert found.next_step is not None
+    assert found.next_step.fix is None
+    return found.next_step.do
+
+
+@pytest.mark.parametrize("noise", [NOISE, (0.98, 1.0, 1.02)])
+def test_the_page_names_the_arguments_that_the_terminal_prints(example: RunRecord, noise: tuple[float, ...]) -> None:
+    run = tied(example, 157, noise)
+    found = tuned_by(run, {**run.loader, **run.plan.baseline}, Path())
+    if found.gain is None:
+        assert next_step(run) == "Tune again with a longer --budget"
+    else:
+        named = ", ".join(f"{name}={value!r}" for name, value in found.changed.items() if name != "batch_size")
+        assert next_step(run).startswith(f"Set {named} in the script: +57% vs current arguments (")
+
+
+def test_the_page_keeps_arguments_than_which_no_others_are_faster(example: RunRecord) -> None:
+    assert next_step(tied(example, 60)) == "Keep the current arguments"
+
+
+def test_no_flag_of_run_is_advised_for_a_script(example: RunRecord) -> None:
+    """A worker count of the sweep that is neither a gain nor a loss."""
+    run = tied(example, 157)
+    reasons = {
+        script: " ".join(one.reason or "" for one in conclude(found).recommendations)
+        for script, found in ((False, run), (True, of_script(run)))
+    }
+    assert "Try --rounds 6 or a quieter machine" in reasons[False]
+    assert "--rounds" not in reasons[True]
+    assert "Try a longer --budget or a quieter machine" in reasons[True]
 
 
 def test_the_rounds_that_both_have_are_counted(example: RunRecord) -> None:

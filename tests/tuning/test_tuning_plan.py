@@ -52,6 +52,13 @@ def test_numbers_of_numpy_are_taken_as_torch_takes_them() -> None:
     assert found.baseline == {"num_workers": 2, "prefetch_factor": 3, "persistent_workers": True}
 
 
+def test_the_baseline_is_the_script_s_and_not_that_of_a_suite() -> None:
+    plan = make_plan(
+        make_tune_plan(loader(2), order()).loaded.suite, cpus_allotted=2, accelerator=False, consumer="none"
+    )
+    assert plan.baseline_why == "the script's current arguments"
+
+
 @settings(deadline=None)
 @given(
     st.integers(0, 40),

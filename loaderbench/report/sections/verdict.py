@@ -12,9 +12,11 @@ from loaderbench.records import About, Ceiling, Configuration, Evidence, GpuUse,
 from loaderbench.records.metrics import Metric
 from loaderbench.report import axes, head, metrics, numbers, words
 from loaderbench.report.model import Block, Fact, Section, Text, Value
-from loaderbench.report.rerun_command import command_to_resume, measures_script
+from loaderbench.report.rerun_command import command_to_resume
 from loaderbench.report.sections.recommendations import command_for, outcome
 from loaderbench.report.view import View, find
+from loaderbench.statistics.faster_arguments import faster_arguments, undecided_pair
+from loaderbench.statistics.intervals import at_another_time
 
 _REACHED: tuple[About, ...] = ("rate", "target")
 _IN_HEADLINE: About = "failure"
@@ -130,7 +132,9 @@ def _next_step(run: RunRecord, folder: Path | None) -> NextStep | None:
 
     If the run did not end or other ranks are unknown, measuring the rest comes first.
     """
-    if run.kind == "sweep" and run.in_progress and not measures_script(run):
+    if run.is_of_script:
+        return _next_step_in_script(run)
+    if run.kind == "sweep" and run.in_progress:
         return NextStep(None, "If the run has stopped, resume it", command_to_resume(run, folder))
     if run.only_rank is not None:
         return NextStep(None, "Record all ranks", run.only_rank.command)
@@ -147,6 +151,19 @@ def _next_step(run: RunRecord, folder: Path | None) -> NextStep | None:
     )
     then = None if first.basis == "measured" else again
     return NextStep(fix, "Apply the first fix", has_code=first.snippet is not None, then=then)
+
+
+def _next_step_in_script(run: RunRecord) -> NextStep:
+    """The arguments to use in the script, as `tune` prints them."""
+    found = faster_arguments(run)
+    if found is None:
+        unknown = run.best is None or undecided_pair(run)
+        return NextStep(None, "Tune again with a longer --budget" if unknown else "Keep the current arguments")
+    later = at_another_time(found.gain)
+    gain = numbers.gain(later.est, later.lo, later.hi, "vs current arguments").text
+    changes = found.changes_of(run.plan.baseline)
+    named = ", ".join(f"{name}={value!r}" for name, value in changes.items())
+    return NextStep(None, f"Set {named} in the script: {gain}")
 
 
 def _confidence_reasons(verdict: Verdict) -> tuple[Text, ...]:
