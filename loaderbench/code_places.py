@@ -38,11 +38,11 @@ class CodeStack(NamedTuple):
 
 @dataclass(frozen=True)
 class CodeLine:
-    """A line of the user's code that creates a loader. `by_library`: the line calls a library that creates it."""
+    """A line of the user's code that creates a loader. `library` is the package that it calls to create it, if any."""
 
     file: str
     line: int
-    by_library: bool = False
+    library: str = ""
 
     def __str__(self) -> str:
         return f"{Path(self.file).name}:{self.line}"

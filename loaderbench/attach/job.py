@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, filterfalse, pairwise
 from pathlib import Path
@@ -66,7 +66,7 @@ def find_trainings(pid: int) -> list[Training]:
     Processes that a script starts by itself, for example with `torch.multiprocessing.spawn`, each count as a training.
 
     Raises `UsageError` for a process that does not exist, is stopped, belongs to another user, or has no Python process
-    below it. Raises `MissingError` if the system has no `/proc`.
+    below it, and for a shell that started several trainings. Raises `MissingError` if the system has no `/proc`.
     """
     _check(pid)
     found = _trainings_of(pid)
@@ -86,6 +86,9 @@ def _trainings_of(pid: int) -> list[Training]:
     tree = proc.process_tree(main)
     pythons = [below for below in tree if below != os.getpid() and is_python(below)]
     with_torch = [below for below in pythons if _uses_torch(below)]
+    if main not in pythons and len(separate := _separate(pythons, with_torch)) > 1:
+        named = ", ".join(f"{below} ({command_of(below)})" for below in separate)
+        raise UsageError(f"process {pid} ({_comm(pid)}) started several trainings; pass the PID of one: {named}")
     loading = {_loop_of(below) for below in tree if _comm(below) == WORKER_THREAD}
     if starts := [below for below in pythons if below in loading]:  # the parent process may only have started them
         return [Training(below, command_of(below)) for below in starts]
@@ -98,6 +101,20 @@ def _trainings_of(pid: int) -> list[Training]:
             f"process {pid} ({_comm(pid)}) is not Python and has no Python child; pass the PID of the training script"
         )
     return [Training(found, command_of(found))]
+
+
+def _separate(pythons: Sequence[int], with_torch: Sequence[int]) -> list[int]:
+    """The topmost of these Python processes below which torch is used, or by themselves."""
+    above = {pid: _topmost(pid, pythons) for pid in with_torch}
+    return list(dict.fromkeys(above.values()))
+
+
+def _topmost(pid: int, pythons: Sequence[int]) -> int:
+    """The last of these Python processes on the way up."""
+    found = pid
+    while (pid := parent_of(pid)) > 1:
+        found = pid if pid in pythons else found
+    return found
 
 
 def _is_spawned(pid: int) -> bool:

@@ -40,7 +40,6 @@ TRIAL = "profile"
 
 AT_THE_END = "measured when the loop has ended"
 _OPENCV = re.compile(r"\bcv2?\.im(read|decode)\(")
-_HINT = "iterate over prof.iter(loader) while the profiler is running, for at least two batches of an epoch"
 
 
 def make_trial(
@@ -184,15 +183,19 @@ def _resource_use(recorder: LoopRecorder, observer: Observer, environment: Envir
 
 
 def _no_batches(recorder: LoopRecorder, log: BatchLog) -> Failure:
+    """Why nothing could be counted, with what to do about it."""
     if log.batches:
-        message = "empty batches: their first dimension is 0"
+        message, hint = "empty batches: their first dimension is 0", "look at what the collate function returns"
     elif recorder.first_batch_s is not None:
         message = "no batch could be counted: each was the first or last of its epoch"
+        hint = "let an epoch run for at least two batches"
     elif recorder.begun:
         message = "the loader gave no batch"
+        hint = "check the dataset's length; with drop_last=True, it has to fill one batch"
     else:
         message = "no batch was taken through Profiler.iter()"
-    return Failure(kind="no_batches", message=message, hint=_HINT)
+        hint = "iterate over prof.iter(loader) while the profiler is running"
+    return Failure(kind="no_batches", message=message, hint=hint)
 
 
 def counted(recorder: LoopRecorder) -> BatchLog:

@@ -24,6 +24,9 @@ MOST_HELD = 100  # entries of a dictionary or sequence that are searched for loa
 
 _LOCALS_FUNCTIONS = {"locals", "vars"}
 
+UNKNOWN = "a library"
+"""The library of code without a module name."""
+
 _UNSHARED_REFERENCES = 3
 """Reference count of a dictionary that only the frame, this module, and `getrefcount` itself refer to."""
 
@@ -175,19 +178,19 @@ class Makers:
     def note(self, loader: Any) -> None:
         """Record the innermost line that is neither in a library nor in the loader's own class."""
         frame: FrameType | None = sys._getframe(1)
-        by_library = False
+        library = ""
         while frame is not None:
             file = frame.f_code.co_filename
             if not is_ours(file) and not _is_called_on(loader, frame):
                 if not is_library(file):
-                    self._keep(loader, CodeLine(file, frame.f_lineno, by_library))
+                    self._keep(loader, CodeLine(file, frame.f_lineno, library))
                     return
-                by_library = True
+                library = str(frame.f_globals.get("__name__", "")).partition(".")[0] or UNKNOWN
             frame = frame.f_back
 
     def _keep(self, loader: Any, at: CodeLine) -> None:
         self._made[loader] = at
-        if not at.by_library:
+        if not at.library:
             with suppress(TypeError, AttributeError):  # a list, for example, has no weak references
                 self._of_dataset.append((weakref.ref(loader.dataset), at))
 
@@ -196,9 +199,9 @@ class Makers:
         found = None
         with suppress(TypeError):  # the loader is not hashable
             found = self._made.get(loader)
-        if found is None or found.by_library:
+        if found is None or found.library:
             dataset = _dataset_of(loader)
-            here = ((_dataset_of(other), at) for other, at in list(self._made.items()) if not at.by_library)
+            here = ((_dataset_of(other), at) for other, at in list(self._made.items()) if not at.library)
             gone = ((known(), at) for known, at in self._of_dataset)
             found = next((at for own, at in (*here, *gone) if own is dataset is not None), found)
         return found

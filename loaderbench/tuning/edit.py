@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from loaderbench.code_places import CodeLine
 from loaderbench.records import Config
 
-_LOADER = "DataLoader"
+_LOADER, _ARGUMENTS = "DataLoader", "TrainingArguments"
+HUGGING_FACE = "transformers"
+HUGGING_FACE_NAMES = {
+    name: f"dataloader_{name}"
+    for name in ("num_workers", "prefetch_factor", "persistent_workers", "pin_memory", "drop_last")
+}
+"""The names of a loader's arguments in Hugging Face's `TrainingArguments`."""
+
 POSITIONAL = ("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers")
 """The positional arguments of torch's `DataLoader`, in order."""
 
@@ -19,14 +27,13 @@ POSITIONAL = ("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "n
 def diff_of_call(at: CodeLine, changes: Config) -> str | None:
     """A unified diff that sets `changes` as keywords of the call at this line; `None` if there is no such call.
 
-    Values that the script computes are replaced as well. A change to `None` adds no keyword. For classes other than
-    `DataLoader`, whose parameters are unknown, only keywords that the call already has are set.
+    Values that the script computes are replaced as well. A change to `None` adds no keyword. For calls of unknown
+    parameters, of another class or of a library, only keywords that the call already has are set. For a loader of
+    Hugging Face's `Trainer`, the file's only `TrainingArguments` are changed.
     """
-    if at.by_library:
-        return None
     try:
         source = Path(at.file).read_text(encoding="utf-8")
-        edited = _edited(source, at.line, changes)
+        edited = _edited(source, _call_to_edit(ast.parse(source), at, changes))
     except (OSError, ValueError, SyntaxError):  # the file is missing, or no longer contains the text that ran
         return None
     if edited is None or edited == source:
@@ -36,23 +43,56 @@ def diff_of_call(at: CodeLine, changes: Config) -> str | None:
     return "\n".join(lines)
 
 
-def _edited(source: str, line: int, changes: Mapping[str, Any]) -> str | None:
-    call = _call_at(ast.parse(source), line)
-    if call is None or any(keyword.arg is None for keyword in call.keywords):  # keywords passed with **
+@dataclass(frozen=True)
+class _Edit:
+    """A call, and the keywords to set in it. `positional` are names of its positional arguments, as far as known.
+
+    `may_add`: keywords that the call does not have can be added.
+    """
+
+    call: ast.Call
+    changes: Mapping[str, Any]
+    positional: Sequence[str] = ()
+    may_add: bool = False
+
+
+def _call_to_edit(tree: ast.Module, at: CodeLine, changes: Config) -> _Edit | None:
+    if at.library == HUGGING_FACE:
+        return _edit_of_arguments(tree, changes)
+    if at.library:
+        call = _call_with(tree, at.line, changes.keys())
+        return call and _Edit(call, changes)
+    call = _call_at(tree, at.line)
+    if call is None:
         return None
+    is_torchs = _name(call.func) == _LOADER
+    return _Edit(call, changes, POSITIONAL if is_torchs else (), may_add=is_torchs)
+
+
+def _edit_of_arguments(tree: ast.Module, changes: Config) -> _Edit | None:
+    """The file's only `TrainingArguments`, if they have all changed arguments of the loader."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _name(node.func).endswith(_ARGUMENTS)]
+    if len(calls) != 1 or not changes.keys() <= HUGGING_FACE_NAMES.keys():
+        return None
+    return _Edit(calls[0], {HUGGING_FACE_NAMES[name]: value for name, value in changes.items()}, may_add=True)
+
+
+def _edited(source: str, edit: _Edit | None) -> str | None:
+    if edit is None or any(keyword.arg is None for keyword in edit.call.keywords):  # keywords passed with **
+        return None
+    call = edit.call
     if any(isinstance(argument, ast.Starred) for argument in call.args):
         return None
     text = _Text(source)
     given: dict[str | None, ast.expr] = {keyword.arg: keyword.value for keyword in call.keywords}
-    is_torchs = _name(call.func) == _LOADER
-    given |= dict(zip(POSITIONAL, call.args, strict=False)) if is_torchs else {}
+    given |= dict(zip(edit.positional, call.args, strict=False))
     edits = []
-    for name, value in changes.items():
+    for name, value in edit.changes.items():
         if (known := given.get(name)) is not None:
             end = text.place(known.end_lineno, known.end_col_offset)
             edits.append((text.place(known.lineno, known.col_offset), end, repr(value)))
-    added = [f"{name}={value!r}" for name, value in changes.items() if name not in given and value is not None]
-    if added and not is_torchs:
+    added = [f"{name}={value!r}" for name, value in edit.changes.items() if name not in given and value is not None]
+    if added and not edit.may_add:
         return None
     if added:
         at = _end_of_arguments(source, call, text)
@@ -110,6 +150,19 @@ def _call_at(tree: ast.Module, line: int) -> ast.Call | None:
             inner = [node for node in named if not any(_contains(node, other) for other in named)]
             return inner[0] if len(inner) == 1 else None
     return None
+
+
+def _call_with(tree: ast.Module, line: int, keywords: Collection[str]) -> ast.Call | None:
+    """The innermost call that spans the line and has all these keywords."""
+    calls = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and node.lineno <= line <= (node.end_lineno or node.lineno)
+        and set(keywords) <= {keyword.arg for keyword in node.keywords}
+    ]
+    inner = [node for node in calls if not any(_contains(node, other) for other in calls)]
+    return inner[0] if len(inner) == 1 else None
 
 
 def _contains(outer: ast.Call, inner: ast.Call) -> bool:

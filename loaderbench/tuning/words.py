@@ -8,8 +8,9 @@ from loaderbench.code_places import CodeLine
 from loaderbench.diagnosis.thresholds import MOST
 from loaderbench.environment import cpus_allotted
 from loaderbench.loaders.worker_options import WORKER_OPTIONS, setup_code
+from loaderbench.records import Config
 from loaderbench.report import numbers
-from loaderbench.tuning.edit import diff_of_call
+from loaderbench.tuning.edit import HUGGING_FACE, HUGGING_FACE_NAMES, diff_of_call
 from loaderbench.tuning.open_fixes import arguments, pairs_of
 from loaderbench.tuning.plan import OwnLoop
 from loaderbench.tuning.tuned import Tuned
@@ -37,7 +38,7 @@ def details(tuned: Tuned, made_at: CodeLine | None, own: OwnLoop) -> Iterator[st
     yield from _step_may_gain(tuned, own)
     keywords = {name: value for name, value in tuned.changed.items() if name not in WORKER_OPTIONS}
     if made_at is not None:
-        yield diff_of_call(made_at, keywords) or _where_created(made_at)
+        yield diff_of_call(made_at, keywords) or _where_created(made_at, keywords)
     if setup := setup_code(tuned.changed):
         yield f"{_how_to_call(tuned)}\n{setup}"
 
@@ -109,7 +110,10 @@ def _threads(tuned: Tuned, own: OwnLoop) -> Iterator[str]:
         )
 
 
-def _where_created(at: CodeLine) -> str:
-    if at.by_library:
-        return f"A library creates this loader, in a call at {at}; pass the arguments through that call"
+def _where_created(at: CodeLine, changes: Config) -> str:
+    if at.library == HUGGING_FACE and changes.keys() <= HUGGING_FACE_NAMES.keys():
+        own = arguments({HUGGING_FACE_NAMES[name]: value for name, value in changes.items()})
+        return f"Hugging Face's Trainer creates this loader, in a call at {at}; set TrainingArguments({own})"
+    if at.library:
+        return f"{at.library} creates this loader, in a call at {at}; pass the arguments through that call"
     return f"The loader is created at {at}"

@@ -16,6 +16,7 @@ import pytest
 from loaderbench.attach import job
 from loaderbench.attach.job import WORKER_THREAD, Training, find_trainings
 from loaderbench.errors import UsageError
+from loaderbench.monitors import proc
 from loaderbench.monitors.machine import is_alive
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="attach needs Linux")
@@ -112,6 +113,20 @@ def test_a_shell_leads_to_the_python_below_it(start: Start) -> None:
     (training,) = find_trainings(shell)
     assert training.pid != shell
     assert "print" in training.command
+
+
+def test_of_several_trainings_below_a_shell_one_has_to_be_chosen(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as the first process of a container."""
+    monkeypatch.setattr(job, "_uses_torch", job.is_python)
+    both = " & ".join(f'{sys.executable} -c "{WAITS}" {name}' for name in ("one", "two"))
+    shell = start("sh", "-c", f"{both} & wait")
+    while len(pids := proc.process_tree(shell)[1:]) < 2:
+        time.sleep(0.01)
+    with pytest.raises(UsageError) as found:
+        find_trainings(shell)
+    assert str(found.value).startswith(f"process {shell} (sh) started several trainings; pass the PID of one: ")
+    assert all(f"{pid} ({job.command_of(pid)})" in str(found.value) for pid in pids)
+    assert [one.pid for one in find_trainings(pids[0])] == [pids[0]]
 
 
 def test_what_is_no_training_is_one_line(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:

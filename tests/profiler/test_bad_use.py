@@ -208,6 +208,22 @@ def test_nothing_measured_is_a_result_that_says_so() -> None:
     assert result.trials[0].failure.kind == "no_batches"
     assert result.verdict.bound == "unknown"
     assert "no batch was taken" in str(result)
+    assert "prof.iter" in result.trials[0].failure.hint
+
+
+@pytest.mark.parametrize(
+    ("loader", "message", "hint"),
+    [
+        ([], "the loader gave no batch", "the dataset's length"),
+        ([torch.zeros(0, 3)] * 5, "empty batches", "the collate function"),
+    ],
+)
+def test_a_loader_without_samples_says_what_to_look_at(loader: list[Any], message: str, hint: str) -> None:
+    with Profiler(warmup=0) as prof:
+        list(prof.iter(loader))
+    failure = prof.result.trials[0].failure
+    assert message in failure.message
+    assert hint in failure.hint
 
 
 def test_a_batch_alone_is_too_few() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib.util
 import re
@@ -15,6 +16,7 @@ from scripts import HEAD, profile, write
 
 from loaderbench.records import Trial
 from loaderbench.result import load
+from loaderbench.tuning.edit import HUGGING_FACE_NAMES
 
 pytestmark = pytest.mark.slow
 
@@ -339,3 +341,9 @@ def test_under_the_command_what_a_callback_calls_does_nothing(tmp_path: Path) ->
     assert "its callback does nothing" in done.stderr
     assert not (tmp_path / "run").exists()
     assert load(tmp_path / "again").trials[0].samples
+
+
+def test_hugging_face_has_the_arguments_that_tune_sets() -> None:
+    transformers = pytest.importorskip("transformers")
+    known = {field.name for field in dataclasses.fields(transformers.TrainingArguments)}
+    assert set(HUGGING_FACE_NAMES.values()) <= known

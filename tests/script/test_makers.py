@@ -58,7 +58,17 @@ def test_a_loader_is_made_where_its_class_is_called() -> None:
 def test_a_library_that_makes_one_is_called_from_a_line_of_the_user() -> None:
     makers = Makers()
     made = make(makers)
-    assert makers.of(made) == CodeLine(__file__, line_here(-1), by_library=True)
+    assert makers.of(made) == CodeLine(__file__, line_here(-1), "a library")
+
+
+def test_the_library_is_that_which_the_user_s_line_calls() -> None:
+    """Hugging Face's Trainer lets accelerate create it."""
+    makers, names = Makers(), dict[str, Any]({"Loader": Loader, "__name__": "inner.loaders"})
+    exec(compile("def call(*arguments): return Loader(*arguments)", LIBRARY, "exec"), names)
+    outer: dict[str, Any] = {"call": names["call"], "__name__": "outer.trainer"}
+    exec(compile("def train(*arguments): return call(*arguments)", LIBRARY, "exec"), outer)
+    made = outer["train"](makers)
+    assert makers.of(made) == CodeLine(__file__, line_here(-1), "outer")
 
 
 @pytest.mark.parametrize("parameters", ["obj, *rest", "*rest"])

@@ -15,11 +15,13 @@ from loaderbench.tuning.edit import diff_of_call
 CHANGES = {"num_workers": 4, "persistent_workers": True}
 
 
-def edited(tmp_path: Path, source: str, line: int, changes: dict[str, object] | None = None) -> str | None:
+def edited(
+    tmp_path: Path, source: str, line: int, changes: dict[str, object] | None = None, library: str = ""
+) -> str | None:
     """The script after the diff was applied by hand; `None` without a diff."""
     file = tmp_path / "train.py"
     file.write_text(source)
-    diff = diff_of_call(CodeLine(str(file), line), changes or CHANGES)  # type: ignore[arg-type]
+    diff = diff_of_call(CodeLine(str(file), line, library), changes or CHANGES)  # type: ignore[arg-type]
     if diff is None:
         return None
     assert diff.splitlines()[1] == "+++ train.py, tuned"
@@ -115,11 +117,59 @@ def test_there_is_no_diff_where_the_call_cannot_be_found(tmp_path: Path, source:
     assert edited(tmp_path, source, line) is None
 
 
+@pytest.mark.parametrize(
+    ("source", "wanted"),
+    [
+        (
+            "a = create(\n    d, num_workers=1, persistent_workers=False)",
+            "a = create(\n    d, num_workers=4, persistent_workers=True)",
+        ),
+        (
+            "a = wrap(create(\nd, num_workers=n, persistent_workers=p), size=2)",
+            "a = wrap(create(\nd, num_workers=4, persistent_workers=True), size=2)",
+        ),
+        ("a = create(\n    d, num_workers=1)", None),
+        ("a = create(\n    d, **more)", None),
+        ("a = [make(d, num_workers=1, persistent_workers=0), make(\nd, num_workers=2, persistent_workers=0)]", None),
+    ],
+)
+def test_only_keywords_that_the_call_of_a_library_has_are_set(tmp_path: Path, source: str, wanted: str | None) -> None:
+    found = edited(tmp_path, source, 2 if "make" not in source else 1, library="timm")
+    assert found == wanted
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        ("'out', dataloader_num_workers=0", "'out', dataloader_num_workers=4, dataloader_persistent_workers=True"),
+        ("output_dir='out'", "output_dir='out', dataloader_num_workers=4, dataloader_persistent_workers=True"),
+    ],
+)
+def test_a_loader_of_hugging_face_has_the_diff_of_its_arguments(tmp_path: Path, arguments: str, wanted: str) -> None:
+    source = "args = hf.Seq2SeqTrainingArguments({})\ntrainer = Trainer(model, args)\ntrainer.train()"
+    assert edited(tmp_path, source.format(arguments), 3, library="transformers") == source.format(wanted)
+
+
+@pytest.mark.parametrize(
+    ("source", "changes"),
+    [
+        ("a = TrainingArguments('a')\nb = TrainingArguments('b')\nt.train()", {"num_workers": 2}),
+        ("args = parser.parse()\n\nt.train()", {"num_workers": 2}),
+        ("a = TrainingArguments('a')\n\nt.train()", {"in_order": False}),
+        ("a = TrainingArguments(**b)\n\nt.train()", {"num_workers": 2}),
+    ],
+)
+def test_unknown_arguments_of_hugging_face_have_no_diff(
+    tmp_path: Path, source: str, changes: dict[str, object]
+) -> None:
+    assert edited(tmp_path, source, 3, changes, library="transformers") is None
+
+
 def test_there_is_no_diff_for_a_library_and_none_for_a_file_that_is_gone(tmp_path: Path) -> None:
     file = tmp_path / "train.py"
     file.write_text("a = DataLoader(d)")
     assert diff_of_call(CodeLine(str(file), 1), CHANGES) is not None
-    assert diff_of_call(CodeLine(str(file), 1, by_library=True), CHANGES) is None
+    assert diff_of_call(CodeLine(str(file), 1, "timm"), CHANGES) is None
     file.unlink()
     assert diff_of_call(CodeLine(str(file), 1), CHANGES) is None
 

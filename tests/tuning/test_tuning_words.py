@@ -89,8 +89,13 @@ def test_the_line_that_makes_the_loader_is_a_diff_or_is_named(tmp_path: Path) ->
     assert diff.endswith("+loader = DataLoader(data, num_workers=2, persistent_workers=True)\n other = make(data)")
     assert list(details(BETTER, CodeLine(str(file), 2), SURE)) == ["The loader is created at train.py:2"]
     assert list(details(BETTER, CodeLine(str(file), 3), SURE)) == ["The loader is created at train.py:3"]
-    (said,) = details(BETTER, CodeLine(str(file), 1, by_library=True), SURE)
-    assert said == "A library creates this loader, in a call at train.py:1; pass the arguments through that call"
+    (said,) = details(BETTER, CodeLine(str(file), 2, "timm"), SURE)
+    assert said == "timm creates this loader, in a call at train.py:2; pass the arguments through that call"
+    (said,) = details(BETTER, CodeLine(str(file), 2, "transformers"), SURE)
+    assert said == (
+        "Hugging Face's Trainer creates this loader, in a call at train.py:2; "
+        "set TrainingArguments(dataloader_num_workers=2, dataloader_persistent_workers=True)"
+    )
 
 
 def test_options_of_workers_are_a_function_to_paste(tmp_path: Path) -> None:
