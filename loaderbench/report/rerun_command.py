@@ -66,9 +66,11 @@ def _suite_values(run: RunRecord, axis: str) -> list[Scalar]:
 
 
 def _data(run: RunRecord) -> list[str]:
-    """`--data DIR`, if the folder is absolute. A relative folder in the suite is relative to the suite's file."""
+    """`--data DIR`, if the folder is absolute and no axis. A relative one is relative to the suite's file."""
     root = run.section("dataset").get("root")
-    return ["--data", root] if isinstance(root, str) and Path(root).is_absolute() else []
+    if not isinstance(root, str) or not Path(root).is_absolute() or "root" in run.plan.axes:
+        return []
+    return ["--data", root]
 
 
 def _as_yaml(value: Scalar) -> str:

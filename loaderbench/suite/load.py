@@ -77,6 +77,7 @@ def load_suite(file: Path, overrides: Sequence[Override] = ()) -> LoadedSuite:
     if not isinstance(parsed.value, dict):
         raise SuiteError(f"{file}:1:1: expected a mapping of keys, got {_shape(parsed.value)}")
     of_loaders = _axes_of_loaders(parsed.value)
+    _refuse_both(overrides)
     for override in overrides:
         _apply(parsed.value, override)
     _drop_axes(parsed.value, of_loaders - _axes_of_loaders(parsed.value) - {override.path for override in overrides})
@@ -110,6 +111,15 @@ def _read(file: Path) -> str:
         raise SuiteError(f"{file}: not UTF-8 text (byte {error.start}); save it as UTF-8") from None
     except (OSError, ValueError) as error:
         raise SuiteError(f"{file}: cannot read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _refuse_both(overrides: Sequence[Override]) -> None:
+    """Raise `SuiteError` for a dataset option that one flag sets and another one varies."""
+    fixed = {override.path[-1]: override.flag for override in overrides if override.path[0] == "dataset"}
+    for override in overrides:
+        if override.path[0] == "sweep" and override.path[-1] in fixed:
+            flags = f"{fixed[override.path[-1]]} cannot be combined with {override.flag}"
+            raise SuiteError(printable(f"{flags}; remove one of them"))
 
 
 def _apply(data: dict[str, Any], override: Override) -> None:

@@ -61,7 +61,7 @@ def _call_to_edit(tree: ast.Module, at: CodeLine, changes: Config) -> _Edit | No
         return _edit_of_arguments(tree, changes)
     if at.library:
         call = _call_with(tree, at.line, changes.keys())
-        return call and _Edit(call, changes)
+        return None if call is None else _Edit(call, changes)
     call = _call_at(tree, at.line)
     if call is None:
         return None

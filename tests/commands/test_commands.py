@@ -131,6 +131,7 @@ def test_check_imports_nothing_that_a_suite_names(cli: Cli, tmp_path: Path) -> N
         (["--data", "nowhere"], 5, "no such folder"),
         (["--data", "empty"], 5, "no images found"),
         (["--data", "s.yaml"], 5, "is a file"),
+        (["--data", "a", "-P", "root=a,b"], 2, "--data a cannot be combined with -P root=a,b; remove one of them"),
     ],
 )
 @pytest.mark.parametrize("verb", ["check", "run"])

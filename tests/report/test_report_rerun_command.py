@@ -52,6 +52,14 @@ def test_the_folder_that_a_flag_gave_is_given_again() -> None:
     assert "--data" not in words_of(command_for_configuration(run(suite=relative), BASE))
 
 
+def test_the_folder_of_an_axis_is_no_flag() -> None:
+    """`--data` would remove the axis."""
+    plan = replace(runs.typical().plan, axes={"root": ["/a", "/b"]})
+    found = run(suite={"dataset": {"root": "/data"}}, plan=plan)
+    words = words_of(command_for_configuration(found, {"root": "/a"}))
+    assert ("--data" in words, "root=/a" in words) == (False, True)
+
+
 @pytest.mark.parametrize(
     "value", ["1", "true", "null", "x,y", "", "a: b", "#c", "[d]", "imagenet_train", "my.mod:make"]
 )
