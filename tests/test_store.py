@@ -6,11 +6,13 @@ import errno
 import gzip
 import json
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from full_disk import file_size_limited
 
 from loaderbench.errors import RunFileError, UsageError
 from loaderbench.records import Failure, GpuUse, Readings, TimelinePoint, Trial, to_dict
@@ -26,6 +28,8 @@ from loaderbench.store import (
     trials_frame,
 )
 from loaderbench.store.reading import NUMBERS
+
+EXAMPLE = Path(__file__).parents[1] / "reports" / "examples" / "two-cores"
 
 DONE = Trial(
     role="sweep",
@@ -220,6 +224,20 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
     store._trials = full.open("a")
     with pytest.raises(UsageError, match="No space left on device"):
         store.append(DONE)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+@pytest.mark.parametrize(
+    ("resumable", "kept"), [(True, "continue with --resume "), (False, "results so far are in trials.jsonl")]
+)
+def test_a_full_disk_says_how_to_continue_with_what_was_measured(tmp_path: Path, resumable: bool, kept: str) -> None:
+    store = Store(tmp_path / "run", resumable=resumable)
+    store.append(DONE)
+    for write in (lambda: store.append(FAILED), lambda: store.write_run(read_run(EXAMPLE))):
+        with file_size_limited(10), pytest.raises(UsageError, match="File too large") as found:
+            write()
+        assert kept in str(found.value)
+    store.close()
 
 
 def test_a_timeline_comes_back_as_it_was(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def run_side_by_side(
     Raises `UsageError` and `MissingError`, naming the version, before anything is measured.
     """
     loaded = _for_each_version(versions, lambda version: _with_checked_gates(load(version.suite), gates))
-    store = Store(out or new_run_folder(f"ab-{loaded['after'].suite.name}"))
+    store = Store(out or new_run_folder(f"ab-{loaded['after'].suite.name}"), resumable=False)
     try:
         with restored_signals():
             return _run_into(store, versions, loaded, listener, gates, budget_s)

@@ -28,10 +28,10 @@ MOST_NAME_BYTES = 200  # of a folder named after a suite; file systems allow 255
 class Store:
     """Writes one run folder. The constructor checks that it is writable, before anything is measured."""
 
-    def __init__(self, folder: Path, *, again: bool = False) -> None:
-        """Create the folder, or continue in an existing one if `again`."""
+    def __init__(self, folder: Path, *, again: bool = False, resumable: bool = True) -> None:
+        """Create the folder, or continue in an existing one if `again`. `resumable`: `run --resume` can continue it."""
         self.folder = folder
-        self._made, self._appended = not folder.exists(), again
+        self._made, self._appended, self._resumable = not folder.exists(), again, resumable
         with _one_line_errors(folder):
             if not again and folder.exists() and any(folder.iterdir()):
                 raise UsageError(f"{folder}: folder exists and is not empty; choose a new one with --out")
@@ -60,8 +60,7 @@ class Store:
 
     def append(self, trial: Trial) -> None:
         """Append a trial and sync it to disk."""
-        again = f"results so far are kept; once fixed, continue with --resume {quote(str(self.folder))}"
-        with _one_line_errors(self.folder / TRIALS_FILE, again if self._appended else ""):
+        with _one_line_errors(self.folder / TRIALS_FILE, self._how_to_continue):
             self._trials.write(_line(trial))
             self._trials.flush()
             os.fsync(self._trials.fileno())
@@ -69,7 +68,16 @@ class Store:
 
     def write_run(self, run: RunRecord) -> Path:
         """Write `run.json` atomically."""
-        return self._write(RUN_FILE, run_json(run))
+        return self._write(RUN_FILE, run_json(run), self._how_to_continue)
+
+    @property
+    def _how_to_continue(self) -> str:
+        """What is kept, and what to do once the folder is writable again; empty if it has no trial yet."""
+        if not self._appended:
+            return ""
+        if not self._resumable:
+            return f"results so far are in {TRIALS_FILE}"
+        return f"results so far are kept; once fixed, continue with --resume {quote(str(self.folder))}"
 
     def write_page(self, html: str) -> Path:
         """Write `report.html` atomically."""
@@ -88,9 +96,10 @@ class Store:
         types = (pyarrow.string(), pyarrow.float64(), pyarrow.string(), pyarrow.float64())
         schema = pyarrow.schema(list(zip(TIMELINE_COLUMNS, types, strict=True)))
         table = pyarrow.table(columns, schema=schema)
-        place = self._replace(TIMELINE_FILE, lambda part: parquet.write_table(table, part, compression="zstd"))
+        kept = self._how_to_continue
+        place = self._replace(TIMELINE_FILE, lambda part: parquet.write_table(table, part, compression="zstd"), kept)
         if readings.batches:
-            self._replace(BATCHES_FILE, lambda part: write_batches(part, readings.batches))
+            self._replace(BATCHES_FILE, lambda part: write_batches(part, readings.batches), kept)
         else:  # a resumed run may have the batches of its earlier call
             with _one_line_errors(self.folder / BATCHES_FILE):
                 (self.folder / BATCHES_FILE).unlink(missing_ok=True)
