@@ -55,6 +55,7 @@ from loaderbench.remedies import Diagnosis, Findings, candidates_for, recommend
 from loaderbench.remedies.streams import loader_arguments
 from loaderbench.statistics.choice import describe_baseline
 from loaderbench.statistics.configurations import summarize
+from loaderbench.statistics.faster_arguments import with_tuned
 from loaderbench.statistics.judging import judged
 from loaderbench.statistics.sides import compare_sides
 
@@ -71,7 +72,7 @@ NOT_VERIFIED = "this run tried no fixes"
 def conclude(measured: Measured) -> RunRecord:
     """Apply this version's rules to a new or saved run, without measuring."""
     measured = with_judgements(measured)
-    return RunRecord.of(measured, _conclusions(measured))
+    return with_tuned(RunRecord.of(measured, _conclusions(measured)))
 
 
 def with_judgements(measured: AnyMeasured) -> AnyMeasured:

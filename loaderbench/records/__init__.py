@@ -21,6 +21,7 @@ from loaderbench.records.conclusions import (
     Configuration as Configuration,
     Gain as Gain,
     Recommendation as Recommendation,
+    TunedArguments as TunedArguments,
     config_reference as config_reference,
     gain_reference as gain_reference,
 )

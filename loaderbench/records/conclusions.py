@@ -151,6 +151,22 @@ class Recommendation:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TunedArguments:
+    """Arguments that `tune` found to be faster than a script's current ones.
+
+    `change` has the arguments to set, and `config` the whole configuration. `gain` is the ratio of samples/s over
+    `pairs` pairs of trials, and covers the same comparison at another time. `by_fixes`: fixes are part of it, measured
+    without the emulated step.
+    """
+
+    change: Config
+    config: Config
+    gain: Interval
+    pairs: int
+    by_fixes: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class Conclusions:
     """All conclusions that this version's rules draw from a run. They can be drawn again from the saved measurements.
 
@@ -159,6 +175,8 @@ class Conclusions:
 
     `comparison` compares two versions, measured in interleaved pairs. `gates` are the results of `--fail-if` and
     `--warn-if`. `prediction` is reserved: this version predicts nothing.
+
+    `tuned` are the arguments to use in a script that `tune` measured.
 
     `hotspots` are lines of code of the verdict's configuration, sorted by share of loading time, the largest first.
     `bottlenecks` are stages of the verdict's configuration, sorted by gain, the largest first. For a stage that is not
@@ -194,6 +212,7 @@ class Conclusions:
     hosts: tuple[HostUse, ...] = ()
     all_hosts: HostUse | None = None
     prediction: None = None
+    tuned: TunedArguments | None = None
     bottlenecks: tuple[Bottleneck, ...] = ()
     worker_settings: tuple[WorkerSetting, ...] = ()
     not_measured: Reasons = field(default_factory=dict)

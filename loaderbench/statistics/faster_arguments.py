@@ -2,42 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 from loaderbench.loaders.torch_loader import PREFETCH
-from loaderbench.records import Config, Interval, RunRecord
+from loaderbench.records import Config, Interval, RunRecord, TunedArguments
 from loaderbench.statistics.configurations import PRACTICAL_TIE, rates_by_round, ratio_of
 from loaderbench.statistics.gates import LEVEL_OF_LOOKS
-from loaderbench.statistics.intervals import FEWEST_ROUNDS, LEVEL, is_above_one
+from loaderbench.statistics.intervals import FEWEST_ROUNDS, LEVEL, at_another_time, is_above_one
 
 DEFAULTS: Config = {"prefetch_factor": PREFETCH, "persistent_workers": False}
 """torch's defaults with workers."""
 
 
-@dataclass(frozen=True)
-class FasterArguments:
-    """A configuration that is faster than the current one, by the ratio `gain` over `pairs` pairs of trials.
-
-    `by_fixes`: fixes are part of it, which were measured without the emulated step.
-    """
-
-    config: Config
-    gain: Interval
-    pairs: int
-    by_fixes: bool
-
-    def changes_of(self, present: Config) -> Config:
-        """The arguments that differ from the current ones; those not given have torch's defaults."""
-        now = {**DEFAULTS, **{axis: value for axis, value in present.items() if value is not None}}
-        return {axis: value for axis, value in self.config.items() if value is not None and now.get(axis) != value}
+NOT_TUNED = "only tune chooses arguments for a script"
+NONE_FASTER = "no other arguments are significantly faster"
 
 
-def faster_arguments(run: RunRecord) -> FasterArguments | None:
+def with_tuned(run: RunRecord) -> RunRecord:
+    """The run with the arguments to use, or the reason why there are none."""
+    found = faster_arguments(run) if run.is_of_script else None
+    if found is not None:
+        return replace(run, tuned=found)
+    why = NONE_FASTER if run.is_of_script else NOT_TUNED
+    return replace(run, not_measured={**run.not_measured, "tuned": why})
+
+
+def faster_arguments(run: RunRecord) -> TunedArguments | None:
     """The fixes on top of the sweep, else the sweep's fastest; `None` if the current arguments should stay."""
     return _from_fixes(run) or _from_sweep(run)
 
 
-def _from_fixes(run: RunRecord) -> FasterArguments | None:
+def _tuned(run: RunRecord, config: Config, gain: Interval, pairs: int, *, by_fixes: bool) -> TunedArguments:
+    now = {**DEFAULTS, **{axis: value for axis, value in run.plan.baseline.items() if value is not None}}
+    change: Config = {axis: value for axis, value in config.items() if value is not None and now.get(axis) != value}
+    return TunedArguments(change=change, config=config, gain=at_another_time(gain), pairs=pairs, by_fixes=by_fixes)
+
+
+def _from_fixes(run: RunRecord) -> TunedArguments | None:
     """All accepted fixes together; if there was no time to compare them, the largest gain of a single fix."""
     found = run.verification
     if found is None:
@@ -46,9 +47,9 @@ def _from_fixes(run: RunRecord) -> FasterArguments | None:
     if found.accepted and whole is not None and whole.answer != "undecided":
         if whole.answer != "gain" or whole.ratio is None:
             return None
-        return FasterArguments(found.config, whole.ratio, whole.pairs, by_fixes=True)
+        return _tuned(run, found.config, whole.ratio, whole.pairs, by_fixes=True)
     gains = [
-        FasterArguments(tried.config, tried.judgement.ratio, tried.judgement.pairs, by_fixes=True)
+        _tuned(run, tried.config, tried.judgement.ratio, tried.judgement.pairs, by_fixes=True)
         for tried in found.tried
         if tried.against == run.plan.baseline
         and tried.judgement is not None
@@ -58,7 +59,7 @@ def _from_fixes(run: RunRecord) -> FasterArguments | None:
     return max(gains, key=lambda one: one.gain.est, default=None)
 
 
-def _from_sweep(run: RunRecord) -> FasterArguments | None:
+def _from_sweep(run: RunRecord) -> TunedArguments | None:
     """The best configuration if its gain is significant, else the largest gain that is.
 
     The best can be a tie that costs less than the fastest, but has a noisy trial.
@@ -71,7 +72,7 @@ def _from_sweep(run: RunRecord) -> FasterArguments | None:
     else:
         found = [config for config in others if _is_significant(run, config, among=len(others))]
     gains = [
-        FasterArguments(config, gain, rounds_in_common(run, config), by_fixes=False)
+        _tuned(run, config, gain, rounds_in_common(run, config), by_fixes=False)
         for config in found
         if (gain := _gain(run, config))
     ]

@@ -13,7 +13,6 @@ from loaderbench.records import Config, Configuration, Interval, Recommendation,
 from loaderbench.report import numbers
 from loaderbench.statistics.configurations import PRACTICAL_TIE
 from loaderbench.statistics.faster_arguments import DEFAULTS, faster_arguments, fastest_others, rounds_in_common
-from loaderbench.statistics.intervals import at_another_time
 from loaderbench.tuning.open_fixes import OpenFix, arguments as arguments_in_words, open_fixes
 
 AS_FAST = "no other arguments were faster"
@@ -102,7 +101,7 @@ def tuned_by(run: RunRecord, present: Config, folder: Path) -> Tuned:
     tuned = replace(
         unchanged,
         arguments=arguments,
-        gain=at_another_time(found.gain),
+        gain=found.gain,
         pairs=found.pairs,
         samples_per_s=None if found.by_fixes else _rate_of(run, config),
         why_none="",

@@ -24,7 +24,7 @@ from loaderbench.records.words import OWN_LOADER
 from loaderbench.report.document import build_document
 from loaderbench.report.sections.verdict import VerdictBlock
 from loaderbench.search.selection import NO_TIME, NOTHING_LEFT
-from loaderbench.statistics.faster_arguments import undecided_pair
+from loaderbench.statistics.faster_arguments import NONE_FASTER, NOT_TUNED, undecided_pair, with_tuned
 from loaderbench.statistics.intervals import at_another_time
 from loaderbench.store import read_run
 from loaderbench.tuning.tuned import AS_FAST, NO_DECISION, Tuned, tuned_by
@@ -84,7 +84,7 @@ def of_script(run: RunRecord) -> RunRecord:
 
 
 def next_step(run: RunRecord) -> str:
-    (found,) = build_document(of_script(run)).all(VerdictBlock)
+    (found,) = build_document(with_tuned(of_script(run))).all(VerdictBlock)
     assert found.next_step is not None
     assert found.next_step.fix is None
     return found.next_step.do
@@ -99,6 +99,16 @@ def test_the_page_names_the_arguments_that_the_terminal_prints(example: RunRecor
     else:
         named = ", ".join(f"{name}={value!r}" for name, value in found.changed.items() if name != "batch_size")
         assert next_step(run).startswith(f"Set {named} in the script: +57% vs current arguments (")
+
+
+def test_the_arguments_are_in_the_run_as_well(example: RunRecord) -> None:
+    run = tied(example, 157, noise=(0.98, 1.0, 1.02))
+    found, none = with_tuned(of_script(run)).tuned, with_tuned(of_script(tied(example, 60)))
+    assert found is not None
+    assert found.change == {"num_workers": found.config["num_workers"]}
+    assert (found.pairs, found.by_fixes, round(found.gain.est, 2)) == (3, False, 1.57)
+    assert (none.tuned, none.not_measured["tuned"]) == (None, NONE_FASTER)
+    assert with_tuned(run).not_measured["tuned"] == NOT_TUNED
 
 
 def test_the_page_keeps_arguments_than_which_no_others_are_faster(example: RunRecord) -> None:

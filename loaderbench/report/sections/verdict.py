@@ -15,8 +15,7 @@ from loaderbench.report.model import Block, Fact, Section, Text, Value
 from loaderbench.report.rerun_command import command_to_resume
 from loaderbench.report.sections.recommendations import command_for, outcome
 from loaderbench.report.view import View, find
-from loaderbench.statistics.faster_arguments import faster_arguments, undecided_pair
-from loaderbench.statistics.intervals import at_another_time
+from loaderbench.statistics.faster_arguments import undecided_pair
 
 _REACHED: tuple[About, ...] = ("rate", "target")
 _IN_HEADLINE: About = "failure"
@@ -155,14 +154,12 @@ def _next_step(run: RunRecord, folder: Path | None) -> NextStep | None:
 
 def _next_step_in_script(run: RunRecord) -> NextStep:
     """The arguments to use in the script, as `tune` prints them."""
-    found = faster_arguments(run)
+    found = run.tuned
     if found is None:
         unknown = run.best is None or undecided_pair(run)
         return NextStep(None, "Tune again with a longer --budget" if unknown else "Keep the current arguments")
-    later = at_another_time(found.gain)
-    gain = numbers.gain(later.est, later.lo, later.hi, "vs current arguments").text
-    changes = found.changes_of(run.plan.baseline)
-    named = ", ".join(f"{name}={value!r}" for name, value in changes.items())
+    gain = numbers.gain(found.gain.est, found.gain.lo, found.gain.hi, "vs current arguments").text
+    named = ", ".join(f"{name}={value!r}" for name, value in found.change.items())
     return NextStep(None, f"Set {named} in the script: {gain}")
 
 
