@@ -113,7 +113,7 @@ GLOSSARY: tuple[Term, ...] = (
     Term("RSS", "Resident set size: memory of one process, which counts shared pages in full.", used="docs"),
     Term("run", "One execution of a suite, or one profile. `run.json` holds all of it.", used="docs"),
     Term("sample", "One item of the dataset, such as an image with its label.", used="docs"),
-    Term("stage", "A part of the pipeline: read, decode, transform, collate, worker-to-main IPC, host-to-device copy."),
+    Term("stage", "A part of the pipeline that a verdict can name, such as read, decode, transform or collate."),
     Term("startup", "Time before the first batch of an epoch, such as the start of workers.", used="docs"),
     Term("steady state", "The measured batches, after the warm-up. The first batch is timed separately."),
     Term("step", "From one call of next() to the next: the data wait plus the work on the batch."),

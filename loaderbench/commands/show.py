@@ -24,7 +24,9 @@ def show(
     run: RunPlace,
     md_file: MarkdownFile = None,
     perfetto: PerfettoFile = None,
-    verbose: Annotated[bool, typer.Option(VERBOSE, "--verbose", help="Add limits, isolation runs and notes.")] = False,
+    verbose: Annotated[
+        bool, typer.Option(VERBOSE, "--verbose", help="Add throughput limits, isolation runs and notes.")
+    ] = False,
 ) -> None:
     """Print the verdict, fixes and best configs of a saved run."""
     from loaderbench.report.terminal import print_summary

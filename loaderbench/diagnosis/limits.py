@@ -340,6 +340,6 @@ def _queued_s(facts: Facts) -> float:
 
 
 def share_of_cpu(facts: Facts) -> float:
-    """The busiest stage's share of a sample's CPU time; 0 if unknown."""
+    """The largest stage's share of a sample's CPU time; 0 if unknown."""
     whole_s = sum(facts.cpu_s.values())
     return max(facts.cpu_s.values()) / whole_s if whole_s > 0 else 0.0

@@ -80,11 +80,11 @@ def in_seconds(seconds: float) -> str:
     return f"{seconds:.2g} s" if seconds < 9.95 else f"{seconds:,.0f} s"
 
 
-WALL_TIME = "Wall time"  # label of the line about the costliest stage
+WALL_TIME = "Wall time"  # label of the line about the largest stage
 
 
 def describe_inside(trials: Sequence[Trial], *, is_loader: bool = True) -> tuple[Evidence, ...]:
-    """Evidence for the costliest stage and the workers' states; empty if not measured."""
+    """Evidence for the largest stage and the workers' states; empty if not measured."""
     trial = next((trial for trial in trials if trial.status == "completed"), None)
     if trial is None:
         return ()

@@ -1,4 +1,4 @@
-"""Joining samples into a batch is the costliest stage.
+"""Joining samples into a batch is the largest stage.
 
 Triggers when CPUs are saturated and collate is the largest stage, or when one line of your own `collate_fn` takes most
 of the loading time.

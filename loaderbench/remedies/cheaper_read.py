@@ -1,4 +1,4 @@
-"""Reading is the costliest stage, although the storage is not the limit.
+"""Reading is the largest stage, although the storage is not the limit.
 
 Triggers when reading is the largest stage and the CPUs, the workers or page faults limit it.
 

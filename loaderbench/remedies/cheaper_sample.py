@@ -1,4 +1,4 @@
-"""The dataset's own code is the costliest stage.
+"""The dataset's own code is the largest stage.
 
 Triggers when `__getitem__` or the transform is the largest stage, and CPUs are saturated. One line of your own code
 with most of the loading time is enough, too.
