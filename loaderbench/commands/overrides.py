@@ -8,7 +8,7 @@ from typing import Any
 
 from loaderbench.errors import UsageError
 from loaderbench.suite import LoadedSuite, Override, load_suite
-from loaderbench.suite.load import kind_of_dataset
+from loaderbench.suite.load import TEXT_OPTIONS, kind_of_dataset
 from loaderbench.suite.yaml_text import TextError, parse_text
 
 
@@ -41,6 +41,9 @@ def _axis(text: str) -> Override:
     if values.strip() == "auto":
         return Override(("sweep", axis), "auto", flag)
     try:
-        return Override(("sweep", axis), parse_text(f"[{values}]").value, flag)
+        found = parse_text(f"[{values}]").value
+        if axis in TEXT_OPTIONS:  # a folder can be named 2024
+            found = [str(value) if type(value) is int else value for value in found]
+        return Override(("sweep", axis), found, flag)
     except TextError as error:
         raise UsageError(f"{flag}: {error.what}") from None

@@ -44,7 +44,7 @@ def saved_dataset(options: Mapping[str, Any] | None) -> DatasetKind | None:
     if kind is None or options is None:
         return None
     known = {name: value for name, value in options.items() if name in kind.model_fields}
-    return kind.model_construct(**{**dict.fromkeys(kind.axes), **known})
+    return kind.model_construct(**{**dict.fromkeys(kind.option_axes()), **known})
 
 
 def options_to_try(saved: Mapping[str, Any]) -> dict[str, Any] | None:

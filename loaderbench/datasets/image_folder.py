@@ -83,6 +83,7 @@ class ImageFolder(DatasetOfOptions):
         "sample": integer(1, MOST_FILES, or_null=True),
         "skip_bad": boolean,
     }
+    amount_axes: ClassVar[tuple[str, ...]] = ("sample", "skip_bad")
     texts: ClassVar[tuple[str, ...]] = ("root", "transform", "storage")
     change_samples: ClassVar[tuple[str, ...]] = ("presize",)
     smaller_samples: ClassVar[Mapping[str, Any]] = {"normalize": "device"}

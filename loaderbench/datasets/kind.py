@@ -37,7 +37,7 @@ class PrepareListener(Protocol):
 
 @dataclass(frozen=True)
 class Inputs:
-    """The files that all trials read (empty if unknown), and a summary of the dataset."""
+    """The files of one choice of data (empty if unknown), and a summary of the dataset."""
 
     samples: Samples
     summary: DatasetSummary
@@ -114,19 +114,28 @@ class DatasetKind(Part):
     is_of_script: ClassVar[bool] = False
     """Whether it is the loader of a running script, whose step sets the demand and whose functions are not replaced."""
 
+    amount_axes: ClassVar[tuple[str, ...]] = ()
+    """Those of `data_axes` that say how much of the same data is read: no setting to choose by its rate."""
+
+    @classmethod
+    def option_axes(cls) -> dict[str, Check]:
+        """All options that can be axes, with the check of their values."""
+        return {**cls.axes, **cls.data_axes}
+
     def with_axes(self: Kind, config: Mapping[str, Any]) -> Kind:
         """A copy of the dataset with the options that a configuration sets."""
-        own = self.axes.keys() | self.data_axes.keys()
-        return self.model_copy(update={name: config[name] for name in own if name in config})
+        return self.model_copy(update={name: config[name] for name in self.option_axes() if name in config})
 
     @property
     def choice_of_data(self) -> tuple[Any, ...]:
-        """The values of `data_axes`: datasets with equal values read the same files."""
+        """The values of `data_axes`, by which a run tells its choices of files apart."""
         return tuple(getattr(self, name) for name in self.data_axes)
 
     @abstractmethod
     def describe(self, sweep: Mapping[str, Any], folder: Path) -> str:
         """Say what will be read, without importing anything that the suite names.
+
+        `sweep` has all values of each option in the suite.
 
         Raises `MissingError` if the data, or a package that `sweep` needs, is missing.
         """
@@ -222,7 +231,7 @@ class DatasetOfOptions(DatasetKind):
 
     def build(self, order: DatasetOrder) -> Built:
         """Create the dataset from its options and from the axes that belong to it."""
-        own = self.axes.keys() | self.data_axes.keys()
+        own = self.option_axes()
         rest = {name: value for name, value in order.arguments.items() if name not in own}
         return Built(self.with_axes(order.arguments).make_from(order), rest)
 

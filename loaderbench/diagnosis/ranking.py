@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from loaderbench.datasets import saved_dataset
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.ranks import RANKS
-from loaderbench.records import Best, Config, Configuration, Interval, Measured, varying
+from loaderbench.records import Best, Config, Configuration, Interval, Measured, config_label, varying
 from loaderbench.statistics.choice import choose_best
-from loaderbench.statistics.configurations import summarize
+from loaderbench.statistics.configurations import is_alternative, summarize
 from loaderbench.statistics.target_rate import AT_THE_CAP
 
 ONE_CONFIGURATION = "a profile measures one config"
@@ -34,15 +35,14 @@ class Ranking:
 def rank(measured: Measured) -> Ranking:
     """Summarize all configurations and choose the best."""
     finals = measured.finals
-    configurations = _with_reasons(
-        summarize(measured.plan.configs, measured.sweep, measured.plan.baseline, finals), measured
-    )
+    plan, alike = measured.plan, axes_of_work(measured)
+    configurations = _with_reasons(summarize(plan.configs, measured.sweep, plan.baseline, finals, alike), measured)
     if measured.kind == "profile":
         from_outside = any(trial.is_from_outside for trial in measured.sweep)
         return Ranking(
             configurations=configurations, best=None, why_no_best=ONE_CONFIGURATION, from_outside=from_outside
         )
-    comparable = _with_baseline_ranks(configurations, measured.plan.baseline)
+    comparable = [found for found in configurations if is_alternative(found.config, plan.baseline, alike)]
     best, why = choose_best(
         comparable,
         measured.plan.baseline,
@@ -53,7 +53,8 @@ def rank(measured: Measured) -> Ranking:
         dropped=measured.dropped,
     )
     if best is not None and len(comparable) < len(configurations):
-        best = replace(best, why_this_one=f"{best.why_this_one} (of configs with {RANKS}={best.config[RANKS]})")
+        varied = {axis: best.config[axis] for axis in alike if len(plan.axes.get(axis, ())) > 1}
+        best = replace(best, why_this_one=f"{best.why_this_one} (of configs with {config_label(varied)})")
     return Ranking(configurations=configurations, best=best, why_no_best=why)
 
 
@@ -68,9 +69,10 @@ def _with_reasons(configurations: Sequence[Configuration], measured: Measured) -
     )
 
 
-def _with_baseline_ranks(configurations: Sequence[Configuration], baseline: Config) -> tuple[Configuration, ...]:
-    """The configurations with the baseline's number of ranks, which is not the loader's choice."""
-    return tuple(found for found in configurations if found.config.get(RANKS) == baseline.get(RANKS))
+def axes_of_work(measured: Measured) -> tuple[str, ...]:
+    """Axes that say how much work is done, which is not the loader's choice: ranks, and samples of the dataset."""
+    dataset = saved_dataset(measured.section("dataset"))
+    return (RANKS, *(() if dataset is None else dataset.amount_axes))
 
 
 @dataclass(frozen=True)

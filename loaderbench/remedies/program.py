@@ -119,7 +119,7 @@ def yaml_change(
     dataset = saved_dataset(options) or Target
     lines: dict[str, list[str]] = {"loader": [], "dataset": [], "args": [], "sweep": []}
     for name, value in change.items():
-        section = _section(name, own, {*dataset.axes, *dataset.data_axes})
+        section = _section(name, own, dataset.option_axes())
         if not (section == "args" and value is None and _is_loader_argument(name)):
             lines[section].append(f"{name}: {format_scalar(value)}")
     if of_target := lines.pop("args"):

@@ -120,5 +120,5 @@ def value_text(run: RunRecord, axis: str, value: Scalar) -> str:
 def _cell(run: RunRecord, config: Config, axis: str) -> Text:
     """The value of an axis. A number sorts as a number."""
     value = config.get(axis)
-    shown = words.outside(value_text(run, axis, value) if axis in config else NO_EFFECT, 40)
+    shown = words.axis_value(value_text(run, axis, value) if axis in config else NO_EFFECT, 40)
     return Value(shown.text, shown.title, sort=float(value)) if isinstance(value, (int, float)) else shown

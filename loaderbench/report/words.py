@@ -52,6 +52,14 @@ def outside(text: str, limit: int) -> Text:
     return Text(line[: limit - 1].rstrip() + "\u2026", safe[:WHOLE_LIMIT])
 
 
+def axis_value(text: str, limit: int) -> Text:
+    """The value of an axis. A path keeps its end, by which two folders differ."""
+    found = outside(text, limit)
+    if found.title is None or "/" not in text:
+        return found
+    return Text("\u2026" + " ".join(clean(text).split())[1 - limit :].lstrip(), found.title)
+
+
 def plain(text: str, limit: int) -> str:
     """Like `outside`, for places without a title."""
     return outside(text, limit).text

@@ -94,7 +94,7 @@ def targets_of(suite: Suite) -> list[str]:
     """The user code that a suite imports, by name."""
     kind = suite.consumer.kind
     stepped = [] if kind == AUTO else consumer_of(suite.consumer, kind).targets()
-    return [*stepped, *suite.dataset.targets(suite.sweep)]
+    return [*stepped, *suite.dataset.targets(suite.options)]
 
 
 def _answer(pipe: Connection, names: list[str], folder: Path, kind: ConsumerKind | None) -> None:

@@ -38,8 +38,7 @@ from loaderbench.session.copies import check_stores
 from loaderbench.session.inputs import (
     RunInputs,
     check_samples,
-    note_left_out,
-    option_values,
+    notes_left_out,
     prepare_inputs,
     without_bad,
 )
@@ -115,7 +114,7 @@ class Conditions:
             left_out=dict(left_out),
             notes=(
                 *([why_partial] if why_partial else []),
-                *note_left_out(self.inputs.summary),
+                *notes_left_out(self.inputs),
                 *note_without_parquet(),
             ),
             loaderbench_version=version("loaderbench"),
@@ -201,6 +200,6 @@ def _decoded_on_gpu(suite: Suite) -> str:
     kind = consumer_of(suite.consumer, resolve_consumer(suite.consumer, accelerator=True))
     if kind.device_name == CPU:
         return ""
-    values_of = {axis: option_values(suite, axis) for axis in suite.dataset.axes}
+    values_of = suite.options
     configs = (dict(zip(values_of, values, strict=True)) for values in product(*values_of.values()))
     return next(filter(None, map(suite.dataset.why_not_on_device, configs)), "")

@@ -46,7 +46,7 @@ def _together(summaries: Collection[DatasetSummary]) -> DatasetSummary:
         if counts[name] is None:
             known = (one.not_measured[name] for one in summaries if name in one.not_measured)
             reasons[name] = "differs between the values of an axis" if values else next(known, "unknown")
-    images = tuple(image for one in summaries for image in one.bad_images)
+    images = tuple(f"{one.description}: {image}" for one in summaries for image in one.bad_images)
     described = _joined(one.description for one in summaries)
     return DatasetSummary(described, **counts, bad_images=images, not_measured=reasons)
 
@@ -59,23 +59,15 @@ def choices_of_data(suite: Suite) -> list[DatasetKind]:
     """The suite's dataset with each combination of the values of its `data_axes`."""
     dataset, axes = suite.dataset, [*suite.dataset.data_axes]
     found = [
-        dataset.with_axes(dict(zip(axes, values, strict=True)))
-        for values in product(*(option_values(suite, axis) for axis in axes))
+        dataset.with_axes(dict(zip(axes, values, strict=True))) for values in product(*map(suite.option_values, axes))
     ]
     return list({one.choice_of_data: one for one in found}.values())
-
-
-def option_values(suite: Suite, axis: str) -> list[Any]:
-    """All values that a dataset option takes in the suite."""
-    swept = suite.sweep.get(axis, getattr(suite.dataset, axis))
-    values = swept if isinstance(swept, list) else [swept]
-    return [*values, suite.baseline[axis]] if axis in suite.baseline else values
 
 
 def described(loaded: LoadedSuite) -> str:
     """What the trials will read, without reading or generating it. Raises `MissingError` if data is missing."""
     datasets = choices_of_data(loaded.suite)
-    return _joined(dataset.describe(loaded.suite.sweep, loaded.folder) for dataset in datasets)
+    return _joined(dataset.describe(loaded.suite.options, loaded.folder) for dataset in datasets)
 
 
 def prepare_inputs(loaded: LoadedSuite, listener: Listener) -> RunInputs:
@@ -86,7 +78,7 @@ def prepare_inputs(loaded: LoadedSuite, listener: Listener) -> RunInputs:
 
 
 def _prepare(dataset: DatasetKind, loaded: LoadedSuite, listener: Listener) -> Inputs:
-    inputs = dataset.prepare(loaded.suite.sweep, loaded.folder, listener)
+    inputs = dataset.prepare(loaded.suite.options, loaded.folder, listener)
     if loaded.suite.measure.cache == "warm" and inputs.samples:
         count = len(inputs.samples)
         listener.doing(f"warming the page cache: reading {count:,} file{'' if count == 1 else 's'}")
@@ -99,7 +91,7 @@ def without_bad(inputs: RunInputs, suite: Suite, ask: Ask, listener: Listener) -
     datasets = {one.choice_of_data: one for one in choices_of_data(suite)}
     return RunInputs(
         {
-            choice: datasets[choice].without_bad(found, suite.sweep, ask, listener)
+            choice: datasets[choice].without_bad(found, suite.options, ask, listener)
             for choice, found in inputs.of_choice.items()
         }
     )
@@ -113,10 +105,16 @@ def check_samples(loaded: LoadedSuite, inputs: RunInputs) -> None:
             raise MissingError(f"sweep.ranks: {ranks} ranks, but only {files} files; use more files, or fewer ranks")
 
 
-def note_left_out(found: DatasetSummary) -> list[str]:
-    """The note on files that cannot be decoded; empty if none were skipped."""
-    if not found.bad_files:
-        return []
-    files = f"{found.bad_files:,} file{'' if found.bad_files == 1 else 's'}"
-    more = f"; and {found.bad_files - _MAX_LISTED:,} more" if found.bad_files > _MAX_LISTED else ""
-    return [f"skipped {files} that cannot be decoded: {'; '.join(found.bad_images[:_MAX_LISTED])}{more}"]
+def notes_left_out(inputs: RunInputs) -> list[str]:
+    """A note for each choice of data with files that cannot be decoded; each names its data if there are several."""
+    found = [one.summary for one in inputs.of_choice.values()]
+    several = len(found) > 1
+    return [note_left_out(one, f" of {one.description}" if several else "") for one in found if one.bad_files]
+
+
+def note_left_out(found: DatasetSummary, of_which: str = "") -> str:
+    """The note on files that cannot be decoded."""
+    count = found.bad_files or 0
+    files = f"{count:,} file{'' if count == 1 else 's'}{of_which}"
+    more = f"; and {count - _MAX_LISTED:,} more" if count > _MAX_LISTED else ""
+    return f"skipped {files} that cannot be decoded: {'; '.join(found.bad_images[:_MAX_LISTED])}{more}"

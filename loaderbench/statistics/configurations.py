@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from statistics import fmean
 
@@ -27,16 +27,20 @@ PRACTICAL_TIE = 0.05
 
 
 def summarize(
-    configs: Sequence[Config], trials: Sequence[Trial], baseline: Config | None = None, finals: Sequence[Trial] = ()
+    configs: Sequence[Config],
+    trials: Sequence[Trial],
+    baseline: Config | None = None,
+    finals: Sequence[Trial] = (),
+    alike: Collection[str] = (RANKS,),
 ) -> tuple[Configuration, ...]:
     """One record per configuration, in the given order.
 
     Rank 1 has the highest estimate, in any number of rounds; to win or to tie takes `FEWEST_ROUNDS`. With a `baseline`,
-    only configurations with its number of processes are ranked. `finals`, the trials of the final, count only for ranks
-    and ties.
+    only configurations with its values of the axes `alike` are ranked, such as its number of processes. `finals`, the
+    trials of the final, count only for ranks and ties.
     """
     found = [_configuration(config, [trial for trial in trials if trial.config == config]) for config in configs]
-    ranked = [c for c in found if baseline is None or c.config.get(RANKS) == baseline.get(RANKS)]
+    ranked = [c for c in found if baseline is None or is_alternative(c.config, baseline, alike)]
     compared = [*trials, *finals]
     rates = {id(c): rates_by_round(c.config, compared) for c in ranked if c.samples_per_s}
     adjusted = estimates(rates)
@@ -47,9 +51,14 @@ def summarize(
     return tuple(_ranked(c, ranks.get(id(c)), tied=id(c) in tied) for c in found)
 
 
+def is_alternative(config: Config, baseline: Config, alike: Collection[str]) -> bool:
+    """Whether a configuration does the same work as the baseline, by the axes that must be `alike`."""
+    return all(config.get(axis) == baseline.get(axis) for axis in alike)
+
+
 def _ranked(found: Configuration, rank: int | None, *, tied: bool) -> Configuration:
     """The configuration with its rank, or the reason for having none."""
-    why = found.not_measured.get("samples_per_s", "configs with another number of ranks are not ranked")
+    why = found.not_measured.get("samples_per_s", "only configs that do the same work as the baseline are ranked")
     reasons = found.not_measured if rank is not None else {**found.not_measured, "rank": why}
     return replace(found, rank=rank, tied_with_best=tied, not_measured=reasons)
 

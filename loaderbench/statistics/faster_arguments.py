@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from loaderbench.loaders.torch_loader import PREFETCH
+from loaderbench.loaders.worker_options import WORKER_OPTIONS
 from loaderbench.records import Config, Interval, RunRecord, TunedArguments
 from loaderbench.statistics.configurations import PRACTICAL_TIE, rates_by_round, ratio_of
 from loaderbench.statistics.gates import LEVEL_OF_LOOKS
@@ -32,10 +33,34 @@ def faster_arguments(run: RunRecord) -> TunedArguments | None:
     return _from_fixes(run) or _from_sweep(run)
 
 
+def changed_arguments(present: Config, wanted: Config) -> Config:
+    """The arguments of `wanted` that differ from the present ones; those not given have torch's defaults.
+
+    Without workers, torch refuses `prefetch_factor` and `persistent_workers`: present values are reset.
+    """
+    now = {**DEFAULTS, **_without_none(present)}
+    wanted = _without_none(wanted)
+    if not wanted.get("num_workers", now.get("num_workers")):
+        wanted = {name: value for name, value in wanted.items() if name not in DEFAULTS}
+        if now.get("num_workers"):
+            wanted |= {"prefetch_factor": None, "persistent_workers": False}
+    return {name: value for name, value in wanted.items() if now.get(name) != value}
+
+
+def _without_none(config: Config) -> Config:
+    return {name: value for name, value in config.items() if value is not None}
+
+
 def _tuned(run: RunRecord, config: Config, gain: Interval, pairs: int, *, by_fixes: bool) -> TunedArguments:
-    now = {**DEFAULTS, **{axis: value for axis, value in run.plan.baseline.items() if value is not None}}
-    change: Config = {axis: value for axis, value in config.items() if value is not None and now.get(axis) != value}
-    return TunedArguments(change=change, config=config, gain=at_another_time(gain), pairs=pairs, by_fixes=by_fixes)
+    change = changed_arguments(run.plan.baseline, config)
+    return TunedArguments(
+        change={name: value for name, value in change.items() if name not in WORKER_OPTIONS},
+        worker_options={name: value for name, value in change.items() if name in WORKER_OPTIONS},
+        config=config,
+        gain=at_another_time(gain),
+        pairs=pairs,
+        by_fixes=by_fixes,
+    )
 
 
 def _from_fixes(run: RunRecord) -> TunedArguments | None:

@@ -24,7 +24,7 @@ AUTO_VALUES = 6  # maximum number of values of an `auto` axis
 def find_problems(suite: Suite) -> Iterator[Problem]:
     """Yield the problems of a suite with a valid shape."""
     backends = backends_of(suite.loader, suite.sweep)
-    own = {**suite.dataset.axes, **suite.dataset.data_axes}
+    own = suite.dataset.option_axes()
     checks = {**loader_axes(backends.values()), **own}
     swept = {**checks, RANKS: integer(1, MOST_RANKS)}
     automatic = {AXIS, *(axis for backend in backends.values() for axis in backend.auto)}
@@ -55,7 +55,7 @@ def _baseline_problems(
     fixed = dict(suite.loader)
     for backend in backends.values():
         fixed = {**backend.library_defaults, **fixed}
-    fixed |= {option: getattr(suite.dataset, option) for option in (*suite.dataset.axes, *suite.dataset.data_axes)}
+    fixed |= {option: getattr(suite.dataset, option) for option in suite.dataset.option_axes()}
     for axis, value in suite.baseline.items():
         if axis in suite.sweep:
             yield from _argument_problems(("baseline", axis), value, checks, named)
@@ -151,7 +151,7 @@ def _axis_problems(
         what = f"unknown axis; neither a {named} argument nor a dataset option{_hint(axis, checks)}"
         what = _not_in_a_suite(axis) or what
         if axis in options:
-            what = "a mapping, which cannot be an axis; set one under dataset"
+            what = "cannot be an axis; set one value under dataset"
         yield Problem(path, what, at_key=True)
         return
     yield from _equal_values(path, values if isinstance(values, list) else [])

@@ -21,12 +21,15 @@ from loaderbench.suite.yaml_text import KeyPath, ParsedText, Position, TextError
 
 MAX_BYTES = 1_000_000
 SHORTEST_LIMIT = 2.0  # multiple of the steady state: imports, the first batch and warm-up come before it
+TEXT_OPTIONS = {option for kind in DATASET_KINDS.values() for option in kind.texts}
+"""Options of a dataset whose values are text."""
+
 _TEXTS: set[KeyPath] = {
     ("name",),
-    *(("dataset", option) for kind in DATASET_KINDS.values() for option in kind.texts),
+    *((section, option) for section in ("dataset", "sweep", "baseline") for option in TEXT_OPTIONS),
     *(("consumer", option) for kind in CONSUMER_KINDS.values() for option in kind.texts),
 }
-"""Options that stay text, since a folder can be named 2024."""
+"""Options that stay text, also in a list, since a folder can be named 2024."""
 _ROOT: KeyPath = ("dataset", "root")
 
 
@@ -191,7 +194,7 @@ class _Locator:
         return self.line_of(ordered[0]) + more
 
     def line_about(self, value: str, what: str) -> str:
-        """A problem of the first place that has this value; without a place if none has it."""
+        """A problem of the first option that has this text as its value; without a place if none has it."""
         path = next(_paths_to(value, self._parsed.value), None)
         return what if path is None else self.line_of(Problem(path, what))
 
@@ -211,10 +214,18 @@ class _Locator:
         return Position(1, 1)
 
 
-def _paths_to(value: str, inside: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
-    parts = inside.items() if isinstance(inside, dict) else enumerate(inside) if isinstance(inside, list) else ()
-    for key, part in parts:
-        yield from [(*path, key)] if part == value else _paths_to(value, part, (*path, key))
+def _paths_to(value: str, suite: dict[str, Any]) -> Iterator[KeyPath]:
+    """The places of options of text that have this value, by themselves or in a list."""
+    for path in ((section, option) for section, options in suite.items() for option in _texts_in(section, options)):
+        found = suite[path[0]][path[1]]
+        if found == value:
+            yield path
+        listed = found if isinstance(found, list) else []
+        yield from ((*path, index) for index, one in enumerate(listed) if one == value)
+
+
+def _texts_in(section: str, options: Any) -> list[str]:
+    return [option for option in options if (section, option) in _TEXTS] if isinstance(options, dict) else []
 
 
 def _line(file: str, position: Position, path: KeyPath, what: str) -> str:

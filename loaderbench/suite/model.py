@@ -108,6 +108,17 @@ class Suite(Part):
     consumer: Consumer = Consumer()
     measure: Measure = Measure()
 
+    def option_values(self, option: str) -> list[Any]:
+        """All values that a dataset option takes: in the sweep or under `dataset`, and in the baseline."""
+        swept = self.sweep.get(option, getattr(self.dataset, option))
+        values = swept if isinstance(swept, list) else [swept]
+        return [*values, self.baseline[option]] if option in self.baseline else values
+
+    @property
+    def options(self) -> dict[str, list[Any]]:
+        """All values of each dataset option that can be an axis."""
+        return {option: self.option_values(option) for option in self.dataset.option_axes()}
+
     @model_validator(mode="before")
     @classmethod
     def _default_kind(cls, data: Any) -> Any:

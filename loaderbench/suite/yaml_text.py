@@ -62,8 +62,8 @@ class ParsedText:
 def parse_text(text: str, texts: Collection[KeyPath] = (), replaced: Collection[KeyPath] = ()) -> ParsedText:
     """Parse one YAML document. Raises `TextError`.
 
-    At `texts`, the value of a variable stays text. At `replaced`, variables are not substituted, because an override
-    replaces the value.
+    At `texts`, and in lists there, the value of a variable stays text. At `replaced`, variables are not substituted,
+    because an override replaces the value.
     """
     yaml = YAML(typ="safe", pure=True)
     try:
@@ -123,7 +123,7 @@ class _Reader:
         if "${" in text and not any(path[:length] in self._replaced for length in range(1, len(path) + 1)):
             text = _substitute(text, _position(node), path)
             plain = not getattr(node, "style", None)  # `${N:-3}` is the number 3; quoted, it stays text
-            if plain and not (text and path in self._texts):
+            if plain and not (text and path[:2] in self._texts):
                 tag = str(self._yaml.resolver.resolve(ScalarNode, text, (True, False)))
         kind = tag.removeprefix(_CORE)
         if kind in {"str", "timestamp"}:

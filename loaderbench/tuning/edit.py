@@ -60,7 +60,7 @@ def _call_to_edit(tree: ast.Module, at: CodeLine, changes: Config) -> _Edit | No
     if at.library == HUGGING_FACE:
         return _edit_of_arguments(tree, changes)
     if at.library:
-        call = _call_with(tree, at.line, changes.keys())
+        call = _call_with(tree, at.line, [name for name, value in changes.items() if value is not None])
         return None if call is None else _Edit(call, changes)
     call = _call_at(tree, at.line)
     if call is None:

@@ -12,7 +12,12 @@ from loaderbench.diagnosis.limits import disturbed
 from loaderbench.records import Config, Configuration, Interval, Recommendation, RunRecord
 from loaderbench.report import numbers
 from loaderbench.statistics.configurations import PRACTICAL_TIE
-from loaderbench.statistics.faster_arguments import DEFAULTS, faster_arguments, fastest_others, rounds_in_common
+from loaderbench.statistics.faster_arguments import (
+    changed_arguments,
+    faster_arguments,
+    fastest_others,
+    rounds_in_common,
+)
 from loaderbench.tuning.open_fixes import OpenFix, arguments as arguments_in_words, open_fixes
 
 AS_FAST = "no other arguments were faster"
@@ -48,19 +53,7 @@ class Tuned:
     @property
     def changed(self) -> Config:
         """The arguments that differ from the current ones; arguments not given have torch's defaults."""
-        now = {**DEFAULTS, **self.present}
-        return {
-            name: value
-            for name, value in {**self.arguments, **self._reset_without_workers}.items()
-            if now.get(name) != value
-        }
-
-    @property
-    def _reset_without_workers(self) -> Config:
-        """Current arguments that torch refuses without workers, reset to its defaults."""
-        if self.arguments.get("num_workers") or not self.present.get("num_workers"):
-            return {}
-        return {"prefetch_factor": None, "persistent_workers": False}
+        return changed_arguments(self.present, self.arguments)
 
     @property
     def is_decided(self) -> bool:

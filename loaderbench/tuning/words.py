@@ -37,7 +37,7 @@ def details(tuned: Tuned, made_at: CodeLine | None, own: OwnLoop) -> Iterator[st
     yield from _doubts(tuned, own)
     yield from _step_may_gain(tuned, own)
     keywords = {name: value for name, value in tuned.changed.items() if name not in WORKER_OPTIONS}
-    if made_at is not None:
+    if made_at is not None and keywords:
         yield diff_of_call(made_at, keywords) or _where_created(made_at, keywords)
     if setup := setup_code(tuned.changed):
         yield f"{_how_to_call(tuned)}\n{setup}"

@@ -15,7 +15,7 @@ from loaderbench.datasets.bad_images import NAMED
 from loaderbench.errors import MissingError
 from loaderbench.records import DatasetSummary
 from loaderbench.session import inputs as run_inputs
-from loaderbench.session.inputs import RunInputs, check_samples, described, note_left_out
+from loaderbench.session.inputs import RunInputs, check_samples, described, notes_left_out
 from loaderbench.suite import LoadedSuite, Suite, load_suite
 
 
@@ -280,14 +280,27 @@ def test_where_the_suite_does_not_ask_nothing_is_decoded(tmp_path: Path, text: s
 )
 def test_a_reader_is_told_how_many_were_left_out_and_the_first_three(count: int, said: str) -> None:
     named = tuple(f"{n}.jpg: cut" for n in range(min(count, NAMED)))
-    (note,) = note_left_out(DatasetSummary("x", bad_files=count, bad_images=named))
+    (note,) = notes_left_out(RunInputs({(): Inputs((), DatasetSummary("x", bad_files=count, bad_images=named))}))
     assert said in note
     assert note.count(".jpg") == min(count, 3)
     assert ("more" in note) == (count > 3)
 
 
 def test_where_none_was_left_out_nothing_is_told() -> None:
-    assert note_left_out(DatasetSummary("x", bad_files=0)) == note_left_out(DatasetSummary("x")) == []
+    for none in (DatasetSummary("x", bad_files=0), DatasetSummary("x")):
+        assert notes_left_out(RunInputs({(): Inputs((), none)})) == []
+
+
+def test_each_folder_has_a_note_of_its_own_on_what_was_left_out() -> None:
+    found = {
+        (name,): Inputs((), DatasetSummary(f"images in {name}", bad_files=count, bad_images=("1.jpg: cut",) * count))
+        for name, count in (("a", 2), ("b", 0), ("c", 1))
+    }
+    assert notes_left_out(RunInputs(found)) == [
+        "skipped 2 files of images in a that cannot be decoded: 1.jpg: cut; 1.jpg: cut",
+        "skipped 1 file of images in c that cannot be decoded: 1.jpg: cut",
+    ]
+    assert RunInputs(found).summary.bad_images[-1] == "images in c: 1.jpg: cut"
 
 
 def test_fewer_files_than_ranks_is_said_before_anything_is_measured(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from loaderbench.commands.overrides import load_with_flags
 from loaderbench.datasets.image_folder import ImageFolder
 from loaderbench.datasets.target import Target
 from loaderbench.errors import MissingError, SuiteError
@@ -29,7 +30,7 @@ WRONG = {
     "sweep: 3": "1:8: sweep: expected a mapping, got 3",
     "sweep:\n  batch_sise: [1]": "2:3: sweep.batch_sise: unknown axis; neither a DataLoader argument nor "
     "a dataset option; did you mean batch_size?",
-    "sweep: {generate: [1]}": "1:9: sweep.generate: a mapping, which cannot be an axis; set one under dataset",
+    "sweep: {generate: [1]}": "1:9: sweep.generate: cannot be an axis; set one value under dataset",
     "sweep: {sample: [10, 0]}": "1:22: sweep.sample[1]: expected an integer from 1 to 1,000,000,000, got 0",
     "sweep: {root: [a, 2024]}": "1:19: sweep.root[1]: expected a string or null, got 2024",
     "dataset: {kind: target, target: 'a:b'}\nsweep: {target: ['a:c', x]}": "2:25: sweep.target[1]: expected "
@@ -313,6 +314,13 @@ def test_an_axis_that_no_loader_of_the_suite_takes_stays_wrong(tmp_path: Path) -
         ("dataset: {root: nowhere}", "nowhere", "{file}:1:17: dataset.root: no such folder"),
         ("sweep:\n  root: [a, nowhere]", "nowhere", "{file}:2:13: sweep.root[1]: no such folder"),
         ("dataset:\n  kind: target\n  target: m:f", "m:f", "{file}:3:11: dataset.target: no such folder"),
+        ("name: nowhere\ndataset: {root: nowhere}", "nowhere", "{file}:2:17: dataset.root: no such folder"),
+        ("baseline: {root: b}\nsweep: {root: [a, b]}", "b", "{file}:1:18: baseline.root: no such folder"),
+        (
+            "dataset: {kind: target, args: {root: m:f}, target: m:f}",
+            "m:f",
+            "{file}:1:52: dataset.target: no such folder",
+        ),
         ("name: s", "nowhere", "no such folder"),
         ("name: s", None, "no such folder"),
     ],
@@ -334,3 +342,17 @@ def test_what_is_missing_is_said_with_the_flag_that_asks_for_it(tmp_path: Path) 
     assert loaded.suite.sweep == loaded.suite.baseline == {}
     with pytest.raises(MissingError, match=r"^--data nowhere: no such folder$"), loaded.saying_where():
         raise MissingError("no such folder", "/nowhere")
+
+
+def test_a_folder_of_an_axis_can_be_named_like_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A", "2023")
+    monkeypatch.setenv("B", "2024")
+    (tmp_path / "s.yaml").write_text("sweep: {root: ['${A}', ${B}], batch_size: ['${A}']}\nbaseline: {root: ${A}}")
+    with pytest.raises(SuiteError, match="batch_size"):  # no text
+        load_suite(tmp_path / "s.yaml")
+    (tmp_path / "s.yaml").write_text("sweep: {root: [${A}, ${B}], batch_size: [${A}]}\nbaseline: {root: ${A}}")
+    loaded = load_with_flags(tmp_path / "s.yaml", data=None, axes=["transform=m:f"], measure={})
+    assert (loaded.suite.sweep["root"], loaded.suite.sweep["batch_size"]) == (["2023", "2024"], [2023])
+    assert loaded.suite.baseline["root"] == "2023"
+    flagged = load_with_flags(tmp_path / "s.yaml", data=None, axes=["root=2023,b"], measure={})
+    assert flagged.suite.sweep["root"] == ["2023", "b"]

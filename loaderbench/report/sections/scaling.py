@@ -67,7 +67,7 @@ def _x_axis(run: RunRecord, across: str) -> tuple[Mapping[axes.Key, float], Json
     places = {axes.key(value): float(value or 0) if numeric else float(i) for i, value in enumerate(values)}
     axis: Json = {"tickmode": "array", "tickvals": list(places.values())}
     if not numeric:
-        labels = [style.safe(words.plain(axes.value_text(run, across, value), 24)) for value in values]
+        labels = [style.safe(words.axis_value(axes.value_text(run, across, value), 24).text) for value in values]
         axis |= {"ticktext": labels, "range": [-0.5, len(places) - 0.5]}
     return places, axis
 

@@ -70,7 +70,7 @@ def _heat_map(view: View) -> HeatMap | None:
     return HeatMap(
         x_axis=words.name(chosen.across),
         y_axis=words.name(chosen.down) if chosen.down else None,
-        x_labels=tuple(words.name(axes.value_text(run, chosen.across, value)) for value in across),
+        x_labels=tuple(_label(run, chosen.across, value) for value in across),
         metrics=tuple(_in_selector(scale) for scale in scales),
         facets=tuple(
             Facet(_title(fixed), tuple(_row(chosen, y, across, (fixed, facets[0]), cells) for y in down))
@@ -119,12 +119,16 @@ def _title(fixed: Config) -> Text | None:
     return words.configuration(fixed) if fixed else None
 
 
+def _label(run: RunRecord, axis: str, value: Scalar) -> Text:
+    return words.axis_value(axes.value_text(run, axis, value), words.NAME_LIMIT)
+
+
 def _row(
     chosen: axes.Axes, y: Scalar, across: Sequence[Scalar], panels: tuple[Config, Config], cells: Cells
 ) -> HeatRow:
     """A row of one panel. `panels` are the fixed values of that panel and of the first one."""
     own: Config = {chosen.down: y} if chosen.down else {}
-    label = words.name(axes.value_text(cells.run, chosen.down, y)) if chosen.down else Text("")
+    label = _label(cells.run, chosen.down, y) if chosen.down else Text("")
     fixed, first = panels
     return HeatRow(
         label,

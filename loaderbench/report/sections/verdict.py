@@ -159,8 +159,9 @@ def _next_step_in_script(run: RunRecord) -> NextStep:
         unknown = run.best is None or undecided_pair(run)
         return NextStep(None, "Tune again with a longer --budget" if unknown else "Keep the current arguments")
     gain = numbers.gain(found.gain.est, found.gain.lo, found.gain.hi, "vs current arguments").text
-    named = ", ".join(f"{name}={value!r}" for name, value in found.change.items())
-    return NextStep(None, f"Set {named} in the script: {gain}")
+    named = ", ".join(f"{name}={value!r}" for name, value in {**found.change, **found.worker_options}.items())
+    in_workers = "" if not found.worker_options else " (code of the worker options under Fixes)"
+    return NextStep(None, f"Set {named} in the script: {gain}{in_workers}")
 
 
 def _confidence_reasons(verdict: Verdict) -> tuple[Text, ...]:
