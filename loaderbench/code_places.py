@@ -38,7 +38,7 @@ class CodeStack(NamedTuple):
 
 @dataclass(frozen=True)
 class CodeLine:
-    """A line of the user's code that creates a loader. `library` is the package that it calls to create it, if any."""
+    """A line of the user's code that creates a loader. `library` is the module that it calls to do so, if any."""
 
     file: str
     line: int

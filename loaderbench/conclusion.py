@@ -22,6 +22,7 @@ from loaderbench.diagnosis.hotspots import find_hotspots
 from loaderbench.diagnosis.isolation import describe_isolation, find_ceiling, with_exposed_copy
 from loaderbench.diagnosis.ranking import Ranking, Subject, expected_wait, rank, rate_cap, subject_of
 from loaderbench.diagnosis.ranks import describe_ranks, loading_rates, of_job, of_only_rank, trials_of_ranks
+from loaderbench.diagnosis.same_data import traits_of
 from loaderbench.diagnosis.setup_notes import find_setup_notes
 from loaderbench.diagnosis.shortage import Shortage, find_shortage, more_workers_fail
 from loaderbench.diagnosis.verdict import decide
@@ -374,7 +375,7 @@ def _diagnosis(measured: Measured, config: Config, verdict: Verdict, facts: Fact
         shared_memory_bytes=_shared_memory_bytes(measured.environment),
         demand=_demand_rate(measured, config),
         profile=measured.kind == "profile",
-        traits=next((trial.dataset_traits for trial in measured.sweep if trial.dataset_traits), {}),
+        traits=traits_of(measured, config),
         workers_fit=not more_workers_fail(measured.sweep, config),
         gpu_kind=next((gpu.kind for gpu in measured.environment.gpus), "cuda"),
         gpu_named=(assumed := demand_of(measured)) is not None and assumed.origin in ("accelerator", "calibration"),
@@ -389,7 +390,7 @@ def _files_of_folder(dataset: DatasetSummary) -> int | None:
 
 def _options(measured: Measured) -> dict[str, Any] | None:
     """The dataset's options if it has options to try; `None` for a user's dataset."""
-    return options_to_try(measured.section("dataset")) if measured.kind == "sweep" else None
+    return options_to_try(found) if (found := measured.section("dataset")) else None
 
 
 def _shared_memory_bytes(environment: Environment) -> int | None:

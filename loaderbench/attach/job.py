@@ -79,6 +79,7 @@ def find_trainings(pid: int) -> list[Training]:
 
 def _trainings_of(pid: int) -> list[Training]:
     main = _main_of(pid)
+    _refuse_several(main)
     launcher = _launcher_of(main)
     ranks = sorted(_ranks_below(launcher), key=lambda one: one.rank or 0)
     if ranks:
@@ -86,9 +87,6 @@ def _trainings_of(pid: int) -> list[Training]:
     tree = proc.process_tree(main)
     pythons = [below for below in tree if below != os.getpid() and is_python(below)]
     with_torch = [below for below in pythons if _uses_torch(below)]
-    if main not in pythons and len(separate := _separate(pythons, with_torch)) > 1:
-        named = ", ".join(f"{below} ({command_of(below)})" for below in separate)
-        raise UsageError(f"process {pid} ({_comm(pid)}) started several trainings; pass the PID of one: {named}")
     loading = {_loop_of(below) for below in tree if _comm(below) == WORKER_THREAD}
     if starts := [below for below in pythons if below in loading]:  # the parent process may only have started them
         return [Training(below, command_of(below)) for below in starts]
@@ -103,10 +101,16 @@ def _trainings_of(pid: int) -> list[Training]:
     return [Training(found, command_of(found))]
 
 
-def _separate(pythons: Sequence[int], with_torch: Sequence[int]) -> list[int]:
-    """The topmost of these Python processes below which torch is used, or by themselves."""
-    above = {pid: _topmost(pid, pythons) for pid in with_torch}
-    return list(dict.fromkeys(above.values()))
+def _refuse_several(shell: int) -> None:
+    """Raise `UsageError` if a process that is not Python started trainings with different commands."""
+    pythons = [below for below in proc.process_tree(shell) if below != os.getpid() and is_python(below)]
+    if shell in pythons:
+        return
+    trains = [below for below in pythons if _uses_torch(below) or rank_of(below) is not None]
+    separate = {command_of(topmost): topmost for topmost in (_topmost(below, pythons) for below in trains)}
+    if len(separate) > 1:
+        named = ", ".join(f"{topmost} ({command})" for command, topmost in separate.items())
+        raise UsageError(f"process {shell} ({_comm(shell)}) started several trainings; pass the PID of one: {named}")
 
 
 def _topmost(pid: int, pythons: Sequence[int]) -> int:

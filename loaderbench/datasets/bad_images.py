@@ -23,7 +23,7 @@ _AT_ONCE = 64
 
 
 def leave_out(inputs: Inputs, decoders: Sequence[str], ask: Ask, listener: PrepareListener) -> Inputs:
-    """Exclude files that cannot be decoded, for all trials of a run alike.
+    """Exclude files that cannot be decoded, for all trials that read this choice of data.
 
     Raises `MissingError` if no file is left.
     """

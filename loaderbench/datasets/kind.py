@@ -87,6 +87,9 @@ class DatasetKind(Part):
     data_axes: ClassVar[Mapping[str, Check]] = {}
     """Options that choose the data and can also be axes of `sweep`, with the check of their values."""
 
+    needed: ClassVar[tuple[str, ...]] = ()
+    """Options that have no default: the suite sets them under `dataset`, or as axes."""
+
     takes_any_axis: ClassVar[bool] = False
     """Whether the kind accepts axes that no registry knows."""
 

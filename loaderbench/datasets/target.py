@@ -16,12 +16,13 @@ class Target(DatasetKind):
     """Your own code: a callable that returns a `Dataset`, a loader or any iterable of batches."""
 
     data_axes: ClassVar[Mapping[str, Check]] = {"target": target_name}
+    needed: ClassVar[tuple[str, ...]] = ("target",)
     takes_any_axis: ClassVar[bool] = True
     texts: ClassVar[tuple[str, ...]] = ("target",)
     why_no_files: ClassVar[str] = "unknown which files a target reads, so the page cache cannot be set"
 
     kind: Literal["target"]
-    target: TargetName
+    target: TargetName | None = None
     args: dict[str, Any] = {}
 
     def describe(self, sweep: Mapping[str, Any], folder: Path) -> str:
@@ -36,11 +37,11 @@ class Target(DatasetKind):
     def targets(self, sweep: Mapping[str, Any]) -> list[str]:
         """The target's name, or all names if it is an axis."""
         named = sweep.get("target", self.target)
-        return named if isinstance(named, list) else [named]
+        return named if isinstance(named, list) else [str(named)]
 
     def build(self, order: DatasetOrder) -> Built:
         """Call the target with its arguments and with the axes that it has parameters for."""
         target = self.with_axes(order.arguments).target
         arguments = {name: value for name, value in order.arguments.items() if name not in self.data_axes}
-        source, taken = call_target(find_target(target, order.folder), self.args, arguments)
+        source, taken = call_target(find_target(str(target), order.folder), self.args, arguments)
         return Built(source, arguments, frozenset(taken))

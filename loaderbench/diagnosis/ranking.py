@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from loaderbench.datasets import saved_dataset
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.ranks import RANKS
+from loaderbench.diagnosis.same_data import axes_of_work
 from loaderbench.records import Best, Config, Configuration, Interval, Measured, config_label, varying
 from loaderbench.statistics.choice import choose_best
 from loaderbench.statistics.configurations import is_alternative, summarize
@@ -67,12 +66,6 @@ def _with_reasons(configurations: Sequence[Configuration], measured: Measured) -
         else found
         for found in configurations
     )
-
-
-def axes_of_work(measured: Measured) -> tuple[str, ...]:
-    """Axes that say how much work is done, which is not the loader's choice: ranks, and samples of the dataset."""
-    dataset = saved_dataset(measured.section("dataset"))
-    return (RANKS, *(() if dataset is None else dataset.amount_axes))
 
 
 @dataclass(frozen=True)

@@ -110,6 +110,7 @@ from loaderbench.records.verdict import (
 )
 from loaderbench.records.verification import (
     IDENTICAL as IDENTICAL,
+    NOTHING_LEFT as NOTHING_LEFT,
     Candidate as Candidate,
     Judgement as Judgement,
     PixelChange as PixelChange,

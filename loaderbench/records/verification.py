@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 
 from loaderbench.records.words import Answer, Config, Interval, Reasons
 
+NOTHING_LEFT = "no more fixes for the remaining cause"
+"""Why trying fixes ended, if each one that the last cause called for was tried."""
+
 
 @dataclass(frozen=True)
 class Candidate:

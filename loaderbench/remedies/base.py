@@ -80,7 +80,7 @@ class MeasuredChange:
             pixels=NOT_COMPARED if findings.alters_pixels(change) else None,
         )
         if not (gained or as_fast):
-            status, reason = why_not(ratio, findings.flag_to_measure_longer)
+            status, reason = why_not(ratio, findings.how_to_measure_longer)
             return replace(answer, status=status, reason=reason)
         return replace(
             answer,

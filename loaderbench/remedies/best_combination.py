@@ -41,7 +41,10 @@ class _BestCombination:
         if _has_its_own_fix(findings, best, changed):
             return None
         title = _title(changed, best)
-        return MeasuredChange(self.id, title, best, caveat=caveat_of_batch(findings.baseline, best)).recommend(findings)
+        data = findings.altered_data({axis: best[axis] for axis in changed})
+        of_data = f"{' and '.join(data)} changes which data is loaded" if data else None
+        caveat = ". ".join(filter(None, (caveat_of_batch(findings.baseline, best), of_data))) or None
+        return MeasuredChange(self.id, title, best, caveat=caveat).recommend(findings)
 
 
 def _has_its_own_fix(findings: Findings, best: Config, changed: list[str]) -> bool:

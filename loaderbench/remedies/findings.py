@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from loaderbench.datasets import saved_dataset
+from loaderbench.datasets import Target, saved_dataset
 from loaderbench.datasets.pixels import CHANGES_PIXELS
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.limits import making_takes_the_cpus
@@ -149,16 +149,21 @@ class Findings:
         dataset = saved_dataset(self.options)
         return dataset is not None and bool(change.keys() & dataset.axes.keys() & set(CHANGES_PIXELS))
 
+    def altered_data(self, change: Config) -> list[str]:
+        """The changed options that choose the data."""
+        dataset = saved_dataset(self.options) or Target
+        return [name for name in change if name in dataset.data_axes]
+
     @property
     def diagnoses(self) -> tuple[Diagnosis, ...]:
         """All diagnoses, in the order they were made."""
         return (*(() if self.diagnosis is None else (self.diagnosis,)), *self.later)
 
     @property
-    def flag_to_measure_longer(self) -> str:
-        """The flag of the same command that makes intervals narrower."""
+    def how_to_measure_longer(self) -> str:
+        """What makes intervals narrower: a flag of `run`, or the budget of `tune`."""
         if self.of_script:
-            return "a longer --budget"
+            return "a longer budget"
         return f"--rounds {max(2 * max((trial.round for trial in self.trials), default=0), 6)}"
 
 

@@ -18,7 +18,7 @@ NO_GAIN = f"No gain above {(SMALL - 1) * 100:.0f}%"
 
 
 def why_not(ratio: Interval, longer: str) -> tuple[Standing, str]:
-    """Why a change is not recommended: slower, hardly faster, or undecided; `longer` is the flag to measure longer."""
+    """Why a change is not recommended: slower, hardly faster, or undecided; `longer` says how to measure longer."""
     if excludes_one(ratio) and ratio.est < 1:
         return "already_ok", f"Slower: {times(ratio)}"
     if ratio.hi is not None and ratio.hi <= SMALL:

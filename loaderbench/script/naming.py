@@ -24,8 +24,8 @@ MOST_HELD = 100  # entries of a dictionary or sequence that are searched for loa
 
 _LOCALS_FUNCTIONS = {"locals", "vars"}
 
-UNKNOWN = "a library"
-"""The library of code without a module name."""
+UNKNOWN = "A library"
+"""The module of library code without a name."""
 
 _UNSHARED_REFERENCES = 3
 """Reference count of a dictionary that only the frame, this module, and `getrefcount` itself refer to."""
@@ -185,7 +185,7 @@ class Makers:
                 if not is_library(file):
                     self._keep(loader, CodeLine(file, frame.f_lineno, library))
                     return
-                library = str(frame.f_globals.get("__name__", "")).partition(".")[0] or UNKNOWN
+                library = str(frame.f_globals.get("__name__", "")) or UNKNOWN
             frame = frame.f_back
 
     def _keep(self, loader: Any, at: CodeLine) -> None:

@@ -112,7 +112,7 @@ def _write(recording: Recording, folder: Path, *, on_wait: str = "", on_others: 
     note = "; ".join(filter(None, (_note_on_others(recording), on_wait)))
     notes = (*recording.measured.notes, *filter(None, [note, *on_others]), *note_without_parquet())
     run = Run(conclude(replace(recording.measured, notes=notes)), recording.readings, folder)
-    store = Store(folder, resumable=False)
+    store = Store(folder)
     try:
         store.keep_only(run.record.trials)
         store.write_run(run.record)

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from loaderbench.records import Candidate, Config, Judgement, PlannedTrial, Trial, Tried
+from loaderbench.records import NOTHING_LEFT, Candidate, Config, Judgement, PlannedTrial, Trial, Tried
 from loaderbench.statistics.judging import ENOUGH_PAIRS, FEWEST_PAIRS, MOST_PAIRS, is_lost, judge, wants_more
 
 MOST_CANDIDATES = 6  # at the same time: each costs a trial in every round
@@ -16,7 +16,6 @@ Propose = Callable[[Config], "Sequence[Candidate] | None"]
 """The fixes that the cause of a configuration calls for, by the trials so far; `None` if the cause is unknown."""
 
 NO_MORE = "no remaining fix gains more"
-NOTHING_LEFT = "no more fixes for the remaining cause"
 NO_TIME = "time for fixes used up"
 
 

@@ -53,16 +53,17 @@ def check_stores(
 
     Raises `MissingError` if the read fails or the store's client library is not installed.
     """
-    checked: set[str] = set()
+    checked: set[tuple[object, ...]] = set()
     for config in configs:
         dataset = loaded.suite.dataset.with_axes(config)
-        if dataset.store is None or dataset.store in checked:
+        key = (dataset.store, *dataset.choice_of_data)
+        if dataset.store is None or key in checked:
             continue
         check_client(dataset.store)
         if format_of(config, loaded.suite) == FILES:
             listener.doing(f"reading one file from {dataset.store}")
             dataset.check_store(samples_of(dataset), loaded.folder)
-            checked.add(dataset.store)
+            checked.add(key)
 
 
 def format_of(config: Config, suite: Suite) -> str:

@@ -12,6 +12,7 @@ from loaderbench.session.listener import Progress
 from loaderbench.session.measuring import is_alone
 from loaderbench.session.session import Session
 from loaderbench.session.time_slicing import SlicedRounds
+from loaderbench.statistics.configurations import is_alternative
 from loaderbench.statistics.finalists import FINAL_TIE, finalists, is_settled
 
 MOST_ROUNDS = 12
@@ -85,7 +86,8 @@ class FinalStep:
     def _left(self) -> list[Config]:
         """The remaining finalists by the trials so far, fastest first."""
         plan, trials = self._session.plan, self._session.found.of("sweep", "final")
-        comparable = [one for one in plan.configurations if one.get(RANKS) == plan.baseline.get(RANKS)]
+        alike = (RANKS, *self._session.conditions.loaded.suite.dataset.amount_axes)
+        comparable = [one for one in plan.configurations if is_alternative(one, plan.baseline, alike)]
         found = finalists(comparable, trials)
         return [config for config in found if not self._entered or config in self._entered]
 

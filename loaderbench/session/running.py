@@ -88,7 +88,7 @@ def run_suite(
 def _store(loaded: LoadedSuite, out: Path | None, earlier: Earlier | None) -> Store:
     """A new run folder, or that of the earlier call."""
     if earlier is None:
-        return Store(out or new_run_folder(loaded.suite.name))
+        return Store(out or new_run_folder(loaded.suite.name), resumable=not loaded.suite.dataset.is_of_script)
     return Store(earlier.folder, again=True)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from loaderbench.consumers import consumer_kind, demand_rate
+from loaderbench.datasets import saved_dataset
 from loaderbench.records import RunRecord, Scalar, format_scalar
 
 _PACKAGES = ("torch", "torchvision")
@@ -63,8 +64,14 @@ def _differs(name: str, then: Scalar, now: Scalar) -> str:
 
 
 def _data(before: RunRecord, after: RunRecord) -> Iterator[tuple[str, Scalar, Scalar]]:
-    """The properties that decide which samples are loaded; a description of files already has their number."""
+    """The properties that decide which samples are loaded; a description of files already has their number.
+
+    An axis of data is part of the configurations, which are compared one by one.
+    """
     then, now = before.dataset, after.dataset
+    dataset = saved_dataset(before.section("dataset"))
+    if dataset is not None and dataset.data_axes.keys() & _axes(before, after):
+        return
     yield "dataset", then.description, now.description
     if then.description == now.description and then.files is not None and now.files is not None:
         yield "number of files", then.files, now.files

@@ -96,7 +96,7 @@ class Store:
         types = (pyarrow.string(), pyarrow.float64(), pyarrow.string(), pyarrow.float64())
         schema = pyarrow.schema(list(zip(TIMELINE_COLUMNS, types, strict=True)))
         table = pyarrow.table(columns, schema=schema)
-        kept = self._how_to_continue
+        kept = f"results are in {RUN_FILE}"
         place = self._replace(TIMELINE_FILE, lambda part: parquet.write_table(table, part, compression="zstd"), kept)
         if readings.batches:
             self._replace(BATCHES_FILE, lambda part: write_batches(part, readings.batches), kept)

@@ -29,8 +29,7 @@ def find_problems(suite: Suite) -> Iterator[Problem]:
     swept = {**checks, RANKS: integer(1, MOST_RANKS)}
     automatic = {AXIS, *(axis for backend in backends.values() for axis in backend.auto)}
     named = " or ".join(backend.display_name or name for name, backend in backends.items())
-    for option, check in own.items():
-        yield from _value_problems(("dataset", option), getattr(suite.dataset, option), check)
+    yield from _dataset_problems(suite)
     for name, value in suite.loader.items():
         yield from _argument_problems(("loader", name), value, checks, named)
         if name in suite.sweep:
@@ -46,6 +45,19 @@ def find_problems(suite: Suite) -> Iterator[Problem]:
     yield from _decoding_problems(suite, backends)
     yield from _combination_problems(suite)
     yield from _baseline_problems(suite, swept, backends, named)
+
+
+def _dataset_problems(suite: Suite) -> Iterator[Problem]:
+    """Yield options of the dataset that are missing, invalid, or set in two places."""
+    for option, check in suite.dataset.option_axes().items():
+        value, is_swept = getattr(suite.dataset, option), option in suite.sweep
+        if value is None and option in suite.dataset.needed:
+            if not is_swept:
+                yield Problem(("dataset",), f"missing key {option}")
+            continue
+        yield from _value_problems(("dataset", option), value, check)
+        if is_swept and value and option in suite.dataset.model_fields_set & suite.dataset.data_axes.keys():
+            yield Problem(("dataset", option), "also an axis under sweep; remove one of the two", at_key=True)
 
 
 def _baseline_problems(

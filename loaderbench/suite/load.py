@@ -24,6 +24,9 @@ SHORTEST_LIMIT = 2.0  # multiple of the steady state: imports, the first batch a
 TEXT_OPTIONS = {option for kind in DATASET_KINDS.values() for option in kind.texts}
 """Options of a dataset whose values are text."""
 
+DATA_OPTIONS = {option for kind in DATASET_KINDS.values() for option in kind.data_axes}
+"""Options that choose the data: under `dataset` or an axis, and not both."""
+
 _TEXTS: set[KeyPath] = {
     ("name",),
     *((section, option) for section in ("dataset", "sweep", "baseline") for option in TEXT_OPTIONS),
@@ -127,7 +130,9 @@ def _refuse_both(overrides: Sequence[Override]) -> None:
 
 def _apply(data: dict[str, Any], override: Override) -> None:
     *parents, last = override.path
-    instead_of = {"sweep": ["loader"], "dataset": ["sweep", "baseline"]}  # a fixed option is no longer an axis
+    instead_of = {"sweep": ["loader"], "dataset": ["sweep", "baseline"]}  # what is swept is not fixed, and vice versa
+    if last in DATA_OPTIONS:
+        instead_of["sweep"].append("dataset")
     for section in instead_of.get(str(parents[0]), ()):
         if isinstance(data.get(section), dict):
             data[section].pop(last, None)

@@ -13,7 +13,7 @@ from loaderbench.code_places import CodeLine
 from loaderbench.records import Config
 
 _LOADER, _ARGUMENTS = "DataLoader", "TrainingArguments"
-HUGGING_FACE = "transformers"
+HUGGING_FACE = "transformers.trainer"
 HUGGING_FACE_NAMES = {
     name: f"dataloader_{name}"
     for name in ("num_workers", "prefetch_factor", "persistent_workers", "pin_memory", "drop_last")

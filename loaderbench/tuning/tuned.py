@@ -18,7 +18,8 @@ from loaderbench.statistics.faster_arguments import (
     fastest_others,
     rounds_in_common,
 )
-from loaderbench.tuning.open_fixes import OpenFix, arguments as arguments_in_words, open_fixes
+from loaderbench.statistics.open_fixes import OpenFix, open_fixes
+from loaderbench.tuning.open_fixes import arguments as arguments_in_words, why_none as why_not_included
 
 AS_FAST = "no other arguments were faster"
 NO_DECISION = "too few trials were completed to compare"
@@ -70,7 +71,7 @@ def tuned_by(run: RunRecord, present: Config, folder: Path) -> Tuned:
     """The result of the fixes on top of the sweep, else of the sweep, else the current arguments."""
     why_none, left = _why_none(run), open_fixes(run, run.plan.baseline)
     if why_none == AS_FAST and left:
-        why_none, left = left[0].why_none, left[1:]
+        why_none, left = why_not_included(left[0]), left[1:]
     unchanged = Tuned(
         present=present,
         arguments=present,

@@ -11,7 +11,7 @@ from loaderbench.loaders.worker_options import WORKER_OPTIONS, setup_code
 from loaderbench.records import Config
 from loaderbench.report import numbers
 from loaderbench.tuning.edit import HUGGING_FACE, HUGGING_FACE_NAMES, diff_of_call
-from loaderbench.tuning.open_fixes import arguments, pairs_of
+from loaderbench.tuning.open_fixes import arguments, in_detail, pairs_of
 from loaderbench.tuning.plan import OwnLoop
 from loaderbench.tuning.tuned import Tuned
 
@@ -83,7 +83,7 @@ def asides(tuned: Tuned) -> Iterator[str]:
     yield from cautions(tuned.caveats)
     if tuned.costs:
         yield f"Costs: {', '.join(tuned.costs)}"
-    yield from (fix.in_detail for fix in tuned.left)
+    yield from map(in_detail, tuned.left)
 
 
 def cautions(caveats: Iterable[str]) -> Iterator[str]:
@@ -115,5 +115,6 @@ def _where_created(at: CodeLine, changes: Config) -> str:
         own = arguments({HUGGING_FACE_NAMES[name]: value for name, value in changes.items()})
         return f"Hugging Face's Trainer creates this loader, in a call at {at}; set TrainingArguments({own})"
     if at.library:
-        return f"{at.library} creates this loader, in a call at {at}; pass the arguments through that call"
+        package = at.library.partition(".")[0]
+        return f"{package} creates this loader, in a call at {at}; pass the arguments through that call"
     return f"The loader is created at {at}"

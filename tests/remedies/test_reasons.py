@@ -1,5 +1,6 @@
 """Why a remedy is not recommended is true of the run, and what is faster is recommended by one card."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -131,3 +132,12 @@ def test_a_tiny_gain_is_no_recommendation() -> None:
     found = answers(measured(rates, {"batch_size": [8, 16]}))["larger_batch"]
     assert (found.status, found.basis) == ("already_ok", "measured")
     assert (found.reason or "").startswith("No gain above 10%: 1.00")
+
+
+def test_another_folder_that_is_faster_has_a_caveat() -> None:
+    axes = {"num_workers": [2], "root": ["/a", "/b"]}
+    given = findings(axes, {"num_workers": 2, "root": "/a"}, {("root", "/b"): 2.0})
+    found = answers(replace(given, options={"kind": "image_folder"}))["best_combination"]
+    assert (found.title, found.caveat) == ("Set root=/b", "root changes which data is loaded")
+    own = answers(replace(given, options=None))["best_combination"]
+    assert own.caveat is None, "an argument of the user's function"

@@ -58,7 +58,7 @@ def test_a_loader_is_made_where_its_class_is_called() -> None:
 def test_a_library_that_makes_one_is_called_from_a_line_of_the_user() -> None:
     makers = Makers()
     made = make(makers)
-    assert makers.of(made) == CodeLine(__file__, line_here(-1), "a library")
+    assert makers.of(made) == CodeLine(__file__, line_here(-1), "A library")
 
 
 def test_the_library_is_that_which_the_user_s_line_calls() -> None:
@@ -68,7 +68,7 @@ def test_the_library_is_that_which_the_user_s_line_calls() -> None:
     outer: dict[str, Any] = {"call": names["call"], "__name__": "outer.trainer"}
     exec(compile("def train(*arguments): return call(*arguments)", LIBRARY, "exec"), outer)
     made = outer["train"](makers)
-    assert makers.of(made) == CodeLine(__file__, line_here(-1), "outer")
+    assert makers.of(made) == CodeLine(__file__, line_here(-1), "outer.trainer")
 
 
 @pytest.mark.parametrize("parameters", ["obj, *rest", "*rest"])

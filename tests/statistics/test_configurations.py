@@ -115,3 +115,16 @@ def test_nothing_is_tied_before_the_rounds_suffice() -> None:
     trials = [trial(f"t{number}", CONFIG, number, 100.0) for number in (1, 2)]
     assert not summarize([CONFIG], trials)[0].tied_with_best
     assert not summarize([{"num_workers": 7}], trials)[0].tied_with_best
+
+
+def test_only_configurations_that_do_the_same_work_are_ranked() -> None:
+    """A smaller sample of the files is no faster loader."""
+    configs: list[Config] = [{"sample": sample, "num_workers": workers} for sample in (100, 9000) for workers in (0, 2)]
+    trials = [
+        trial(f"{sample}{workers}{number}", {"sample": sample, "num_workers": workers}, number, rate)
+        for number in (1, 2, 3)
+        for sample, workers, rate in ((100, 0, 900.0), (100, 2, 950.0), (9000, 0, 100.0), (9000, 2, 200.0))
+    ]
+    found = summarize(configs, trials, configs[2], alike=("ranks", "sample"))
+    assert [one.rank for one in found] == [None, None, 2, 1]
+    assert found[0].not_measured["rank"] == "only configs that do the same work as the baseline are ranked"

@@ -117,3 +117,22 @@ def test_other_fixed_settings_are_a_doubt_that_is_named(part: str, then: Any, no
 def test_a_fixed_setting_that_one_run_swept_is_no_doubt() -> None:
     found = compare_runs(of_suite(loader={"num_workers": 2}), of_suite())
     assert found.reasons == ()
+
+
+@pytest.mark.parametrize(("axes", "outcome"), [({"root": ["/a", "/b"]}, "within noise"), ({}, "incomparable")])
+def test_folders_of_an_axis_are_compared_one_by_one(axes: dict[str, Any], outcome: str) -> None:
+    then, now = (
+        replace(
+            run({0: [100, 101, 102]}, suite={"dataset": {"kind": "image_folder"}}, dataset=DatasetSummary(described)),
+        )
+        for described in ("images in /a", "images in /a; images in /b")
+    )
+    both = [replace(one, plan=replace(one.plan, axes={**one.plan.axes, **axes})) for one in (then, now)]
+    assert compare_runs(*both).outcome == outcome
+
+
+def test_an_argument_of_a_target_that_is_named_like_an_option_says_nothing_of_another_target() -> None:
+    then, now = (of_suite(dataset={**TARGET, "target": name}) for name in ("mine:make", "mine:other"))
+    now = replace(now, dataset=DatasetSummary("target mine:other"))
+    both = [replace(one, plan=replace(one.plan, axes={**one.plan.axes, "root": ["a"]})) for one in (then, now)]
+    assert compare_runs(*both).outcome == "incomparable"

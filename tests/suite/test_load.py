@@ -33,8 +33,12 @@ WRONG = {
     "sweep: {generate: [1]}": "1:9: sweep.generate: cannot be an axis; set one value under dataset",
     "sweep: {sample: [10, 0]}": "1:22: sweep.sample[1]: expected an integer from 1 to 1,000,000,000, got 0",
     "sweep: {root: [a, 2024]}": "1:19: sweep.root[1]: expected a string or null, got 2024",
-    "dataset: {kind: target, target: 'a:b'}\nsweep: {target: ['a:c', x]}": "2:25: sweep.target[1]: expected "
+    "dataset: {kind: target}\nsweep: {target: ['a:c', x]}": "2:25: sweep.target[1]: expected "
     "package.module:name, got 'x'",
+    "dataset: {kind: target, target: 'a:b'}\nsweep: {target: ['a:c']}": "1:25: dataset.target: also an axis under "
+    "sweep; remove one of the two",
+    "dataset: {root: a}\nsweep: {root: [b]}": "1:11: dataset.root: also an axis under sweep; remove one of the two",
+    "sweep: {kind: [target]}": "1:9: sweep.kind: cannot be an axis; set one value under dataset",
     "sweep:\n  batch_size: []": "2:15: sweep.batch_size: empty list; add the values to measure",
     "sweep: {num_workers: [0, -1]}": "1:26: sweep.num_workers[1]: expected an integer from 0 to 1,024, got -1",
     "sweep: {pin_memory: [yes]}": "1:22: sweep.pin_memory[0]: expected true or false, got 'yes'",

@@ -147,7 +147,7 @@ def test_only_keywords_that_the_call_of_a_library_has_are_set(tmp_path: Path, so
 )
 def test_a_loader_of_hugging_face_has_the_diff_of_its_arguments(tmp_path: Path, arguments: str, wanted: str) -> None:
     source = "args = hf.Seq2SeqTrainingArguments({})\ntrainer = Trainer(model, args)\ntrainer.train()"
-    assert edited(tmp_path, source.format(arguments), 3, library="transformers") == source.format(wanted)
+    assert edited(tmp_path, source.format(arguments), 3, library="transformers.trainer") == source.format(wanted)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_loader_of_hugging_face_has_the_diff_of_its_arguments(tmp_path: Path, 
 def test_unknown_arguments_of_hugging_face_have_no_diff(
     tmp_path: Path, source: str, changes: dict[str, object]
 ) -> None:
-    assert edited(tmp_path, source, 3, changes, library="transformers") is None
+    assert edited(tmp_path, source, 3, changes, library="transformers.trainer") is None
 
 
 def test_there_is_no_diff_for_a_library_and_none_for_a_file_that_is_gone(tmp_path: Path) -> None:
@@ -216,3 +216,14 @@ def test_lines_are_those_of_python(tmp_path: Path, before: str) -> None:
 def test_a_keyword_to_leave_out_is_no_reason_against_a_diff_of_another_loader(tmp_path: Path) -> None:
     found = edited(tmp_path, "a = FastLoader(d, num_workers=2)", 1, {"num_workers": 0, "prefetch_factor": None})
     assert found == "a = FastLoader(d, num_workers=0)"
+
+
+def test_an_argument_to_leave_out_does_not_have_to_be_in_a_library_s_call(tmp_path: Path) -> None:
+    changes = {"num_workers": 0, "prefetch_factor": None}
+    found = edited(tmp_path, "a = create(d, num_workers=2)", 1, changes, library="timm.data")
+    assert found == "a = create(d, num_workers=0)"
+
+
+def test_another_loader_of_transformers_is_not_that_of_its_trainer(tmp_path: Path) -> None:
+    source = "args = TrainingArguments('out')\npipe(data)"
+    assert edited(tmp_path, source, 2, library="transformers.pipelines.base") is None

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from torch.utils.data import DataLoader
 
 from loaderbench.conclusion import conclude
 from loaderbench.records import (
@@ -24,7 +25,13 @@ from loaderbench.records.words import OWN_LOADER
 from loaderbench.report.document import build_document
 from loaderbench.report.sections.verdict import VerdictBlock
 from loaderbench.search.selection import NO_TIME, NOTHING_LEFT
-from loaderbench.statistics.faster_arguments import NONE_FASTER, NOT_TUNED, undecided_pair, with_tuned
+from loaderbench.statistics.faster_arguments import (
+    NONE_FASTER,
+    NOT_TUNED,
+    changed_arguments,
+    undecided_pair,
+    with_tuned,
+)
 from loaderbench.statistics.intervals import at_another_time
 from loaderbench.store import read_run
 from loaderbench.tuning.tuned import AS_FAST, NO_DECISION, Tuned, tuned_by
@@ -95,7 +102,7 @@ def test_the_page_names_the_arguments_that_the_terminal_prints(example: RunRecor
     run = tied(example, 157, noise)
     found = tuned_by(run, {**run.loader, **run.plan.baseline}, Path())
     if found.gain is None:
-        assert next_step(run) == "Tune again with a longer --budget"
+        assert next_step(run) == "Tune again with a longer budget"
     else:
         named = ", ".join(f"{name}={value!r}" for name, value in found.changed.items() if name != "batch_size")
         assert next_step(run).startswith(f"Set {named} in the script: +57% vs current arguments (")
@@ -111,7 +118,7 @@ def test_the_arguments_are_in_the_run_as_well(example: RunRecord) -> None:
     assert with_tuned(run).not_measured["tuned"] == NOT_TUNED
 
 
-def test_the_page_keeps_arguments_than_which_no_others_are_faster(example: RunRecord) -> None:
+def test_the_page_says_to_keep_the_arguments_if_none_are_faster(example: RunRecord) -> None:
     assert next_step(tied(example, 60)) == "Keep the current arguments"
 
 
@@ -124,7 +131,7 @@ def test_no_flag_of_run_is_advised_for_a_script(example: RunRecord) -> None:
     }
     assert "Try --rounds 6 or a quieter machine" in reasons[False]
     assert "--rounds" not in reasons[True]
-    assert "Try a longer --budget or a quieter machine" in reasons[True]
+    assert "Try a longer budget or a quieter machine" in reasons[True]
 
 
 def test_the_rounds_that_both_have_are_counted(example: RunRecord) -> None:
@@ -338,3 +345,39 @@ def test_all_changes_together_have_the_caveats_of_their_measured_parts(example: 
     together = tuned_by(replace(run, recommendations=(whole, first, second)), BASE, Path())
     assert together.caveats == ("First. Second",)
     assert tuned_by(replace(run, recommendations=(first, second)), BASE, Path()).caveats == ("First", "Second")
+
+
+@pytest.mark.parametrize(
+    ("present", "wanted", "changed"),
+    [
+        ({"num_workers": 0}, {"num_workers": 2, "prefetch_factor": 2}, {"num_workers": 2}),
+        (
+            {"num_workers": 4, "prefetch_factor": 4, "persistent_workers": True},
+            {"num_workers": 0, "prefetch_factor": None, "persistent_workers": None},
+            {"num_workers": 0, "prefetch_factor": None, "persistent_workers": False},
+        ),
+        ({"num_workers": 4}, {"num_workers": 0}, {"num_workers": 0, "prefetch_factor": None}),
+        ({"num_workers": 0, "prefetch_factor": None}, {"num_workers": 0, "prefetch_factor": 2}, {}),
+    ],
+)
+def test_what_has_to_be_set_is_accepted_by_torch(present: Config, wanted: Config, changed: Config) -> None:
+    found = changed_arguments(present, wanted)
+    assert found == changed
+    DataLoader([1], **{**present, **found})  # type: ignore[arg-type]
+
+
+def test_options_of_workers_are_apart_from_the_arguments(example: RunRecord) -> None:
+    run = tied(example, 157, noise=(0.98, 1.0, 1.02))
+    base, other = run.configurations
+    config = {**other.config, "worker_threads": 1}
+    trials = tuple(replace(one, config=config) if one.config == other.config else one for one in run.trials)
+    run = replace(run, configurations=(base, replace(other, config=config)), trials=trials)
+    found = with_tuned(of_script(run)).tuned
+    assert found is not None
+    assert (found.change, found.worker_options) == ({"num_workers": 1}, {"worker_threads": 1})
+    assert "num_workers=1, worker_threads=1 in the script" in next_step(run)
+
+
+def test_a_page_that_is_not_complete_has_no_next_step(example: RunRecord) -> None:
+    (found,) = build_document(replace(of_script(tied(example, 60)), in_progress=True)).all(VerdictBlock)
+    assert found.next_step is None

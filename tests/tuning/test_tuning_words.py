@@ -89,9 +89,9 @@ def test_the_line_that_makes_the_loader_is_a_diff_or_is_named(tmp_path: Path) ->
     assert diff.endswith("+loader = DataLoader(data, num_workers=2, persistent_workers=True)\n other = make(data)")
     assert list(details(BETTER, CodeLine(str(file), 2), SURE)) == ["The loader is created at train.py:2"]
     assert list(details(BETTER, CodeLine(str(file), 3), SURE)) == ["The loader is created at train.py:3"]
-    (said,) = details(BETTER, CodeLine(str(file), 2, "timm"), SURE)
+    (said,) = details(BETTER, CodeLine(str(file), 2, "timm.data.loader"), SURE)
     assert said == "timm creates this loader, in a call at train.py:2; pass the arguments through that call"
-    (said,) = details(BETTER, CodeLine(str(file), 2, "transformers"), SURE)
+    (said,) = details(BETTER, CodeLine(str(file), 2, "transformers.trainer"), SURE)
     assert said == (
         "Hugging Face's Trainer creates this loader, in a call at train.py:2; "
         "set TrainingArguments(dataloader_num_workers=2, dataloader_persistent_workers=True)"
@@ -129,3 +129,12 @@ def test_an_init_function_of_the_loader_stays(workers: int, own: str, said: str)
     )
     (code,) = details(tuned, None, SURE)
     assert code.splitlines()[0] == said
+
+
+def test_no_line_is_named_where_no_argument_changes(tmp_path: Path) -> None:
+    """Options of workers are a function to paste."""
+    file = tmp_path / "train.py"
+    file.write_text("trainer.train()\n")
+    tuned = Tuned(present=PRESENT, arguments={**PRESENT, "worker_threads": 1}, gain=Interval(2, 1.9, 2.1), pairs=5)
+    for library in ("timm.data.loader", "transformers.trainer"):
+        assert not any("creates this loader" in said for said in details(tuned, CodeLine(str(file), 1, library), SURE))

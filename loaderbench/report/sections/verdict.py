@@ -15,7 +15,8 @@ from loaderbench.report.model import Block, Fact, Section, Text, Value
 from loaderbench.report.rerun_command import command_to_resume
 from loaderbench.report.sections.recommendations import command_for, outcome
 from loaderbench.report.view import View, find
-from loaderbench.statistics.faster_arguments import undecided_pair
+from loaderbench.statistics.faster_arguments import fastest_others, undecided_pair
+from loaderbench.statistics.open_fixes import open_fixes
 
 _REACHED: tuple[About, ...] = ("rate", "target")
 _IN_HEADLINE: About = "failure"
@@ -132,7 +133,7 @@ def _next_step(run: RunRecord, folder: Path | None) -> NextStep | None:
     If the run did not end or other ranks are unknown, measuring the rest comes first.
     """
     if run.is_of_script:
-        return _next_step_in_script(run)
+        return None if run.in_progress else _next_step_in_script(run)
     if run.kind == "sweep" and run.in_progress:
         return NextStep(None, "If the run has stopped, resume it", command_to_resume(run, folder))
     if run.only_rank is not None:
@@ -156,8 +157,9 @@ def _next_step_in_script(run: RunRecord) -> NextStep:
     """The arguments to use in the script, as `tune` prints them."""
     found = run.tuned
     if found is None:
-        unknown = run.best is None or undecided_pair(run)
-        return NextStep(None, "Tune again with a longer --budget" if unknown else "Keep the current arguments")
+        nothing_known = run.best is None or fastest_others(run) is None
+        undecided = nothing_known or undecided_pair(run) or open_fixes(run, run.plan.baseline)
+        return NextStep(None, "Tune again with a longer budget" if undecided else "Keep the current arguments")
     gain = numbers.gain(found.gain.est, found.gain.lo, found.gain.hi, "vs current arguments").text
     named = ", ".join(f"{name}={value!r}" for name, value in {**found.change, **found.worker_options}.items())
     in_workers = "" if not found.worker_options else " (code of the worker options under Fixes)"
