@@ -22,7 +22,7 @@ from loaderbench.diagnosis.hotspots import find_hotspots
 from loaderbench.diagnosis.isolation import describe_isolation, find_ceiling, with_exposed_copy
 from loaderbench.diagnosis.ranking import Ranking, Subject, expected_wait, rank, rate_cap, subject_of
 from loaderbench.diagnosis.ranks import describe_ranks, loading_rates, of_job, of_only_rank, trials_of_ranks
-from loaderbench.diagnosis.same_data import traits_of
+from loaderbench.diagnosis.same_data import traits_with_same_data
 from loaderbench.diagnosis.setup_notes import find_setup_notes
 from loaderbench.diagnosis.shortage import Shortage, find_shortage, more_workers_fail
 from loaderbench.diagnosis.verdict import decide
@@ -375,7 +375,7 @@ def _diagnosis(measured: Measured, config: Config, verdict: Verdict, facts: Fact
         shared_memory_bytes=_shared_memory_bytes(measured.environment),
         demand=_demand_rate(measured, config),
         profile=measured.kind == "profile",
-        traits=traits_of(measured, config),
+        traits=traits_with_same_data(measured, config),
         workers_fit=not more_workers_fail(measured.sweep, config),
         gpu_kind=next((gpu.kind for gpu in measured.environment.gpus), "cuda"),
         gpu_named=(assumed := demand_of(measured)) is not None and assumed.origin in ("accelerator", "calibration"),

@@ -16,7 +16,7 @@ def axes_of_work(measured: Measured) -> tuple[str, ...]:
     return (RANKS, *(() if dataset is None else dataset.amount_axes))
 
 
-def traits_of(measured: Measured, config: Config) -> Mapping[str, str]:
+def traits_with_same_data(measured: Measured, config: Config) -> Mapping[str, str]:
     """The traits seen in the dataset of a configuration, or of another one with the same data."""
     dataset = saved_dataset(measured.section("dataset"))
     alike = () if dataset is None else tuple(dataset.data_axes)

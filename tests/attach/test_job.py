@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -276,3 +277,14 @@ def test_a_training_that_a_fork_server_started_is_not_the_server(start: Start, t
     assert job.parent_of(worker) == training.pid
     assert "forkserver" in job.command_of(job.parent_of(training.pid))
     assert [one.pid for one in find_trainings(worker)] == [training.pid]
+
+
+def test_two_jobs_of_a_launcher_are_not_one(start: Start) -> None:
+    jobs = " & ".join(f"{sys.executable} -c {shlex.quote(LAUNCHER)} {name}" for name in ("one", "two"))
+    shell = start("sh", "-c", f"{jobs} & wait")
+    while len(proc.process_tree(shell)) < 1 + 2 * 7:  # each with two ranks of two workers
+        time.sleep(0.01)
+    with pytest.raises(UsageError, match="started several trainings"):
+        find_trainings(shell)
+    one, _ = (pid for pid in proc.process_tree(shell) if job.parent_of(pid) == shell)
+    assert [training.rank for training in find_trainings(one)] == [0, 1]

@@ -1,3 +1,4 @@
+import pytest
 from run_hostile import LONG
 
 from loaderbench.report import words
@@ -40,3 +41,13 @@ def test_of_a_long_message_the_end_is_kept_with_its_lines() -> None:
 def test_a_configuration_without_axes_is_the_loader_as_it_is() -> None:
     assert words.configuration({}).text == "unmodified config"
     assert words.configuration({"num_workers": 2}).text == "num_workers=2"
+
+
+@pytest.mark.parametrize("limit", [24, 40, words.NAME_LIMIT])
+def test_two_long_paths_have_different_labels(limit: int) -> None:
+    """They differ at their ends."""
+    start = "/mnt/share/datasets/of/the/whole/group/imagenet/ILSVRC2012/"
+    one, other = (words.axis_value(f"{start}{name}", limit) for name in ("train", "train_256"))
+    assert one.text != other.text
+    assert (len(one.text), one.title, other.text[-9:]) == (limit, f"{start}train", "train_256")
+    assert words.axis_value("photos", limit).title is None
