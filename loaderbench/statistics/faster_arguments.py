@@ -14,7 +14,6 @@ from loaderbench.statistics.intervals import FEWEST_ROUNDS, LEVEL, at_another_ti
 DEFAULTS: Config = {"prefetch_factor": PREFETCH, "persistent_workers": False}
 """torch's defaults with workers."""
 
-
 NOT_TUNED = "only tune chooses arguments for a script"
 NONE_FASTER = "no other arguments are significantly faster"
 
