@@ -390,7 +390,7 @@ def _files_of_folder(dataset: DatasetSummary) -> int | None:
 
 def _options(measured: Measured) -> dict[str, Any] | None:
     """The dataset's options if it has options to try; `None` for a user's dataset."""
-    return options_to_try(found) if (found := measured.section("dataset")) else None
+    return options_to_try(measured.section("dataset")) if measured.kind in ("sweep", "ab") else None
 
 
 def _shared_memory_bytes(environment: Environment) -> int | None:

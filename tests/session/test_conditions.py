@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 from fakes import planned, suite, trial_of
 
+from loaderbench.datasets import Inputs
 from loaderbench.records import DatasetSummary, Measured
 from loaderbench.session import conditions
 from loaderbench.session.conditions import Conditions
 from loaderbench.session.first_suite import Folder
+from loaderbench.session.inputs import RunInputs
 from loaderbench.session.isolation import IsolationPlan
 from loaderbench.session.listener import Progress
 from loaderbench.session.resuming import Earlier
@@ -36,7 +38,7 @@ def made(gpus: tuple[Any, ...] = (), left_out: int = 0) -> Conditions:
         folder=Path(),
         overrides=[SimpleNamespace(path=("measure", "seed"), value=7), SimpleNamespace(path=("sweep", "x"), value=[1])],
     )
-    inputs: Any = SimpleNamespace(summary=summary)
+    inputs = RunInputs({(): Inputs((), summary)})
     plan: Any = SimpleNamespace(summary=lambda: "plan")
     return Conditions(known, environment, inputs, plan, "model", 3.5, "then")
 

@@ -44,7 +44,7 @@ def _handlers() -> Iterator[None]:
 class FakeStore:
     """Notes what is written to it."""
 
-    def __init__(self, folder: Path, *, again: bool = False) -> None:
+    def __init__(self, folder: Path, *, again: bool = False, resumable: bool = True) -> None:
         self.folder, self.again = folder, again
         self.log = LOG
         self.log.append(f"store {folder.name}{' again' if again else ''}")

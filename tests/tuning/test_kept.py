@@ -246,7 +246,8 @@ def test_what_holds_itself_comes_to_an_end() -> None:
 
 @pytest.mark.timed
 def test_a_million_paths_take_no_time_and_many_objects_end() -> None:
-    paths = [f"/data/{number}.jpg" for number in range(1_000_000)]
+    few, paths = ([f"/data/{number}.jpg" for number in range(count)] for count in (1, 1_000_000))
+    described(Rows(few), Paths(few), partial(resized, few), OwnResize(0), np.zeros(1))  # reads the files of the classes
     wide = [[[[OwnResize(0) for _ in range(50)] for _ in range(50)] for _ in range(2)] for _ in range(4)]
     parts = [Rows(paths), Paths(paths), partial(resized, paths), dict.fromkeys(paths), set(paths), wide]
     parts += [np.zeros(10**8, dtype=np.uint8), bytes(10**8), array("d", bytes(8 * 10**6))]
