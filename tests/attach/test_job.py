@@ -119,9 +119,9 @@ def test_a_shell_leads_to_the_python_below_it(start: Start) -> None:
 def test_of_several_trainings_below_a_shell_one_has_to_be_chosen(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """Such as the first process of a container."""
     monkeypatch.setattr(job, "_uses_torch", job.is_python)
-    both = " & ".join(f'{sys.executable} -c "{WAITS}" {name}' for name in ("one", "two"))
-    shell = start("sh", "-c", f"{both} & wait")
-    while len(pids := proc.process_tree(shell)[1:]) < 2:
+    both = " & ".join(f'{sys.executable} -c "{WAITS}" {name} >/dev/null' for name in ("one", "two"))
+    shell = start("sh", "-c", f"{both} & echo ready; wait")
+    while sum(map(job.is_python, pids := proc.process_tree(shell)[1:])) < 2:
         time.sleep(0.01)
     with pytest.raises(UsageError) as found:
         find_trainings(shell)
@@ -280,8 +280,8 @@ def test_a_training_that_a_fork_server_started_is_not_the_server(start: Start, t
 
 
 def test_two_jobs_of_a_launcher_are_not_one(start: Start) -> None:
-    jobs = " & ".join(f"{sys.executable} -c {shlex.quote(LAUNCHER)} {name}" for name in ("one", "two"))
-    shell = start("sh", "-c", f"{jobs} & wait")
+    jobs = " & ".join(f"{sys.executable} -c {shlex.quote(LAUNCHER)} {name} >/dev/null" for name in ("one", "two"))
+    shell = start("sh", "-c", f"{jobs} & echo ready; wait")
     while len(proc.process_tree(shell)) < 1 + 2 * 7:  # each with two ranks of two workers
         time.sleep(0.01)
     with pytest.raises(UsageError, match="started several trainings"):
