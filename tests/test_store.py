@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 import errno
-import gzip
 import json
 import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from full_disk import file_size_limited
 
 from loaderbench.errors import RunFileError, UsageError
-from loaderbench.records import Failure, GpuUse, Readings, TimelinePoint, Trial, to_dict
-from loaderbench.store import (
-    Store,
-    new_run_folder,
-    read_run,
-    read_timeline,
-    read_trials,
-    reading,
-    run_json,
-    timeline_frame,
-    trials_frame,
-)
-from loaderbench.store.reading import NUMBERS
+from loaderbench.records import Failure, GpuUse, Trial, to_dict
+from loaderbench.store import Store, new_run_folder, read_run, read_trials, run_json
 
 EXAMPLE = Path(__file__).parents[1] / "reports" / "examples" / "two-cores"
 
@@ -43,7 +30,6 @@ DONE = Trial(
 FAILED = Trial(
     role="sweep", id="r1-c01", config={"batch_size": 16}, round=1, status="failed", failure=Failure("hang", "m", "h")
 )
-POINTS = [TimelinePoint("r1-c00", 0.1, "rss_bytes", 5.0), TimelinePoint("r1-c00", 0.2, "rss_bytes", 6.0)]
 
 
 def test_each_trial_is_on_the_disk_when_append_returns(tmp_path: Path) -> None:
@@ -240,57 +226,6 @@ def test_a_full_disk_says_how_to_continue_with_what_was_measured(tmp_path: Path,
     store.close()
 
 
-def test_a_timeline_comes_back_as_it_was(tmp_path: Path) -> None:
-    store = Store(tmp_path / "run")
-    store.write_timeline(Readings(POINTS))
-    store.close()
-    assert list(read_timeline(tmp_path / "run")) == POINTS
-    assert list(timeline_frame(POINTS)["value"]) == [5.0, 6.0]
-    assert len(read_timeline(tmp_path)) == 0
-
-
-def test_many_series_come_back_each_with_its_own_readings_in_their_order(tmp_path: Path) -> None:
-    points = [
-        TimelinePoint(trial, t_s, metric, t_s * factor)
-        for t_s in (0.3, 0.1, 0.2)
-        for factor, (trial, metric) in enumerate([("a", "x"), ("b", "y"), ("a", "y"), ("c", "x"), ("b", "x")], 1)
-    ]
-    store = Store(tmp_path / "run")
-    store.write_timeline(Readings(points))
-    store.close()
-    found = read_timeline(tmp_path / "run")
-    assert sorted(found.trials) == ["a", "b", "c"]
-    for number, (trial, metric) in enumerate([("a", "x"), ("b", "y"), ("a", "y"), ("c", "x"), ("b", "x")], 1):
-        seconds, values = found.series(trial, metric)
-        assert list(seconds) == [0.3, 0.1, 0.2]
-        assert list(values) == [t_s * number for t_s in (0.3, 0.1, 0.2)]
-    assert len(found) == 15
-
-
-def test_a_timeline_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "timeline.parquet").write_bytes(b"PAR1 and then nothing of a table PAR1")
-    with pytest.raises(RunFileError, match=r"timeline.parquet: cannot read") as raised:
-        read_timeline(tmp_path / "run.json")
-    assert "\n" not in str(raised.value)
-
-
-def test_an_empty_timeline_is_no_error(tmp_path: Path) -> None:
-    store = Store(tmp_path / "run")
-    store.write_timeline(Readings())
-    store.close()
-    assert len(read_timeline(tmp_path / "run")) == 0
-
-
-def test_a_frame_has_a_column_per_axis_and_per_device() -> None:
-    frame = trials_frame([DONE, FAILED])
-    assert list(frame["batch_size"]) == [8, 16]
-    assert frame.loc[0, "gpu0_utilization_percent"] == 50.0
-    assert list(frame["failure"])[1] == "hang"
-    assert "config" not in frame
-    assert frame.loc[0, "samples_per_s"] == 10.5
-    assert not {"gpus", "not_measured", "dataset_traits"} & set(frame.columns)
-
-
 def test_folders_are_named_after_the_suite_and_the_time_and_never_twice(tmp_path: Path) -> None:
     first = new_run_folder("my suite/../<x>", tmp_path)
     first.mkdir()
@@ -306,96 +241,3 @@ def test_folders_are_named_after_the_suite_and_the_time_and_never_twice(tmp_path
 )
 def test_a_folder_s_name_is_short_and_never_hidden(tmp_path: Path, name: str, slug: str) -> None:
     assert new_run_folder(name, tmp_path).name.rpartition("-")[0] == slug
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("", "not valid run JSON"),
-        ("[]", "not a run of loaderbench; expected a run folder or its run.json"),
-        ('{"schema_version": 99}', "upgrade loaderbench"),
-        ('{"schema_version": 0}', "schema_version is 0; this version reads [^:]*$"),
-        ('{"schema_version": "99"}', "schema_version is '99'; this version reads [^:]*$"),
-        ('{"schema_version": 99}', "schema_version is 99"),
-        ('{"schema_version": 1}', "field required"),
-        ('{"schema_version": NaN}', "not valid run JSON"),
-        ("[" * 100_000, "not valid run JSON"),
-    ],
-)
-def test_what_is_no_run_is_one_line(tmp_path: Path, text: str, words: str) -> None:
-    (tmp_path / "run.json").write_text(text)
-    with pytest.raises(RunFileError, match=words) as caught:
-        read_run(tmp_path)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("number", ["9e29", "-9e29", "1.1e-30", "-1.1e-30", "0", "0.0", "12", "-12"])
-def test_numbers_that_a_run_can_hold_are_read(number: str) -> None:
-    assert json.loads(number, **NUMBERS) == float(number)
-
-
-@pytest.mark.parametrize("number", ["1e30", "-1.1e30", "1e-30", "-9e-31", f"{10**31}", "Infinity", "-Infinity", "NaN"])
-def test_numbers_beyond_what_a_run_can_hold_are_refused(number: str) -> None:
-    with pytest.raises(ValueError, match=r"out of range|not a JSON number"):
-        json.loads(number, **NUMBERS)
-
-
-def test_of_a_long_number_the_first_twenty_digits_are_said() -> None:
-    with pytest.raises(ValueError, match=rf"number out of range: {'1' * 20}$"):
-        json.loads("1" * 500, **NUMBERS)
-
-
-def test_a_run_of_more_than_half_a_gigabyte_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with (tmp_path / "run.json").open("wb") as file:
-        file.truncate(500_000_001)
-    with pytest.raises(RunFileError, match="larger than 500,000,000 bytes"):
-        read_run(tmp_path)
-    (tmp_path / "run.json").write_text("[]")
-    monkeypatch.setattr(reading, "MAX_RUN_BYTES", 2)
-    with pytest.raises(RunFileError, match="not a run of loaderbench"):
-        read_run(tmp_path)
-
-
-def test_a_run_that_cannot_be_opened_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "run.json").mkdir()
-    with pytest.raises(RunFileError, match="cannot read: Is a directory"):
-        read_run(tmp_path)
-
-
-def recorded(tmp_path: Path) -> dict[str, Any]:
-    """A run of schema 1 that measured nothing."""
-    packed = Path(__file__).parent / "recorded" / "synthetic_nothing_measured.json.gz"
-    found: dict[str, Any] = json.loads(gzip.decompress(packed.read_bytes()))
-    return found
-
-
-def test_a_run_of_either_schema_is_read_and_written_again_as_it_is(tmp_path: Path) -> None:
-    (tmp_path / "run.json").write_text(json.dumps(recorded(tmp_path)))
-    run = read_run(tmp_path)
-    store = Store(tmp_path / "again")
-    store.write_run(run)
-    store.close()
-    assert json.loads((tmp_path / "again" / "run.json").read_text())["schema_version"] == 2
-    assert read_run(tmp_path / "again") == run
-
-
-def test_of_several_fields_that_are_wrong_the_first_is_named(tmp_path: Path) -> None:
-    broken = {**recorded(tmp_path), "name": 7, "complete": "perhaps", "started_at": 7}
-    (tmp_path / "run.json").write_text(json.dumps(broken))
-    with pytest.raises(RunFileError, match=r"run.json: name: ") as raised:
-        read_run(tmp_path)
-    assert "\n" not in str(raised.value)
-
-
-def test_a_missing_run_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(RunFileError, match=r"no such run; expected a run folder or its run.json$"):
-        read_run(tmp_path / "none")
-    (tmp_path / "trials.jsonl").touch()
-    with pytest.raises(RunFileError, match=r"; trials\.jsonl next to it holds its trials$"):
-        read_run(tmp_path)
-
-
-def test_a_number_beyond_all_numbers_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "run.json").write_text('{"schema_version": 1, "x": 1e999}')
-    with pytest.raises(RunFileError, match="number out of range: 1e999"):
-        read_run(tmp_path)
