@@ -79,13 +79,14 @@ def find_trainings(pid: int) -> list[Training]:
 
 def _trainings_of(pid: int) -> list[Training]:
     main = _main_of(pid)
-    _refuse_several(main)
+    tree = proc.process_tree(main)
+    pythons = [below for below in tree if below != os.getpid() and is_python(below)]
+    if main not in pythons:
+        _refuse_several(main, pythons)
     launcher = _launcher_of(main)
     ranks = sorted(_ranks_below(launcher), key=lambda one: one.rank or 0)
     if ranks:
         return [replace(one, ranks=max(one.ranks, len(ranks))) for one in ranks]
-    tree = proc.process_tree(main)
-    pythons = [below for below in tree if below != os.getpid() and is_python(below)]
     with_torch = [below for below in pythons if _uses_torch(below)]
     loading = {_loop_of(below) for below in tree if _comm(below) == WORKER_THREAD}
     if starts := [below for below in pythons if below in loading]:  # the parent process may only have started them
@@ -101,11 +102,8 @@ def _trainings_of(pid: int) -> list[Training]:
     return [Training(found, command_of(found))]
 
 
-def _refuse_several(shell: int) -> None:
-    """Raise `UsageError` if a process that is not Python started trainings with different commands."""
-    pythons = [below for below in proc.process_tree(shell) if below != os.getpid() and is_python(below)]
-    if shell in pythons:
-        return
+def _refuse_several(shell: int, pythons: Sequence[int]) -> None:
+    """Raise `UsageError` if a shell, or another launcher, started trainings with different commands."""
     trains = [below for below in pythons if _uses_torch(below) or rank_of(below) is not None]
     separate = {command_of(topmost): topmost for topmost in (_topmost(below, pythons) for below in trains)}
     if len(separate) > 1:

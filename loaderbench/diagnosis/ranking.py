@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from loaderbench.datasets import saved_dataset
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.same_data import axes_of_work
 from loaderbench.records import Best, Config, Configuration, Interval, Measured, config_label, varying
@@ -34,7 +35,7 @@ class Ranking:
 def rank(measured: Measured) -> Ranking:
     """Summarize all configurations and choose the best."""
     finals = measured.finals
-    plan, alike = measured.plan, axes_of_work(measured)
+    plan, alike = measured.plan, axes_of_work(saved_dataset(measured.section("dataset")))
     configurations = _with_reasons(summarize(plan.configs, measured.sweep, plan.baseline, finals, alike), measured)
     if measured.kind == "profile":
         from_outside = any(trial.is_from_outside for trial in measured.sweep)

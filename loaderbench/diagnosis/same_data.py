@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from loaderbench.datasets import saved_dataset
+from loaderbench.datasets import DatasetKind, saved_dataset
 from loaderbench.ranks import RANKS
 from loaderbench.records import Config, Measured
 from loaderbench.statistics.configurations import is_alternative
 
 
-def axes_of_work(measured: Measured) -> tuple[str, ...]:
+def axes_of_work(dataset: DatasetKind | None) -> tuple[str, ...]:
     """Axes that say how much work is done, which is not the loader's choice: ranks, and samples of the dataset."""
-    dataset = saved_dataset(measured.section("dataset"))
     return (RANKS, *(() if dataset is None else dataset.amount_axes))
 
 

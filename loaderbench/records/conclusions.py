@@ -155,9 +155,8 @@ class TunedArguments:
     """Arguments that `tune` found to be faster than a script's current ones.
 
     `change` has the arguments of the `DataLoader` to set, and `worker_options` those that a function for its workers
-    sets. `config` is the whole configuration. `gain` is the ratio of samples/s over
-    `pairs` pairs of trials, and covers the same comparison at another time. `by_fixes`: fixes are part of it, measured
-    without the emulated step.
+    sets. `config` is the whole configuration. `gain` is the ratio of samples/s over `pairs` pairs of trials, and covers
+    the same comparison at another time. `by_fixes`: fixes are part of it, measured without the emulated step.
     """
 
     change: Config

@@ -17,8 +17,8 @@ class AssumedDemand:
     `origin` is `default` if the suite sets no target, `suite` for `consumer.demand`, and `script` for the rate of a
     script's step. It is `accelerator` for a published rate of one GPU, and `calibration` for a measured rate. The last
     two have a GPU, a model and a precision. Their `source` is a publication with its web `address`, or the name of a
-    run. A calibration also has its step time:
-    a batch takes `fixed_s + s_per_sample * samples`, and the rate is the one with the largest batch.
+    run. A calibration also has its step time: a batch takes `fixed_s + s_per_sample * samples`, and the rate is the one
+    with the largest batch.
     """
 
     samples_per_s: float

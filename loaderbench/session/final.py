@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Sequence
 
-from loaderbench.ranks import RANKS
+from loaderbench.diagnosis.same_data import axes_of_work
 from loaderbench.records import Config, Final, PlannedTrial
 from loaderbench.session.listener import Progress
 from loaderbench.session.measuring import is_alone
@@ -86,7 +86,7 @@ class FinalStep:
     def _left(self) -> list[Config]:
         """The remaining finalists by the trials so far, fastest first."""
         plan, trials = self._session.plan, self._session.found.of("sweep", "final")
-        alike = (RANKS, *self._session.conditions.loaded.suite.dataset.amount_axes)
+        alike = axes_of_work(self._session.conditions.loaded.suite.dataset)
         comparable = [one for one in plan.configurations if is_alternative(one, plan.baseline, alike)]
         found = finalists(comparable, trials)
         return [config for config in found if not self._entered or config in self._entered]

@@ -10,12 +10,14 @@ from loaderbench.records import Config, Interval, RunRecord, TunedArguments
 from loaderbench.statistics.configurations import PRACTICAL_TIE, rates_by_round, ratio_of
 from loaderbench.statistics.gates import LEVEL_OF_LOOKS
 from loaderbench.statistics.intervals import FEWEST_ROUNDS, LEVEL, at_another_time, is_above_one
+from loaderbench.statistics.open_fixes import open_fixes
 
 DEFAULTS: Config = {"prefetch_factor": PREFETCH, "persistent_workers": False}
 """torch's defaults with workers."""
 
 NOT_TUNED = "only tune chooses arguments for a script"
 NONE_FASTER = "no other arguments are significantly faster"
+NOT_DECIDED = "a longer budget may show that other arguments are faster"
 
 
 def with_tuned(run: RunRecord) -> RunRecord:
@@ -23,8 +25,14 @@ def with_tuned(run: RunRecord) -> RunRecord:
     found = faster_arguments(run) if run.is_of_script else None
     if found is not None:
         return replace(run, tuned=found)
-    why = NONE_FASTER if run.is_of_script else NOT_TUNED
-    return replace(run, not_measured={**run.not_measured, "tuned": why})
+    return replace(run, not_measured={**run.not_measured, "tuned": _why_none(run)})
+
+
+def _why_none(run: RunRecord) -> str:
+    if not run.is_of_script:
+        return NOT_TUNED
+    nothing_known = run.best is None or fastest_others(run) is None
+    return NOT_DECIDED if nothing_known or undecided_pair(run) or open_fixes(run, run.plan.baseline) else NONE_FASTER
 
 
 def faster_arguments(run: RunRecord) -> TunedArguments | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from loaderbench.datasets import saved_dataset
 from loaderbench.diagnosis.same_data import axes_of_work, traits_with_same_data
 
 OPENCV, NONE = {"opencv": "cv2"}, dict[str, str]()
@@ -37,4 +38,4 @@ def test_a_trial_of_other_arguments_speaks_of_the_same_data() -> None:
     ],
 )
 def test_a_sample_of_files_is_no_choice_of_the_loader(section: dict[str, Any], axes: tuple[str, ...]) -> None:
-    assert axes_of_work(measured(section)) == axes
+    assert axes_of_work(saved_dataset(section)) == axes

@@ -27,6 +27,7 @@ from loaderbench.report.sections.verdict import VerdictBlock
 from loaderbench.search.selection import NO_TIME, NOTHING_LEFT
 from loaderbench.statistics.faster_arguments import (
     NONE_FASTER,
+    NOT_DECIDED,
     NOT_TUNED,
     changed_arguments,
     undecided_pair,
@@ -115,6 +116,8 @@ def test_the_arguments_are_in_the_run_as_well(example: RunRecord) -> None:
     assert found.change == {"num_workers": found.config["num_workers"]}
     assert (found.pairs, found.by_fixes, round(found.gain.est, 2)) == (3, False, 1.57)
     assert (none.tuned, none.not_measured["tuned"]) == (None, NONE_FASTER)
+    undecided = with_tuned(of_script(tied(example, 157)))
+    assert (undecided.tuned, undecided.not_measured["tuned"]) == (None, NOT_DECIDED)
     assert with_tuned(run).not_measured["tuned"] == NOT_TUNED
 
 

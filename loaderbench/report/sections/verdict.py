@@ -15,8 +15,7 @@ from loaderbench.report.model import Block, Fact, Section, Text, Value
 from loaderbench.report.rerun_command import command_to_resume
 from loaderbench.report.sections.recommendations import command_for, outcome
 from loaderbench.report.view import View, find
-from loaderbench.statistics.faster_arguments import fastest_others, undecided_pair
-from loaderbench.statistics.open_fixes import open_fixes
+from loaderbench.statistics.faster_arguments import NONE_FASTER
 
 _REACHED: tuple[About, ...] = ("rate", "target")
 _IN_HEADLINE: About = "failure"
@@ -157,9 +156,8 @@ def _next_step_in_script(run: RunRecord) -> NextStep:
     """The arguments to use in the script, as `tune` prints them."""
     found = run.tuned
     if found is None:
-        nothing_known = run.best is None or fastest_others(run) is None
-        undecided = nothing_known or undecided_pair(run) or open_fixes(run, run.plan.baseline)
-        return NextStep(None, "Tune again with a longer budget" if undecided else "Keep the current arguments")
+        is_decided = run.not_measured.get("tuned") == NONE_FASTER
+        return NextStep(None, "Keep the current arguments" if is_decided else "Tune again with a longer budget")
     gain = numbers.gain(found.gain.est, found.gain.lo, found.gain.hi, "vs current arguments").text
     named = ", ".join(f"{name}={value!r}" for name, value in {**found.change, **found.worker_options}.items())
     in_workers = "" if not found.worker_options else " (code of the worker options under Fixes)"
