@@ -121,10 +121,11 @@ def measure(code: str, images: str, seconds: float) -> float:
 
 def steady_cycles(loader: Any) -> Iterator[tuple[int, float]]:
     """Samples and seconds of each cycle, one batch of every worker, epoch after epoch, without prefetched batches."""
-    cycle = max(1, loader.num_workers)
+    cycle = max(1, getattr(loader, "num_workers", 1))  # DALI's has no workers
+    prefetched = cycle * (getattr(loader, "prefetch_factor", None) or 1)
     while True:
         sizes = (len(batch) for batch, _ in loader)
-        for _ in itertools.islice(sizes, cycle * (loader.prefetch_factor or 1)):
+        for _ in itertools.islice(sizes, prefetched):
             pass
         came_s = time.perf_counter()
         while len(of_cycle := list(itertools.islice(sizes, cycle))) == cycle:

@@ -28,8 +28,8 @@ from loaderbench.store import (
     batches_frame,
     folder_of,
     read_run,
-    read_trials,
     readable_timeline,
+    readable_trials,
     run_json,
     timeline_frame,
     trials_frame,
@@ -58,7 +58,7 @@ class Run:
     ) -> None:
         self.record = record
         self.unreadable = unreadable
-        """A line for each file of readings that cannot be read; its charts are missing."""
+        """A line for each file that cannot be read, or not entirely."""
         self.folder = folder
         self.readings = Readings() if readings is None else readings
         """Monitor readings and kept batches, by trial."""
@@ -178,11 +178,13 @@ def load(path: str | Path) -> Run:
     Raises `RunFileError` with a one-line message.
     """
     place = Path(path)
-    folder, record = folder_of(place), read_run(place)
+    folder, record, damaged = folder_of(place), read_run(place), tuple[str, ...]()
     if _has_left_trials(record) and (folder / TRIALS_FILE).is_file():
-        record = _with_left_trials(record, read_trials(folder))
+        trials, damaged = readable_trials(folder)
+        record = _with_left_trials(record, trials)
     readings, unreadable = readable_timeline(place)
-    return Run(with_judgements(record), readings, folder, unreadable)
+    missing = (f"{line}; its charts are missing" for line in unreadable)
+    return Run(with_judgements(record), readings, folder, (*damaged, *missing))
 
 
 def load_concluded(path: str | Path) -> Run:

@@ -23,8 +23,11 @@ from schema_1 import as_schema_1
 
 from loaderbench.conclusion import conclude
 from loaderbench.diagnosis.wording import in_percent, in_seconds
-from loaderbench.records import Interval
-from loaderbench.statistics.intervals import at_another_time
+from loaderbench.records import Interval, RunRecord, config_label
+from loaderbench.remedies.verified import MAY_NOT_REPEAT
+from loaderbench.statistics.configurations import rounds_of_both
+from loaderbench.statistics.intervals import at_another_time, excludes_one
+from loaderbench.statistics.ratios import times
 from loaderbench.store import RUN_FILE, read_run
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -139,6 +142,7 @@ EXCLUDED = (
 )
 """Whose verdict listed causes against itself that its own facts exclude: too many threads while most CPUs are idle, and
 blocked workers of a loop that waits for no worker. The verdict is the same."""
+_PAIRS = "Interleaved pairs: "
 _AGAINST = ("verdict.against: ", "verdict: figures that are gone: ")
 
 
@@ -194,13 +198,19 @@ def _corrected(fix: dict[str, Any]) -> dict[str, Any]:
     return {**fix, "snippet": code}
 
 
-def _with_later_gains(fix: dict[str, Any]) -> dict[str, Any]:
-    """Intervals of gains were those of their rounds alone when recorded."""
+def _with_later_gains(fix: dict[str, Any], run: RunRecord) -> dict[str, Any]:
+    """Intervals of gains were those of their rounds alone when recorded, and the evidence did not repeat them."""
     gain = fix["gain"]
     if gain is None:
         return fix
-    later = at_another_time(Interval(gain["est"], gain["lo"], gain["hi"]))
-    return {**fix, "gain": {**gain, "lo": later.lo, "hi": later.hi}}
+    own = [trial for trial in run.trials if trial.id in fix["trials"]]
+    one, other = {config_label(trial.config): trial.config for trial in own}.values()
+    ratio = Interval(gain["est"], gain["lo"], gain["hi"])
+    later = at_another_time(ratio, rounds_of_both(one, other, own))
+    said = [f"{line}; {times(ratio)} on average" if line.startswith(_PAIRS) else line for line in fix["evidence"]]
+    if fix["status"] == "open" and any(line.startswith(_PAIRS) for line in said) and not excludes_one(later):
+        said.insert([line.startswith(_PAIRS) for line in said].index(True) + 1, MAY_NOT_REPEAT)
+    return {**fix, "gain": {**gain, "lo": later.lo, "hi": later.hi}, "evidence": said}
 
 
 def conclusions_of(run: dict[str, Any]) -> dict[str, Any]:
@@ -296,7 +306,7 @@ def test_a_recorded_run_is_concluded_as_it_was(name: str, tmp_path: Path) -> Non
     run = read_run(put(name, tmp_path / name))
     today = as_schema_1(conclude(run))
     recorded = recording(name)
-    recorded["recommendations"] = list(map(_with_later_gains, recorded["recommendations"]))
+    recorded["recommendations"] = [_with_later_gains(fix, run) for fix in recorded["recommendations"]]
     lines = list(_without_starts(differences(conclusions_of(recorded), conclusions_of(today)), recorded))
     for then, now in zip(_starts(recorded["epoch_costs"]), _starts(today["epoch_costs"]), strict=True):
         assert 0 <= now["s_per_epoch"] <= then["s_per_epoch"]

@@ -14,7 +14,7 @@ from full_disk import file_size_limited
 
 from loaderbench.errors import RunFileError, UsageError
 from loaderbench.records import Failure, GpuUse, Trial, to_dict
-from loaderbench.store import Store, new_run_folder, read_run, read_trials, run_json
+from loaderbench.store import Store, new_run_folder, read_run, read_trials, readable_trials, run_json
 
 EXAMPLE = Path(__file__).parents[1] / "reports" / "examples" / "two-cores"
 
@@ -72,7 +72,10 @@ def test_trials_are_read_back_as_they_were_and_a_broken_line_costs_that_line_onl
     (tmp_path / "run" / "trials.jsonl").open("a").write('{"id": "r1-c0\n[]\n' + "[" * 100_000 + "\n")
     store.append(FAILED)
     store.close()
-    assert read_trials(tmp_path / "run") == [DONE, FAILED]
+    assert readable_trials(tmp_path / "run") == (
+        [DONE, FAILED],
+        (f"{tmp_path / 'run' / 'trials.jsonl'}: line 2 and 2 more cannot be read",),
+    )
 
 
 def test_a_run_begins_again_with_the_trials_that_are_kept_and_no_others(tmp_path: Path) -> None:

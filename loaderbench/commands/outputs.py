@@ -152,7 +152,7 @@ def load_to_show(place: Path) -> Run:
 
     saved = load_concluded(place)
     for warning in saved.unreadable:
-        print(f"loaderbench: {warning}; its charts are missing", file=sys.stderr)
+        print(f"loaderbench: {warning}", file=sys.stderr)
     return saved
 
 

@@ -90,9 +90,10 @@ class Ceiling:
 class Gain:
     """The ratio of a metric after a change to before it, with a 95% interval: 1.25 is 25% more.
 
-    The interval covers a repeat of the comparison at another time, so it is wider than the interval over its rounds
-    alone. `metric` is `samples_per_s`. `lo` and `hi` are `None` if only one round was measured. `is_floor` is true if
-    the consumer's target capped the rate after the change, so the gain is at least `est`.
+    The interval covers a repeat of the comparison at another time. It is the prediction interval for the average of
+    three other rounds, so it is wider than that of the average in this run. `metric` is `samples_per_s`. `lo` and `hi`
+    are `None` if only one round was measured. `is_floor` is true if the consumer's target capped the rate after the
+    change, so the gain is at least `est`.
     """
 
     metric: str

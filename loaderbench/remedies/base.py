@@ -15,7 +15,7 @@ from loaderbench.remedies.findings import Findings
 from loaderbench.remedies.pixels import NOT_COMPARED
 from loaderbench.remedies.program import python_program, yaml_change
 from loaderbench.remedies.wording import costs, evidence, savings, why_not
-from loaderbench.statistics.configurations import ratio_of, ties
+from loaderbench.statistics.configurations import ratio_of, rounds_of_both, ties
 from loaderbench.statistics.intervals import at_another_time, excludes_one
 from loaderbench.statistics.judging import WORTH_IT
 
@@ -35,9 +35,9 @@ class Remedy(Protocol):
         ...
 
 
-def gain_at_another_time(ratio: Interval) -> Gain:
-    """The gain to report for a measured ratio of samples/s, with an interval that also covers a later comparison."""
-    later = at_another_time(ratio)
+def gain_at_another_time(ratio: Interval, rounds: int) -> Gain:
+    """The gain to report for a ratio measured in `rounds`, with an interval that also covers a later comparison."""
+    later = at_another_time(ratio, rounds)
     return Gain("samples_per_s", later.est, later.lo, later.hi)
 
 
@@ -70,7 +70,7 @@ class MeasuredChange:
             title=self.title,
             change=change,
             basis="measured",
-            gain=gain_at_another_time(ratio),
+            gain=gain_at_another_time(ratio, rounds_of_both(self.changed, findings.baseline, findings.trials)),
             before=before.samples_per_s,
             after=after.samples_per_s,
             status="open",

@@ -12,6 +12,7 @@ from loaderbench.records import (
     Config,
     Configuration,
     EpochCost,
+    Interval,
     Judgement,
     Recommendation,
     Trial,
@@ -28,11 +29,12 @@ from loaderbench.remedies.program import python_program, yaml_change
 from loaderbench.remedies.step_cost import longer_step
 from loaderbench.remedies.wording import NO_GAIN, applied, argument, costs, evidence, phrase, retitled
 from loaderbench.statistics.configurations import summarize
-from loaderbench.statistics.intervals import excludes_one
+from loaderbench.statistics.intervals import at_another_time, excludes_one
 from loaderbench.statistics.judging import ENOUGH_PAIRS, WORTH_IT
 from loaderbench.statistics.ratios import times
 
 COMBINATION = "combination"
+MAY_NOT_REPEAT = "Pairs differed so much that the same comparison at another time may show no gain"
 
 
 def with_trials(found: Sequence[Recommendation], findings: Findings) -> tuple[Recommendation, ...]:
@@ -70,12 +72,12 @@ def _with_result(advice: Recommendation, findings: Findings, verification: Verif
         change=chosen.change,
         against=chosen.against,
         basis="measured",
-        gain=gain_at_another_time(found.ratio),
+        gain=gain_at_another_time(found.ratio, found.pairs),
         before=before.samples_per_s,
         after=after.samples_per_s,
         evidence=(
             *_rates(before, after, chosen.change),
-            _pair_count(found),
+            *_pairs(found, found.ratio),
             *_gains_on_top(chosen, tries, verification),
         ),
         trials=(*before.trials, *after.trials),
@@ -177,11 +179,11 @@ def _combination(
         change=change,
         against=baseline,
         basis="measured",
-        gain=gain_at_another_time(how.ratio),
+        gain=gain_at_another_time(how.ratio, how.pairs),
         before=before.samples_per_s,
         after=after.samples_per_s,
         status="open",
-        evidence=(*_rates(before, after, change), _pair_count(how)),
+        evidence=(*_rates(before, after, change), *_pairs(how, how.ratio)),
         trials=(*before.trials, *after.trials),
         costs=(*dict.fromkeys(cost for part in parts for cost in _known_costs(part)), *costs(before, after)),
         caveat=known or None,
@@ -211,8 +213,11 @@ def _rates(before: Configuration, after: Configuration, change: Config) -> Itera
     yield evidence(f"with {config_label(change)}", after)
 
 
-def _pair_count(found: Judgement) -> str:
-    return f"Interleaved pairs: {found.pairs}"
+def _pairs(found: Judgement, ratio: Interval) -> Iterator[str]:
+    """The number of pairs and their average; and, for a gain, whether a repeat at another time may have none."""
+    yield f"Interleaved pairs: {found.pairs}; {times(ratio)} on average"
+    if found.answer == "gain" and not excludes_one(at_another_time(ratio, found.pairs)):
+        yield MAY_NOT_REPEAT
 
 
 def _common_rounds(before: Config, after: Config, trials: Sequence[Trial]) -> list[Trial]:

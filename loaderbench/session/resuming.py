@@ -11,7 +11,7 @@ from typing import Any
 from loaderbench.consumers import demand_rate
 from loaderbench.errors import UsageError
 from loaderbench.records import Config, Environment, Measured, Readings, RunRecord, Trial, to_dict
-from loaderbench.store import RUN_FILE, read_run, read_trials, readable_timeline
+from loaderbench.store import RUN_FILE, read_run, readable_timeline, readable_trials
 from loaderbench.store.parquet import note_without_parquet
 from loaderbench.suite import Override
 from loaderbench.targets import file_of
@@ -26,7 +26,7 @@ _PACKAGES = ("torch", "torchvision", "pillow", "numpy")
 class Earlier:
     """What an earlier call left: the record of the run, and by id the sweep trials that are not repeated.
 
-    `unreadable` has one line for each file of readings that cannot be read.
+    `unreadable` has one line for each file that cannot be read, or not entirely.
     """
 
     folder: Path
@@ -51,14 +51,15 @@ def read_earlier(folder: Path) -> Earlier:
         raise UsageError(f"--resume {folder}: a comparison of two versions cannot be resumed; run ab again")
     if record.kind == "profile":
         raise UsageError(f"--resume {folder}: a profile cannot be resumed; run the training script again")
-    kept = {trial.id: trial for trial in _not_repeated(record, _all_trials(record, folder))}
+    saved, damaged = readable_trials(folder)
+    kept = {trial.id: trial for trial in _not_repeated(record, _with_those_of(record, saved))}
     readings, unreadable = readable_timeline(folder)
-    return Earlier(folder, record, kept, readings.only(kept), unreadable)
+    measured_again = (f"{line}; what only that file had is measured again" for line in damaged)
+    return Earlier(folder, record, kept, readings.only(kept), (*measured_again, *unreadable))
 
 
-def _all_trials(record: RunRecord, folder: Path) -> list[Trial]:
-    """All saved trials, plus trials found only in `run.json`: a line of `trials.jsonl` can be damaged or lost."""
-    saved = read_trials(folder)
+def _with_those_of(record: RunRecord, saved: Sequence[Trial]) -> list[Trial]:
+    """The trials of `trials.jsonl`, plus those found only in `run.json`: a line can be damaged or lost."""
     known = {trial.id for trial in saved}
     return [*saved, *(trial for trial in record.trials if trial.id not in known)]
 

@@ -90,6 +90,11 @@ def ratio_of(changed: Config, unchanged: Config, trials: Sequence[Trial], level:
     return ratio_interval(rates_by_round(changed, trials), rates_by_round(unchanged, trials), level)
 
 
+def rounds_of_both(changed: Config, unchanged: Config, trials: Sequence[Trial]) -> int:
+    """How many rounds have completed trials of both configurations."""
+    return len(rates_by_round(changed, trials).keys() & rates_by_round(unchanged, trials).keys())
+
+
 def ties(config: Config, top: Config, trials: Sequence[Trial]) -> bool:
     """Whether a configuration is not significantly different from `top`, nor slower by more than `PRACTICAL_TIE`.
 

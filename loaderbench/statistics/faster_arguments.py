@@ -7,7 +7,7 @@ from dataclasses import replace
 from loaderbench.loaders.torch_loader import PREFETCH
 from loaderbench.loaders.worker_options import WORKER_OPTIONS
 from loaderbench.records import Config, Interval, RunRecord, TunedArguments
-from loaderbench.statistics.configurations import PRACTICAL_TIE, rates_by_round, ratio_of
+from loaderbench.statistics.configurations import PRACTICAL_TIE, ratio_of, rounds_of_both
 from loaderbench.statistics.gates import LEVEL_OF_LOOKS
 from loaderbench.statistics.intervals import FEWEST_ROUNDS, LEVEL, at_another_time, is_above_one
 from loaderbench.statistics.open_fixes import open_fixes
@@ -64,7 +64,7 @@ def _tuned(run: RunRecord, config: Config, gain: Interval, pairs: int, *, by_fix
         change={name: value for name, value in change.items() if name not in WORKER_OPTIONS},
         worker_options={name: value for name, value in change.items() if name in WORKER_OPTIONS},
         config=config,
-        gain=at_another_time(gain),
+        gain=at_another_time(gain, pairs),
         pairs=pairs,
         by_fixes=by_fixes,
     )
@@ -150,5 +150,4 @@ def fastest_others(run: RunRecord) -> tuple[Config, float] | None:
 
 def rounds_in_common(run: RunRecord, config: Config) -> int:
     """In how many rounds of the sweep and the final both these and the current arguments were measured."""
-    mine, present = (rates_by_round(one, [*run.sweep, *run.finals]) for one in (config, run.plan.baseline))
-    return len(mine.keys() & present.keys())
+    return rounds_of_both(config, run.plan.baseline, [*run.sweep, *run.finals])

@@ -64,7 +64,7 @@ def _open_fix(tried: Tried, baseline: Config) -> OpenFix:
     return OpenFix(
         change=tried.change,
         over={axis: value for axis, value in tried.against.items() if baseline.get(axis) != value},
-        ratio=at_another_time(judgement.ratio),
+        ratio=at_another_time(judgement.ratio, judgement.pairs),
         pairs=judgement.pairs,
         is_gain=judgement.answer == "gain",
     )

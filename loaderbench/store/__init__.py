@@ -11,6 +11,7 @@ from loaderbench.store.reading import (
     read_timeline,
     read_trials,
     readable_timeline,
+    readable_trials,
 )
 from loaderbench.store.writing import (
     PAGE_FILE,
@@ -39,6 +40,7 @@ __all__ = [
     "read_timeline",
     "read_trials",
     "readable_timeline",
+    "readable_trials",
     "run_json",
     "timeline_frame",
     "trials_frame",

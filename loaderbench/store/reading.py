@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -84,15 +83,26 @@ def first_problem(error: ValidationError) -> str:
 
 def read_trials(folder: Path) -> list[Trial]:
     """Read the trials as each was written when it ended; lines that cannot be read are skipped."""
-    adapter, found = _trials(), list[Trial]()
+    return readable_trials(folder)[0]
+
+
+def readable_trials(folder: Path) -> tuple[list[Trial], tuple[str, ...]]:
+    """The readable trials, and a line that says which lines of the file cannot be read, if any."""
+    file, adapter, found, damaged = folder / TRIALS_FILE, _trials(), list[Trial](), list[int]()
     try:
-        lines = (folder / TRIALS_FILE).read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError as error:
-        raise RunFileError(f"{folder / TRIALS_FILE}: cannot read: {error.strerror or error}") from None
-    for line in lines:
-        with suppress(ValueError, RecursionError):  # pydantic's validation errors are ValueErrors
+        raise RunFileError(f"{file}: cannot read: {error.strerror or error}") from None
+    for number, line in enumerate(lines, 1):
+        try:
             found.append(adapter.validate_python(upgraded_trial(json.loads(line, **NUMBERS))))
-    return found
+        except (ValueError, RecursionError):  # pydantic's validation errors are ValueErrors
+            damaged.append(number)
+    if not damaged:
+        return found, ()
+    first, more = damaged[0], len(damaged) - 1
+    lines_word = f"line {first} and {more} more" if more else f"line {first}"
+    return found, (f"{file}: {lines_word} cannot be read",)
 
 
 def read_timeline(path: Path) -> Readings:

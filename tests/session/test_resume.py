@@ -196,7 +196,9 @@ def test_a_line_that_was_cut_costs_that_line_only_and_a_program_resumes_too(kill
     whole = file.read_text().splitlines()[:2]
     file.write_text(whole[0] + "\n" + whole[1][: len(whole[1]) // 2])
     assert [trial.id for trial in read_trials(killed / "r")] == [json.loads(whole[0])["id"]]
+    assert loaderbench.load(killed / "r").unreadable == (f"{file}: line 2 cannot be read",)
     run = loaderbench.run(killed / "s.yaml", resume=killed / "r")
+    assert f"{file}: line 2 cannot be read; what only that file had is measured again" in run.record.notes
     assert run.record == read_run(killed / "r")
     assert len(run.record.sweep) == TRIALS
     with pytest.raises(UsageError, match="resume cannot be combined with out"):

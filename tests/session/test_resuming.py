@@ -185,7 +185,7 @@ def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     ]
     points = [TimelinePoint(trial.id, 0.1, "rss_bytes", 1.0) for trial in trials]
     monkeypatch.setattr(resuming, "read_run", lambda _: found)
-    monkeypatch.setattr(resuming, "read_trials", lambda _: trials)
+    monkeypatch.setattr(resuming, "readable_trials", lambda _: (trials, ()))
     monkeypatch.setattr(resuming, "readable_timeline", lambda _: (Readings(points), ()))
     return found
 
@@ -204,8 +204,18 @@ def test_trials_that_only_run_json_still_has_are_kept_too(
     first, second = trial_of(planned("r1-c00")), trial_of(planned("r1-c01"))
     left.trials = (first, second)
     for saved in ([], [first]):
-        monkeypatch.setattr(resuming, "read_trials", lambda _, saved=saved: saved)
+        monkeypatch.setattr(resuming, "readable_trials", lambda _, saved=saved: (saved, ()))
         assert read_earlier(tmp_path).trials == {"r1-c00": first, "r1-c01": second}
+
+
+def test_a_damaged_line_is_named_and_its_trial_measured_again(
+    left: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = ("r/trials.jsonl: line 2 cannot be read",)
+    monkeypatch.setattr(resuming, "readable_trials", lambda _: ([trial_of(planned("r1-c00"))], said))
+    earlier = read_earlier(tmp_path)
+    assert list(earlier.trials) == ["r1-c00"]
+    assert lost_readings(earlier) == f"{said[0]}; what only that file had is measured again"
 
 
 def kept(*began: str) -> Earlier:
@@ -245,7 +255,7 @@ def test_failures_on_which_an_adaptive_sweep_decided_are_kept_too(left: Any, tmp
         trial_of(planned("r2-c00", number=2)),
         trial_of(planned("r2-c01", number=2), None),
     ]
-    monkeypatch.setattr(resuming, "read_trials", lambda _: trials)
+    monkeypatch.setattr(resuming, "readable_trials", lambda _: (trials, ()))
     assert list(read_earlier(tmp_path).trials) == ["r1-c00", "r1-c01", "r2-c00"]
 
 

@@ -2,6 +2,7 @@
 
 import math
 import random
+from statistics import fmean
 
 import pytest
 from hypothesis import given, strategies as st
@@ -123,23 +124,23 @@ def test_the_estimate_lies_within_its_interval(values: list[float]) -> None:
 
 
 def test_an_interval_for_another_time_adds_the_variation_between_times() -> None:
-    sure = at_another_time(Interval(2.0, 2.0, 2.0))
+    sure = at_another_time(Interval(2.0, 2.0, 2.0), 5)
     assert (sure.lo, sure.hi) == pytest.approx((2 * math.exp(-1.96 * 0.03), 2 * math.exp(1.96 * 0.03)), rel=1e-4)
-    wide = at_another_time(Interval(2.0, 1.0, 3.0))
-    assert wide.lo == pytest.approx(1.0, rel=0.005)
-    assert wide.hi == pytest.approx(3.0, rel=0.005)
+    wide = at_another_time(Interval(2.0, 1.0, 3.0), 3)
+    assert wide.lo == pytest.approx(2 * 0.5 ** math.sqrt(2), rel=0.005)
+    assert wide.hi == pytest.approx(2 * 1.5 ** math.sqrt(2), rel=0.005)
     assert wide.lo is not None
-    assert wide.lo < 1.0
-    assert at_another_time(Interval(2.0, None, None)) == Interval(2.0, None, None)
+    assert wide.lo < 2 * 0.5 ** math.sqrt(2)
+    assert at_another_time(Interval(2.0, None, None), 1) == Interval(2.0, None, None)
 
 
 def test_it_covers_what_the_same_comparison_gives_later() -> None:
     draw, hits = random.Random(0), 0
     for _ in range(2000):
-        now, later = draw.gauss(0, 0.03 / math.sqrt(2)), draw.gauss(0, 0.03 / math.sqrt(2))
-        found = at_another_time(rate_interval([math.exp(now + draw.gauss(0, 0.02)) for _ in range(5)]))
+        found = at_another_time(rate_interval([math.exp(draw.gauss(0, 0.1)) for _ in range(5)]), 5)
+        later = fmean(draw.gauss(0, 0.1) for _ in range(3)) + draw.gauss(0, 0.03)
         hits += (found.lo or 0) <= math.exp(later) <= (found.hi or 0)
-    assert hits / 2000 == pytest.approx(0.95, abs=0.02)
+    assert hits / 2000 == pytest.approx(0.95, abs=0.015)
 
 
 def test_the_interval_of_three_rounds_covers_what_it_says() -> None:

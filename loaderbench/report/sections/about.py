@@ -16,7 +16,7 @@ _PROCESSES = "Each trial ran in its own process; monitors ran outside it."
 _OF_ROUNDS = (
     "Intervals: 95%, Student\u2019s t over rounds, never over the batches of one trial. Configs within 5% "
     "of the fastest, with no significant difference, are ties. The cheapest tie is best. Intervals of gains "
-    "also cover the same comparison at another time, so they are wider."
+    "also cover the same comparison at another time: they are prediction intervals for three other rounds."
 )
 _OF_PAIRS = (
     "Intervals: Student\u2019s t over pairs, never over the batches of one trial. They have simultaneous 95% coverage "
