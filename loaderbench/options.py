@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from loaderbench.records.words import OUT_OF_RANGE, out_of_range
 
 Check = Callable[[Any], "str | None"]
 """Returns the problem with a value, or `None`."""
 
+MAX_BITS = 63  # of an integer without its sign, the most that torch can represent
+_Value = TypeVar("_Value")
 _TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 
@@ -47,10 +51,24 @@ def integer(least: int, most: int, *, or_null: bool = False) -> Check:
     return check
 
 
+def beyond_limits(value: object) -> str | None:
+    """Accept everything but a number that is too large or too small to be saved in a run."""
+    if isinstance(value, int):
+        return f"integer of more than {MAX_BITS} bits" if value.bit_length() > MAX_BITS else None
+    return f"{OUT_OF_RANGE}, got {value!r}" if isinstance(value, float) and out_of_range(value) else None
+
+
+def within_limits(value: _Value) -> _Value:
+    """The value itself. Raises `ValueError` for a number that cannot be saved in a run."""
+    if what := beyond_limits(value):
+        raise ValueError(what)
+    return value
+
+
 def number(value: Any) -> str | None:
     """Accept finite numbers of 0 or more."""
     if type(value) in {int, float} and 0 <= value < float("inf"):
-        return None
+        return beyond_limits(value)
     return f"expected a number of 0 or more, got {shown(value)}"
 
 
@@ -93,8 +111,8 @@ def _valid_target_name(value: str) -> str:
     return value
 
 
-Count = Annotated[int, Field(gt=0)]
-Amount = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(gt=0), AfterValidator(within_limits)]
+Amount = Annotated[float, Field(gt=0, allow_inf_nan=False), AfterValidator(within_limits)]
 Seed = Annotated[int, Field(ge=0, le=2**32)]  # torch accepts 64 bits, and each round adds one
 TargetName = Annotated[str, AfterValidator(_valid_target_name)]
 

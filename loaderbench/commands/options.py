@@ -7,9 +7,19 @@ from typing import Annotated
 
 import typer
 
+from loaderbench.errors import UsageError
+
+
+def folder(text: str) -> Path:
+    """Parser of `--data`. Raises `UsageError` for an empty string, which a `Path` would make the current folder."""
+    if not text:
+        raise UsageError("--data: expected a folder, got an empty string")
+    return Path(text)
+
+
 SuiteFile = Annotated[Path, typer.Argument(metavar="SUITE", help="Suite file, e.g. suites/images.yaml.")]
 RunPlace = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, or its run.json.")]
-Data = Annotated[Path | None, typer.Option(metavar="DIR", help="Image folder; replaces the suite's.")]
+Data = Annotated[Path | None, typer.Option(parser=folder, metavar="DIR", help="Image folder; replaces the suite's.")]
 Axes = Annotated[
     list[str] | None,
     typer.Option("-P", metavar="AXIS=V1,V2", help="Set or add an axis: -P num_workers=0,2,4."),

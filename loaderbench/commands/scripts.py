@@ -40,6 +40,8 @@ class ScriptCommand(TyperCommand):
                 ctx.meta[LAUNCHER] = True
                 break
             words = self._words_with_module(args[place])
+            if words and place + words > len(args):
+                break  # the module is missing, as click then says
             if words:
                 args = [*args[: place + words], "--", *args[place + words :]]
                 break

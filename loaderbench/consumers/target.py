@@ -43,6 +43,7 @@ class TargetConsumer:
 class TargetStep(ConsumerKind):
     """The user's code: a step that is called with each batch, or a function that returns a step."""
 
+    asked_for_by: ClassVar[tuple[str, ...]] = ("target",)
     texts: ClassVar[tuple[str, ...]] = ("target",)
 
     target: TargetName | None = None

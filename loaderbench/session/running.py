@@ -206,6 +206,8 @@ def run(
         listed = values if isinstance(values, str) or not isinstance(values, Iterable) else list(values)
         overrides.append(Override(("sweep", axis), listed, f"axes[{axis!r}]"))
     if data is not None:
+        if not os.fspath(data):
+            raise UsageError("data: expected a folder, got an empty string")
         overrides.append(Override(("dataset", "root"), str(Path(data).resolve()), f"data={str(data)!r}"))
     for name, value in (("rounds", rounds), ("seconds", seconds), ("verify", verify)):
         if value is not None:

@@ -10,9 +10,8 @@ from typing import Any
 from loaderbench.datasets import DatasetKind
 from loaderbench.loaders import AUTO, AXIS, LOADER_BACKENDS, LoaderBackend, backends_of, loader_axes
 from loaderbench.loaders.torch_loader import OBJECTS
-from loaderbench.options import Check, integer, nearest, shown
+from loaderbench.options import Check, beyond_limits, integer, nearest, shown
 from loaderbench.ranks import MOST_RANKS, RANKS
-from loaderbench.records.words import OUT_OF_RANGE, out_of_range
 from loaderbench.suite.model import Suite
 from loaderbench.suite.problems import Problem
 from loaderbench.suite.yaml_text import KeyPath
@@ -89,9 +88,13 @@ def _decoding_problems(suite: Suite, backends: Mapping[str, LoaderBackend]) -> I
 
 
 def _combination_problems(suite: Suite) -> Iterator[Problem]:
-    """Yield dataset options that no configuration can combine; the plan drops single invalid combinations."""
+    """Yield dataset options that no configuration can combine; the plan drops single invalid combinations.
+
+    Values that are invalid by themselves are left out: they have a problem of their own.
+    """
     swept = {axis: values if isinstance(values, list) else [values] for axis, values in suite.sweep.items()}
-    own = {axis: values for axis, values in swept.items() if axis in suite.dataset.axes}
+    checks = suite.dataset.axes
+    own = {axis: [one for one in swept[axis] if checks[axis](one) is None] for axis in swept if axis in checks}
     why = ""
     for cell in product(*own.values()):
         why = suite.dataset.with_axes(dict(zip(own, cell, strict=True))).why_not_together()
@@ -206,6 +209,4 @@ def _value_problems(path: KeyPath, value: Any, check: Check) -> Iterator[Problem
 def _scalar(value: Any) -> str | None:
     if isinstance(value, float) and not math.isfinite(value):  # from a Python caller; YAML rejects it earlier
         return f"expected a finite number, got {value!r}"
-    if isinstance(value, float) and out_of_range(value):
-        return f"{OUT_OF_RANGE}, got {value!r}"
-    return f"expected a single value, got {shown(value)}" if isinstance(value, dict | list) else None
+    return f"expected a single value, got {shown(value)}" if isinstance(value, dict | list) else beyond_limits(value)

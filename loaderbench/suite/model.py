@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, PlainValidator, create_model, model
 from loaderbench.consumers import AUTO, CONSUMER_KINDS
 from loaderbench.datasets import DATASET_KINDS, DEFAULT_KIND, DatasetKind
 from loaderbench.loaders import LOADER_BACKENDS, loader_axes
-from loaderbench.options import Amount, Count, Part, Seed
+from loaderbench.options import Amount, Count, Part, Seed, within_limits
 from loaderbench.records import Scalar
 
 _NUMBER = r"\d+(?:\.\d+)?"
@@ -18,12 +18,15 @@ _UNITS = rf"(?:({_NUMBER})h)?(?:({_NUMBER})m(?:in)?)?(?:({_NUMBER})s)?"
 
 
 def parse_duration_s(value: Any) -> Any:
-    """Seconds of `10m`, `90s`, `1h30m` or a plain number; other types are returned for pydantic to reject."""
+    """Seconds of `10m`, `90s`, `1h30m` or a plain number; other types are returned for pydantic to reject.
+
+    Raises `ValueError` for any other text, and for a number that cannot be saved in a run.
+    """
     if isinstance(value, str) and re.fullmatch(_NUMBER, value.strip()):  # a number from a flag
-        return float(value)
+        return within_limits(float(value))
     if isinstance(value, str) and (match := re.fullmatch(_UNITS, value.strip())) and value.strip():
         hours, minutes, seconds = (float(found or 0) for found in match.groups())
-        return hours * 3600 + minutes * 60 + seconds
+        return within_limits(hours * 3600 + minutes * 60 + seconds)
     if isinstance(value, str):
         raise ValueError(f"expected a duration such as 90s, 10m or 1h30m, or seconds, got {value!r}")
     return value

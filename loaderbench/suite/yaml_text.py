@@ -17,13 +17,12 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from loaderbench.errors import printable
-from loaderbench.records.words import OUT_OF_RANGE, out_of_range
+from loaderbench.options import beyond_limits
 
 KeyPath = tuple[str | int, ...]
 
 MAX_DEPTH = 20  # a suite needs four
 MAX_NODES = 10_000  # an alias bomb needs more
-MAX_BITS = 63  # of an integer without its sign, the most that torch can represent
 _UNREADABLE = (YAMLError, ValueError, LookupError, ArithmeticError, RecursionError)  # errors that ruamel.yaml raises
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _MARKS = "{}[],"  # these end a plain scalar inside { } and [ ]
@@ -136,10 +135,8 @@ class _Reader:
             raise TextError(f"expected {_KINDS.get(kind, kind)}, got {text[:40]!r}", _position(node), path) from None
         if isinstance(value, float) and not math.isfinite(value):
             raise TextError(f"expected a finite number, got {value!r}", _position(node), path)
-        if isinstance(value, float) and out_of_range(value):
-            raise TextError(f"{OUT_OF_RANGE}, got {value!r}", _position(node), path)
-        if isinstance(value, int) and value.bit_length() > MAX_BITS:
-            raise TextError(f"integer of more than {MAX_BITS} bits", _position(node), path)
+        if what := beyond_limits(value):
+            raise TextError(what, _position(node), path)
         return value
 
 

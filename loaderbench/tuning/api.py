@@ -13,8 +13,10 @@ from typing import Any
 
 from loaderbench.errors import UsageError
 from loaderbench.loaders.worker_options import WORKER_OPTIONS, worker_setup
+from loaderbench.options import within_limits
 from loaderbench.ranks import ranks_of_training
 from loaderbench.records import Config
+from loaderbench.records.words import OUT_OF_RANGE, out_of_range
 from loaderbench.suite import parse_duration_s
 from loaderbench.tracing.loader import is_loader
 from loaderbench.tuning.kept import Kept, keep_answer, kept_answer, kept_folder
@@ -43,6 +45,8 @@ def tune(loader: Any, demand: float | None = None, budget: str | float = "20s") 
         raise UsageError(f"tune() expects a DataLoader, got {type(loader).__name__}")
     if demand is not None and not (isinstance(demand, Real) and 0 < demand < inf):
         raise UsageError(f"demand must be above 0 samples/s, got {demand!r}")
+    if demand is not None and out_of_range(demand):
+        raise UsageError(f"demand: {OUT_OF_RANGE}")
     loader = _unwrapped(loader)
     name = f"{type(loader.dataset).__name__} loader"
     known = kept_answer(loader, demand, budget_s)
@@ -74,15 +78,18 @@ def _unwrapped(loader: Any) -> Any:
 def checked_budget_s(budget: str | float, given: str = "budget") -> float:
     """The budget in seconds.
 
-    Raises `UsageError` for an invalid or too short duration; `given` starts the message.
+    Raises `UsageError` for an invalid or too short duration, and for one that is not finite or out of range; `given`
+    starts the message.
     """
     try:
-        seconds = float(parse_duration_s(budget))
+        seconds = within_limits(float(parse_duration_s(budget)))
     except ValueError as error:
         raise UsageError(f"{given}: {error}") from None
     except TypeError:
         raise UsageError(f"{given}: expected seconds, or a duration such as 90s, got {budget!r}") from None
-    if not seconds >= LEAST_S:
+    except OverflowError:  # an integer larger than any float
+        raise UsageError(f"{given}: {OUT_OF_RANGE}") from None
+    if seconds < LEAST_S:
         raise UsageError(f"{given}: {budget} is too short to compare anything; use {LEAST_S:.0f}s or more")
     return seconds
 

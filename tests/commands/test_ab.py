@@ -137,6 +137,7 @@ def test_a_saved_comparison_can_be_shown_and_cannot_be_resumed(slower: tuple[Pat
         (("--before", "nowhere"), 2, "--before nowhere: no such revision, folder or suite file"),
         (("--fail-if", "-5%"), 2, "--fail-if -5%: invalid; expected e.g. samples_per_s:-5%"),
         (("--budget", "soon"), 2, "--budget: expected a duration such as 90s"),
+        (("--budget", "9" * 309), 2, "--budget: expected a number between 1e-30 and 1e+30 in magnitude, got inf"),
         (("--json", "a", "--md", "a"), 2, "two results cannot share one file"),
         (("-P", "nothing"), 2, "-P nothing: expected AXIS=V1,V2"),
     ],

@@ -14,6 +14,9 @@ import psutil
 import pytest
 from command_line import Cli
 
+import loaderbench
+from loaderbench.errors import UsageError
+
 EXAMPLE = Path(__file__).parents[2] / "reports" / "examples" / "two-cores"
 SUITE = "name: s\ndataset: {root: data}\nsweep: {batch_size: [4, 8], num_workers: auto}\n"
 
@@ -128,7 +131,10 @@ def test_check_imports_nothing_that_a_suite_names(cli: Cli, tmp_path: Path) -> N
         (["-P", "num_workers"], 2, "expected AXIS=V1,V2"),
         (["-P", "num_workers=0,[1"], 2, "-P num_workers=0,[1"),
         (["-P", "num_workers=many"], 2, "expected an integer"),
+        (["--rounds", "9" * 310], 2, "9: integer of more than 63 bits"),
         (["--data", "nowhere"], 5, "no such folder"),
+        (["--data", ""], 2, "loaderbench: --data: expected a folder, got an empty string"),
+        (["--data="], 2, "loaderbench: --data: expected a folder, got an empty string"),
         (["--data", "empty"], 5, "no images found"),
         (["--data", "s.yaml"], 5, "is a file"),
         (["--data", "a", "-P", "root=a,b"], 2, "--data a cannot be combined with -P root=a,b; remove one of them"),
@@ -149,6 +155,7 @@ def test_a_wrong_call_is_one_line(cli: Cli, place: Path, verb: str, flags: list[
     [
         (["--rounds", "0"], "--rounds 0:"),
         (["--seconds", "-1"], "--seconds -1"),
+        (["--seconds", "1e-40"], "--seconds 1e-40: expected a number between 1e-30 and 1e+30 in magnitude"),
         (["--budget", "soon"], "expected a duration"),
         (
             ["--strategy", "adaptiv"],
@@ -189,6 +196,19 @@ def test_a_call_that_cannot_be_parsed_is_one_line(cli: Cli, call: list[str]) -> 
     assert result.returncode == 2
     assert one_line(result.stderr).startswith("loaderbench: ")
     assert "\\n" not in result.stderr
+
+
+@pytest.mark.parametrize("flags", ["-m", "-qm", "-q -m"])
+@pytest.mark.parametrize("verb", ["profile", "tune"])
+def test_a_flag_without_its_module_is_one_line(cli: Cli, verb: str, flags: str) -> None:
+    result = cli(verb, *flags.split())
+    assert (result.returncode, "Option '-m' requires an argument" in one_line(result.stderr)) == (2, True)
+
+
+def test_data_of_a_call_from_python_is_no_empty_string(place: Path) -> None:
+    with pytest.raises(UsageError, match=r"^data: expected a folder, got an empty string$"):
+        loaderbench.run(place / "s.yaml", data="", out=place / "out")
+    assert not (place / "out").exists()
 
 
 def test_the_version_is_told(cli: Cli) -> None:

@@ -75,6 +75,17 @@ def test_auto_trains_on_the_cpu_where_that_is_named_with_or_without_a_gpu(accele
     assert [problem.option for problem in option_problems(section(device="cpu", precision="tf32"))] == ["precision"]
 
 
+@pytest.mark.parametrize("accelerator", [True, False])
+def test_auto_calls_a_step_that_is_named_with_or_without_a_gpu(accelerator: bool) -> None:
+    asked = section(target="mine:step")
+    assert resolve_consumer(asked, accelerator=accelerator) == "target"
+    assert not list(option_problems(asked))
+    (problem,) = option_problems(section(target="mine:step", accelerator="a100"))
+    assert problem.what == "options of emulated and of target are set; set `kind` to one of them"
+    (problem,) = option_problems(section(kind="emulated", target="mine:step"))
+    assert problem == OptionProblem("target", "has no effect on `kind: emulated`; use `kind: target`, or drop it", True)
+
+
 def test_options_that_ask_for_two_kinds_need_one_of_them_to_be_named() -> None:
     (problem,) = option_problems(section(device="cpu", accelerator="a100"))
     assert problem.what == "options of emulated and of model are set; set `kind` to one of them"

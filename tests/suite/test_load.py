@@ -117,6 +117,16 @@ WRONG = {
     "dataset: {generate: {seed: 4294967297}}": "1:28: dataset.generate.seed: expected 4,294,967,296 or less",
     "sweep: {num_workers: [1025]}": "1:23: sweep.num_workers[0]: expected an integer from 0 to 1,024, got 1025",
     "loader: {prefetch_factor: 1025}": "1:27: loader.prefetch_factor: expected an integer from 1 to 1,024, got 1025",
+    "dataset: {transform: imagenet_train_scaled}\nsweep: {decoder: [1]}": "2:19: sweep.decoder[0]: expected pillow,",
+    "dataset: {transform: imagenet_train_scaled}\nsweep: {decoder: null}": "2:18: sweep.decoder: expected pillow,",
+    "dataset: {transform: imagenet_train_scaled}\nsweep: {decoder: true}": "2:18: sweep.decoder: expected pillow,",
+    "sweep: {decoder: [device], transform: [{a: 1}]}": "1:40: sweep.transform[0]: expected a string, got a mapping",
+    "dataset: {transform: imagenet_train_scaled}\nsweep: {decoder: [1, dali]}": "1:1: dataset: decoder dali cannot be "
+    "combined with transform imagenet_train_scaled; drop one of them (and 1 more)",
+    "measure: {budget: 99999999999999999999999999999999h}": "1:19: measure.budget: expected a number between 1e-30 "
+    "and 1e+30 in magnitude, got 3.6e+35",
+    f"measure: {{budget: {'9' * 400}s}}": "1:19: measure.budget: expected a number between 1e-30 and 1e+30 in "
+    "magnitude, got inf",
     "loader: {batch_size: 1000001}": "1:22: loader.batch_size: expected an integer from 1 to 1,000,000, got 1000001",
 }
 
@@ -198,6 +208,31 @@ def test_a_flag_overrides_the_file_and_is_named_when_it_is_wrong() -> None:
         load_suite(IMAGES, [Override(("sweep", "num_workers"), [0, "x"], flag)])
     suite = load_suite(IMAGES, [Override(("measure", "rounds"), 1, "--rounds 1")]).suite
     assert suite.measure.rounds == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (("measure", "seconds"), 1e-40, "expected a number between 1e-30 and 1e+30 in magnitude, got 1e-40"),
+        (("measure", "timeout_s"), 1e31, "expected a number between 1e-30 and 1e+30 in magnitude, got 1e+31"),
+        (("measure", "budget"), "1" + "0" * 31, "expected a number between 1e-30 and 1e+30 in magnitude, got 1e+31"),
+        (("measure", "rounds"), 10**30, "integer of more than 63 bits"),
+        (("measure", "rounds"), 10**310, "integer of more than 63 bits"),
+        (("dataset", "sample"), 2**63, "integer of more than 63 bits"),
+        (("consumer", "demand"), 1e-31, "expected a number between 1e-30 and 1e+30 in magnitude, got 1e-31"),
+        (("sweep", "timeout"), [1e-40], "expected a number between 1e-30 and 1e+30 in magnitude, got 1e-40"),
+    ],
+)
+def test_a_number_of_a_flag_has_the_limits_of_one_in_a_file(path: tuple[str, str], value: object, said: str) -> None:
+    with pytest.raises(SuiteError) as caught:
+        load_suite(IMAGES, [Override(path, value, "--flag")])
+    assert str(caught.value) == f"--flag: {said}"
+
+
+def test_a_value_of_a_target_s_own_axis_has_the_limits_of_a_number_in_a_file(tmp_path: Path) -> None:
+    file = write(tmp_path, "dataset: {kind: target, target: 'a:b'}")
+    with pytest.raises(SuiteError, match=r"^axes: integer of more than 63 bits$"):
+        load_suite(file, [Override(("sweep", "scale"), [2**63], "axes")])
 
 
 def test_a_target_may_be_swept_over_names_of_its_own(tmp_path: Path) -> None:

@@ -168,6 +168,9 @@ def test_a_loader_that_cannot_be_tried_keeps_its_arguments_with_a_warning(tmp_pa
         assert loaderbench.tune(loader(dataset)) == {"num_workers": 0}
 
 
+ENDLESS = [float("nan"), float("inf"), 1e300, 10**400, "9" * 309, "9" * 309 + "h"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -176,7 +179,9 @@ def test_a_loader_that_cannot_be_tried_keeps_its_arguments_with_a_warning(tmp_pa
         ({"demand": 0}, "demand must be above 0 samples/s, got 0"),
         ({"demand": float("nan")}, "demand must be above 0 samples/s, got nan"),
         ({"budget": "1s"}, "budget: 1s is too short to compare anything; use 5s or more"),
-        ({"budget": float("nan")}, "budget: nan is too short"),
+        ({"demand": 1e-40}, "demand: expected a number between 1e-30 and 1e+30 in magnitude"),
+        ({"demand": 10**400}, "demand: expected a number between 1e-30 and 1e+30 in magnitude"),
+        *(({"budget": budget}, "budget: expected a number between 1e-30 and 1e+30") for budget in ENDLESS),
         ({"budget": None}, "budget: expected seconds, or a duration such as 90s, got None"),
         ({"budget": "soon"}, "budget: expected a duration such as 90s"),
     ],
