@@ -15,7 +15,7 @@ class LoaderBenchCallback(TrainerCallback):  # type: ignore[misc]
 
     `out` is the folder (default `reports/profile-<script>-<UTC time>`), written when the training ends. `steps` is the
     number of batches recorded per loader (default all). `Trainer` calls no callback after an exception; the recording
-    is then written when the next training begins.
+    is then written when the next training begins. Raises `UsageError` for invalid `steps`.
     """
 
     _under_way: ClassVar[LoaderRecording | None] = None

@@ -17,7 +17,7 @@ class LoaderBenchCallback(Callback):  # type: ignore[misc]
     """Records every `DataLoader` of a fit, prints the verdict at its end and writes a run folder.
 
     `out` is the folder (default `reports/profile-<script>-<UTC time>`), written when the fit ends or raises. `steps` is
-    the number of batches recorded per loader (default all).
+    the number of batches recorded per loader (default all). Raises `UsageError` for invalid `steps`.
     """
 
     def __init__(self, out: str | Path | None = None, steps: int | None = None) -> None:

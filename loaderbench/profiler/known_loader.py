@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from loaderbench.profiler.references import Reference, weak
+from loaderbench.recorder.attributes import attribute_of
 from loaderbench.recorder.inside import path_of
+from loaderbench.recorder.samples import batch_size_of
 from loaderbench.records import Config
 from loaderbench.tracing.loader import is_loader, start_method_of, worker_arguments
 from loaderbench.tracing.other_loader import OtherLoader
@@ -25,7 +27,7 @@ class KnownLoader:
     """
 
     def __init__(self, loader: Any) -> None:
-        dataset = getattr(loader, "dataset", None)
+        dataset = attribute_of(loader, "dataset")
         self._loader: Reference = (lambda: loader) if isinstance(loader, OtherLoader) else weak(loader)
         self._dataset, self._classes = weak(dataset), _classes(loader)
         self.has_dataset = dataset is not None
@@ -46,12 +48,12 @@ class KnownLoader:
         """Whether batches of another loader belong to this one: a script may create a new loader for each epoch."""
         if self.has_same_dataset(loader):
             return True
-        length = _length_of(getattr(loader, "dataset", None))
+        length = _length_of(attribute_of(loader, "dataset"))
         return self.is_of_same_classes(loader) and length == self.samples
 
     def has_same_dataset(self, loader: Any) -> bool:
         """Whether it is this very loader, or a loader of the same kind over the same dataset."""
-        dataset = getattr(loader, "dataset", None)
+        dataset = attribute_of(loader, "dataset")
         same = dataset is not None and dataset is self._dataset()
         return loader is self.loader or (same and self.is_of_same_classes(loader))
 
@@ -77,7 +79,7 @@ class KnownLoader:
             return self._traits
         from loaderbench.dataset_traits import traits_of
 
-        traits = traits_of(dataset, getattr(self.loader, "worker_init_fn", None))
+        traits = traits_of(dataset, attribute_of(self.loader, "worker_init_fn"))
         own = own_arguments_of(self.loader)
         return {**traits, "own_arguments": own} if own else traits
 
@@ -94,7 +96,7 @@ def _config(loader: Any) -> Config:
 
 
 def _classes(loader: Any) -> tuple[Any, ...]:
-    return type(loader), type(getattr(loader, "dataset", None)), getattr(loader, "batch_size", None)
+    return type(loader), type(attribute_of(loader, "dataset")), batch_size_of(loader)
 
 
 def _length_of(dataset: Any) -> int | None:
@@ -114,17 +116,17 @@ def own_arguments_of(loader: Any) -> str:
     if loader is None or isinstance(loader, OtherLoader):
         return ""
     found: dict[str, str] = {}
-    sampler, batch_sampler = getattr(loader, "sampler", None), getattr(loader, "batch_sampler", None)
+    sampler, batch_sampler = attribute_of(loader, "sampler"), attribute_of(loader, "batch_sampler")
     if batch_sampler is not None and not _is_of_library(type(batch_sampler)):
         found["batch_sampler"] = "batch_sampler"
     elif _is_shuffle(sampler):
         found["shuffle"] = "True"
     elif sampler is not None and type(sampler).__name__ not in _USUAL_SAMPLERS:
         found["sampler"] = "sampler"
-    if batch_sampler is not None and getattr(loader, "drop_last", False) and "batch_sampler" not in found:
+    if batch_sampler is not None and attribute_of(loader, "drop_last") and "batch_sampler" not in found:
         found["drop_last"] = "True"
-    collate, init = getattr(loader, "collate_fn", None), getattr(loader, "worker_init_fn", None)
-    if collate is not None and getattr(collate, "__module__", "") != _DEFAULT_COLLATE:
+    collate, init = attribute_of(loader, "collate_fn"), attribute_of(loader, "worker_init_fn")
+    if collate is not None and attribute_of(collate, "__module__") != _DEFAULT_COLLATE:
         found["collate_fn"] = _name_of(collate) or "collate_fn"
     if init is not None and not _is_of_library(init) and _name_of(init):
         found["worker_init_fn"] = _name_of(init)
@@ -143,9 +145,9 @@ def _is_shuffle(sampler: Any) -> bool:
 
 def _name_of(function: Any) -> str:
     """The name of a function; empty without one that code can use."""
-    name = str(getattr(function, "__name__", ""))
+    name = str(attribute_of(function, "__name__", ""))
     return name if name.isidentifier() else ""
 
 
 def _is_of_library(found: Any) -> bool:
-    return str(getattr(found, "__module__", "")).partition(".")[0] in _LIBRARIES
+    return str(attribute_of(found, "__module__", "")).partition(".")[0] in _LIBRARIES

@@ -37,8 +37,8 @@ class Profiler:
     def __init__(
         self, name: str = "profile", *, warmup: int = 10, steps: int | None = None, trace: bool = False
     ) -> None:
-        _check("warmup", warmup, 0)
-        _check("steps", steps, 1)
+        check_number("warmup", warmup, 0)
+        check_number("steps", steps, 1)
         from loaderbench.profiler.observer import Observer
         from loaderbench.recorder.loop import LoopCallbacks, LoopRecorder
 
@@ -113,7 +113,7 @@ class Profiler:
         recording it.
         """
         check_free(source, self)
-        if not hasattr(source, "__iter__") and not hasattr(source, "__getitem__"):
+        if not hasattr(type(source), "__iter__") and not hasattr(type(source), "__getitem__"):
             raise UsageError(f"iter() expects a loader or another iterable of batches, got {type(source).__name__}")
         return profiled(source, self._epoch)
 
@@ -155,9 +155,10 @@ class Profiler:
 
     def _stage_now(self, name: str) -> tuple[StageClock | HostAndDevice, int] | None:
         epoch = self._epoch_now and self._epoch_now()
-        if epoch is None or self._state != "running" or (epoch.gi_running and thread() == self._thread):
+        of_loop = thread() == self._thread
+        if epoch is None or epoch.is_over or self._state != "running" or (epoch.is_making and of_loop):
             return None
-        return self._observer.user_stages.find(name, of_loop=thread() == self._thread)
+        return self._observer.user_stages.find(name, of_loop=of_loop)
 
     def _epoch(self, source: Any) -> Iterator[Any]:
         """Begin an epoch over the source immediately, and record it if the source is the profiled loader."""
@@ -252,7 +253,8 @@ class Profiler:
         return f"<Profiler {self.name!r}, {self._state}>"
 
 
-def _check(name: str, value: Any, least: int) -> None:
+def check_number(name: str, value: Any, least: int) -> None:
+    """Raise `UsageError` unless the argument is an integer of at least `least`; `steps` can also be `None`."""
     if name == "steps" and value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int) or value < least:

@@ -79,7 +79,7 @@ class ProfiledIterator(ProfiledLoader):
 
 def profiled(source: Any, epoch: Callable[[Any], Iterator[Any]]) -> ProfiledLoader:
     """Wrap the source in an iterable whose epochs `epoch` records."""
-    return (ProfiledIterator if hasattr(source, "__next__") else ProfiledLoader)(source, epoch)
+    return (ProfiledIterator if hasattr(type(source), "__next__") else ProfiledLoader)(source, epoch)
 
 
 def _itself(source: Any) -> Any:

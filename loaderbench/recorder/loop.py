@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any
 
 from loaderbench.histogram import Histogram
@@ -59,6 +59,31 @@ class LoopCallbacks:
     find_made: FindMade | None = None
 
 
+class Epoch(chain[Any]):
+    """The batches that `recorded` yields, and then the rest of the epoch, which is not recorded.
+
+    The rest begins after the last recorded batch, or after an exception: torch's iterator continues after one. As a
+    `chain` without a `__next__` of its own, it adds only nanoseconds to a batch.
+    """
+
+    __slots__ = ("__weakref__", "recorded")
+    recorded: Any  # a generator
+
+    @property
+    def is_making(self) -> bool:
+        """Whether a recorded batch is being made."""
+        return bool(self.recorded.gi_running)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no more batches are recorded."""
+        return self.recorded.gi_frame is None
+
+    def close(self) -> None:
+        """Stop recording. Raises `ValueError` while a recorded batch is being made."""
+        self.recorded.close()
+
+
 class LoopRecorder:
     """Records epochs sequentially.
 
@@ -91,19 +116,24 @@ class LoopRecorder:
         self._free_at_s = self._watch_at_s = 0.0
         self._restart_looks()
 
-    def epoch(self, begin: Callable[[], Iterator[Any]], batch_size: int | None = None) -> Generator[Any]:
-        """Begin an epoch immediately. The generator yields the batches of `begin()` and records them."""
-        batches = self._batches(begin, batch_size)
-        next(batches)
-        return batches
+    def epoch(self, begin: Callable[[], Iterator[Any]], batch_size: int | None = None) -> Epoch:
+        """Begin an epoch immediately. The iterator yields the batches of `begin()` and records them."""
+        rest: list[Iterator[Any]] = []
+        recorded = self._batches(begin, batch_size, rest)
+        next(recorded)
+        epoch = Epoch(recorded, chain.from_iterable(rest))
+        epoch.recorded = recorded
+        return epoch
 
     @staticmethod
-    def leave(epoch: Generator[Any]) -> None:
+    def leave(epoch: Epoch) -> None:
         """Stop recording an epoch in progress. Raises `ValueError` while it makes a batch."""
-        epoch.throw(_LeftError())
+        epoch.recorded.throw(_LeftError())
 
-    def _batches(self, begin: Callable[[], Iterator[Any]], batch_size: int | None) -> Generator[Any]:
-        """Yield `None` once, and then batches.
+    def _batches(
+        self, begin: Callable[[], Iterator[Any]], batch_size: int | None, rest: list[Iterator[Any]]
+    ) -> Generator[Any]:
+        """Yield `None` once, and then batches. At the end, add the iterator over those that are left to `rest`.
 
         This code runs for every batch, with the CPU caches full of other data: it uses few names and objects, and calls
         only the clock. Bookkeeping is done every few batches, or when a call of `look` is due. No reference to a
@@ -112,7 +142,7 @@ class LoopRecorder:
         """
         clock = _now_s
         asked_s = clock()
-        source, events = begin(), self.events
+        source, events = _iterable(begin()), self.events
         del begin  # it refers to the loader
         batches = source if events is None else _WithEvents(source, events)
         began_took_s = clock() - asked_s
@@ -152,12 +182,12 @@ class LoopRecorder:
         except _LeftError:
             was_left = True
         finally:
+            rest.append(source)
             if got_s:  # the loop was left at this batch
                 rows.append((asked_s, asked_s, got_s, 0, APART, epoch))
             self._end_epoch(kind, due - left)
         if was_left:
             yield None
-        yield from chain(source)  # not recorded; without `chain`, `yield from` would close a user's generator
 
     def _count_epoch(self, began_s: float) -> int:
         """Count an epoch that begins, and return its number."""
@@ -300,6 +330,11 @@ class LoopRecorder:
         else:
             self._looked_s = took_s
             self._look_at_s = max(at_s + max(self._pause_s, PAIR_GAP * took_s), self._free_at_s)
+
+
+def _iterable(batches: Any) -> Iterator[Any]:
+    """The same batches, for `iter`, which a user's iterator may lack: a `for` loop over the loader never calls it."""
+    return batches if hasattr(type(batches), "__iter__") else map(next, repeat(batches))
 
 
 class _WithEvents:

@@ -9,6 +9,8 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
+from loaderbench.recorder.attributes import attribute_of
+
 UNBATCHED = 0
 """Replaces a batch size if the loader returns the items of its dataset, which are samples or entire batches."""
 
@@ -16,6 +18,7 @@ _CHANNELS = (1, 3, 4)
 _SHORTEST_SIDE = 16  # pixels; a shorter tensor with three dimensions can be anything
 _MOST_TENSORS = 64  # that are looked at in a batch
 _MOST_PARTS = 100  # of a batch, and of each of them: lists of numbers can be long
+_MISSING = object()
 _PLAIN = (int, float, str, bytes, bool, type(None))
 
 
@@ -23,17 +26,29 @@ def given_batch_size(loader: Any) -> int | None:
     """The batch size given to a loader or its batch sampler, limited to the number of samples.
 
     `UNBATCHED` if indices are requested one by one, or if a stream is passed through. `None` if the size is unknown, as
-    for a generator, or if a sampler requests several indices at once.
+    for a generator, if a sampler requests several indices at once, or if a loader uses these names for other things.
     """
-    given = getattr(loader, "batch_size", None)
-    if not hasattr(loader, "batch_sampler"):
-        return given
-    samples = _length(loader.sampler)
-    if given is None and loader.batch_sampler is None:
-        return UNBATCHED if _is_stream(loader.dataset) or samples == _length(loader.dataset) else None
-    if given is None:
-        given = getattr(loader.batch_sampler, "batch_size", None)
-    return min(given, samples or given) if isinstance(given, int) else None
+    batch_sampler = attribute_of(loader, "batch_sampler", _MISSING)
+    if batch_sampler is None and attribute_of(loader, "batch_size", _MISSING) is None:
+        return UNBATCHED if _passes_items(loader) else None
+    given = batch_size_of(loader) or batch_size_of(batch_sampler)
+    samples = None if batch_sampler is _MISSING else _length(attribute_of(loader, "sampler"))
+    return given and min(given, samples or given)
+
+
+def batch_size_of(loader: Any) -> int | None:
+    """The attribute `batch_size`; `None` if it is not a positive integer."""
+    found = attribute_of(loader, "batch_size")
+    is_size = isinstance(found, int) and not isinstance(found, bool) and found > 0
+    return found if is_size else None
+
+
+def _passes_items(loader: Any) -> bool:
+    """Whether a loader without batching requests indices one by one, or passes a stream through."""
+    sampler, dataset = (attribute_of(loader, name, _MISSING) for name in ("sampler", "dataset"))
+    if sampler is _MISSING or dataset is _MISSING:
+        return False
+    return _is_stream(dataset) or _length(sampler) == _length(dataset)
 
 
 def counter_of_items(loader: Any) -> Callable[[Any], int] | None:

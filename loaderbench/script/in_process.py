@@ -11,6 +11,7 @@ from shutil import rmtree
 from tempfile import mkdtemp
 
 from loaderbench.errors import LoaderbenchError, UsageError
+from loaderbench.profiler.profiler import check_number
 from loaderbench.ranks import rank_of_training
 from loaderbench.script.hook import RecordedKind, is_recorded
 from loaderbench.script.hosts import find_machines
@@ -27,10 +28,11 @@ class LoaderRecording:
     `out` is that folder, by default a new one under `reports/`. `steps` is the number of batches recorded for each
     loader. Under torchrun, rank 0 writes one folder for all ranks; under another launcher, each rank writes a folder
     with its number in the name. No exception reaches the training: errors are printed as one line on stderr. If a
-    script ends without `finish`, the recording is still written.
+    script ends without `finish`, the recording is still written. Raises `UsageError` for invalid `steps`.
     """
 
     def __init__(self, out: str | Path | None = None, steps: int | None = None, *, quiet: bool = False) -> None:
+        check_number("steps", steps, 1)
         self._out, self._steps, self._quiet = out, steps, quiet
         self._recorded: RecordedKind | None = None
         self._folder: Path | None = None

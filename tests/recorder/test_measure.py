@@ -217,6 +217,27 @@ def test_a_loader_that_makes_no_batches_hands_out_samples_or_batches() -> None:
         assert sample_counter(item, UNBATCHED)(item) == samples
 
 
+class Odd:
+    """A loader whose attributes are given."""
+
+    def __init__(self, **attributes: object) -> None:
+        vars(self).update(attributes)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "size"),
+    [
+        ({"batch_size": 8, "batch_sampler": None}, 8),
+        ({"batch_size": None, "batch_sampler": None}, None),
+        ({"batch_sampler": Odd(batch_size=8)}, 8),
+        ({"batch_size": print, "batch_sampler": Odd(batch_size=8), "sampler": range(6)}, 6),
+        *(({"batch_size": odd}, None) for odd in (print, "32", (4, 8), True, 0, -4, 4.0)),
+    ],
+)
+def test_a_batch_size_is_a_positive_integer_or_unknown(attributes: dict[str, object], size: int | None) -> None:
+    assert given_batch_size(Odd(**attributes)) == size
+
+
 class Counted(list[int]):
     """Counts how many of its numbers are looked at."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
@@ -9,10 +10,12 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scripts import HEAD, write
 
+from loaderbench.errors import UsageError
 from loaderbench.result import load
 from loaderbench.script import in_process, recorder
 
@@ -168,3 +171,19 @@ def test_without_a_place_for_recordings_the_training_runs(
     recording.start()
     assert recording.finish() == []
     assert "cannot record: No usable temporary directory found; the training continues" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("steps", [0, -1, "10", True, 1.5])
+def test_a_number_of_steps_that_makes_no_sense_is_refused_before_the_training(steps: Any) -> None:
+    with pytest.raises(UsageError, match="steps must be an integer of 1 or more"):
+        in_process.LoaderRecording(steps=steps)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("framework", ["huggingface", "lightning"])
+def test_the_callback_of_a_framework_refuses_it_too(framework: str) -> None:
+    pytest.importorskip({"huggingface": "transformers"}.get(framework, framework))
+    callback = importlib.import_module(f"loaderbench.integrations.{framework}").LoaderBenchCallback
+    with pytest.raises(UsageError, match="steps must be an integer of 1 or more, got 0"):
+        callback(steps=0)
+    assert callback(steps=1) is not None
