@@ -31,7 +31,7 @@ import psutil
 from chaos_place import Place, compiled_write_faults, may_mount, own_place
 from machine_time import MachineClock
 
-from loaderbench.store import read_run, read_trials
+from loaderbench.store import read_run, readable_trials
 
 LIMIT_S = 120
 ENDED_S = 4  # less than the five seconds of a fork server that imports torch for nobody
@@ -247,7 +247,8 @@ def _completed(folder: Path) -> set[str]:
     if not (folder / "trials.jsonl").exists():
         return set()
     with suppress(json.JSONDecodeError):
-        return {trial.id for trial in read_trials(folder) if trial.status == "completed" and trial.role == "sweep"}
+        trials, _ = readable_trials(folder)
+        return {trial.id for trial in trials if trial.status == "completed" and trial.role == "sweep"}
     return set()
 
 

@@ -36,7 +36,7 @@ from loaderbench.datasets.photos import generate_photos
 from loaderbench.environment import describe_machine
 from loaderbench.records import PlannedTrial, Trial
 from loaderbench.runner import TrialOrder, TrialRunner, TrialServer, probe
-from loaderbench.store import read_run, read_trials
+from loaderbench.store import read_run, readable_trials
 from loaderbench.suite import Suite
 
 TARGETS = '''
@@ -207,7 +207,7 @@ def _temporary(folder: Path) -> list[Path]:
 
 
 def _trials(folder: Path) -> list[Trial]:
-    return read_trials(folder) if (folder / "trials.jsonl").exists() else []
+    return readable_trials(folder)[0] if (folder / "trials.jsonl").exists() else []
 
 
 def _later(ids: set[str]) -> set[str]:

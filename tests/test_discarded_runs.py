@@ -9,7 +9,7 @@ import pytest
 
 from loaderbench.errors import UsageError
 from loaderbench.records import Trial
-from loaderbench.store import Store, read_trials
+from loaderbench.store import Store, readable_trials
 
 DONE = Trial(role="sweep", id="r1-c00", config={"num_workers": 0}, round=1, status="completed", samples_per_s=100.0)
 
@@ -19,7 +19,7 @@ def test_a_discarded_run_with_trials_can_be_resumed(tmp_path: Path) -> None:
     store.append(DONE)
     store.discard()
     Store(tmp_path / "run", again=True).close()
-    assert read_trials(tmp_path / "run") == [DONE]
+    assert readable_trials(tmp_path / "run")[0] == [DONE]
 
 
 def test_a_run_whose_folder_was_deleted_is_discarded_without_a_second_error(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from loaderbench.conclusion import conclude
 from loaderbench.errors import RunFileError
 from loaderbench.records import Readings
 from loaderbench.report.document import build_document
-from loaderbench.store import read_run, read_trials
+from loaderbench.store import read_run, readable_trials
 
 EXAMPLE = Path(__file__).parents[1] / "reports" / "examples" / "two-cores" / "run.json"
 CASES = [range(40), pytest.param(range(40, 150), marks=pytest.mark.slow)]
@@ -121,4 +121,4 @@ def test_a_line_of_trials_that_is_none_costs_that_line(tmp_path: Path, text: str
     good = json.dumps(SMALL["trials"][0])
     (tmp_path / "trials.jsonl").write_text(f"{good}\n{text}\n{good}\n")
 
-    assert len(read_trials(tmp_path)) == 2
+    assert len(readable_trials(tmp_path)[0]) == 2

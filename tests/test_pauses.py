@@ -12,7 +12,7 @@ import psutil
 import pytest
 from test_small_machine import SUITE, TARGETS
 
-from loaderbench.store import read_run, read_trials
+from loaderbench.store import read_run, readable_trials
 
 PAUSE_S = 5.0
 
@@ -45,4 +45,4 @@ def test_a_trial_that_was_paused_is_measured_again(tmp_path: Path) -> None:
 
 
 def _is_measuring(folder: Path) -> bool:
-    return (folder / "trials.jsonl").exists() and len(read_trials(folder)) > 0
+    return (folder / "trials.jsonl").exists() and len(readable_trials(folder)[0]) > 0

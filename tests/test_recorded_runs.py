@@ -24,7 +24,7 @@ from schema_1 import as_schema_1
 from loaderbench.conclusion import conclude
 from loaderbench.diagnosis.wording import in_percent, in_seconds
 from loaderbench.records import Interval, RunRecord, config_label
-from loaderbench.remedies.verified import MAY_NOT_REPEAT
+from loaderbench.remedies.base import AS_FAST, MAY_NOT_REPEAT
 from loaderbench.statistics.configurations import rounds_of_both
 from loaderbench.statistics.intervals import at_another_time, excludes_one
 from loaderbench.statistics.ratios import times
@@ -207,9 +207,11 @@ def _with_later_gains(fix: dict[str, Any], run: RunRecord) -> dict[str, Any]:
     one, other = {config_label(trial.config): trial.config for trial in own}.values()
     ratio = Interval(gain["est"], gain["lo"], gain["hi"])
     later = at_another_time(ratio, rounds_of_both(one, other, own))
-    said = [f"{line}; {times(ratio)} on average" if line.startswith(_PAIRS) else line for line in fix["evidence"]]
-    if fix["status"] == "open" and any(line.startswith(_PAIRS) for line in said) and not excludes_one(later):
-        said.insert([line.startswith(_PAIRS) for line in said].index(True) + 1, MAY_NOT_REPEAT)
+    average = f"; {times(ratio)} on average in this run"
+    said = [line + average * line.startswith(_PAIRS) for line in fix["evidence"]]
+    if fix["status"] == "open" and fix["caveat"] != AS_FAST and not excludes_one(later):
+        of_pairs = [at for at, line in enumerate(said) if line.startswith(_PAIRS)]
+        said.insert(of_pairs[0] + 1 if of_pairs else len(said), MAY_NOT_REPEAT)
     return {**fix, "gain": {**gain, "lo": later.lo, "hi": later.hi}, "evidence": said}
 
 

@@ -14,7 +14,7 @@ from full_disk import file_size_limited
 
 from loaderbench.errors import RunFileError, UsageError
 from loaderbench.records import Failure, GpuUse, Trial, to_dict
-from loaderbench.store import Store, new_run_folder, read_run, read_trials, readable_trials, run_json
+from loaderbench.store import Store, new_run_folder, read_run, readable_trials, run_json
 
 EXAMPLE = Path(__file__).parents[1] / "reports" / "examples" / "two-cores"
 
@@ -83,23 +83,23 @@ def test_a_run_begins_again_with_the_trials_that_are_kept_and_no_others(tmp_path
     for trial in (DONE, FAILED):
         store.append(trial)
     store.keep_only([DONE])
-    assert read_trials(tmp_path / "run") == [DONE]
+    assert readable_trials(tmp_path / "run")[0] == [DONE]
     store.append(FAILED)
     store.close()
-    assert read_trials(tmp_path / "run") == [DONE, FAILED]
+    assert readable_trials(tmp_path / "run")[0] == [DONE, FAILED]
 
 
 def test_what_was_written_before_and_not_yet_on_the_disk_does_not_come_back(tmp_path: Path) -> None:
     store = Store(tmp_path / "run")
     store._trials.write("half a line")
     store.keep_only([DONE])
-    assert read_trials(tmp_path / "run") == [DONE]
+    assert readable_trials(tmp_path / "run")[0] == [DONE]
     store.close()
 
 
 def test_trials_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:
     with pytest.raises(RunFileError, match=r"trials.jsonl: cannot read: No such file"):
-        read_trials(tmp_path)
+        readable_trials(tmp_path)
 
 
 def test_a_record_is_written_a_field_a_line_and_never_with_what_is_no_json() -> None:
@@ -160,7 +160,7 @@ def test_an_error_without_words_is_told_as_it_is(tmp_path: Path, monkeypatch: py
     assert "--resume" in str(raised.value)
     monkeypatch.setattr(Path, "read_text", fail)
     with pytest.raises(RunFileError, match="the disk is gone"):
-        read_trials(tmp_path / "run")
+        readable_trials(tmp_path / "run")
     (tmp_path / "run.json").touch()
     with pytest.raises(RunFileError, match="the disk is gone"):
         read_run(tmp_path)

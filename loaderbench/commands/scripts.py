@@ -40,10 +40,9 @@ class ScriptCommand(TyperCommand):
                 ctx.meta[LAUNCHER] = True
                 break
             words = self._words_with_module(args[place])
-            if words and place + words > len(args):
-                break  # the module is missing, as click then says
             if words:
-                args = [*args[: place + words], "--", *args[place + words :]]
+                if place + words <= len(args):  # otherwise the module is missing, as click then says
+                    args = [*args[: place + words], "--", *args[place + words :]]
                 break
             place += 2 if args[place] in with_value else 1
         else:

@@ -19,6 +19,7 @@ from loaderbench.statistics.configurations import ratio_of, rounds_of_both, ties
 from loaderbench.statistics.intervals import at_another_time, excludes_one
 from loaderbench.statistics.judging import WORTH_IT
 
+MAY_NOT_REPEAT = "Rounds differed so much that the same comparison at another time may show no gain"
 AS_FAST = "No significant difference; recommended because it costs less"
 
 
@@ -39,6 +40,11 @@ def gain_at_another_time(ratio: Interval, rounds: int) -> Gain:
     """The gain to report for a ratio measured in `rounds`, with an interval that also covers a later comparison."""
     later = at_another_time(ratio, rounds)
     return Gain("samples_per_s", later.est, later.lo, later.hi)
+
+
+def doubts(gain: Gain) -> tuple[str, ...]:
+    """Whether a significant gain may be absent at another time, as evidence."""
+    return (MAY_NOT_REPEAT,) if gain.lo is not None and gain.lo <= 1 else ()
 
 
 @dataclass(frozen=True)
@@ -65,12 +71,13 @@ class MeasuredChange:
             )
         gained = excludes_one(ratio) and ratio.est >= WORTH_IT
         as_fast = self.cheaper and ties(self.changed, findings.baseline, findings.trials)
+        gain = gain_at_another_time(ratio, rounds_of_both(self.changed, findings.baseline, findings.trials))
         answer = Recommendation(
             id=self.id,
             title=self.title,
             change=change,
             basis="measured",
-            gain=gain_at_another_time(ratio, rounds_of_both(self.changed, findings.baseline, findings.trials)),
+            gain=gain,
             before=before.samples_per_s,
             after=after.samples_per_s,
             status="open",
@@ -84,6 +91,7 @@ class MeasuredChange:
             return replace(answer, status=status, reason=reason)
         return replace(
             answer,
+            evidence=(*answer.evidence, *(doubts(gain) if gained else ())),
             costs=(*(savings(before, after) if self.cheaper else ()), *costs(before, after)),
             caveat=self.caveat if gained else AS_FAST,
             snippet=python_program(self.changed, findings.loader, findings.options),

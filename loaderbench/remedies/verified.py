@@ -12,6 +12,7 @@ from loaderbench.records import (
     Config,
     Configuration,
     EpochCost,
+    Gain,
     Interval,
     Judgement,
     Recommendation,
@@ -21,7 +22,7 @@ from loaderbench.records import (
     config_label,
     config_name,
 )
-from loaderbench.remedies.base import gain_at_another_time
+from loaderbench.remedies.base import doubts, gain_at_another_time
 from loaderbench.remedies.findings import Findings
 from loaderbench.remedies.larger_batch import caveat_of_batch
 from loaderbench.remedies.pixels import NOT_COMPARED, pixels_of
@@ -29,12 +30,11 @@ from loaderbench.remedies.program import python_program, yaml_change
 from loaderbench.remedies.step_cost import longer_step
 from loaderbench.remedies.wording import NO_GAIN, applied, argument, costs, evidence, phrase, retitled
 from loaderbench.statistics.configurations import summarize
-from loaderbench.statistics.intervals import at_another_time, excludes_one
+from loaderbench.statistics.intervals import excludes_one
 from loaderbench.statistics.judging import ENOUGH_PAIRS, WORTH_IT
 from loaderbench.statistics.ratios import times
 
 COMBINATION = "combination"
-MAY_NOT_REPEAT = "Pairs differed so much that the same comparison at another time may show no gain"
 
 
 def with_trials(found: Sequence[Recommendation], findings: Findings) -> tuple[Recommendation, ...]:
@@ -66,18 +66,19 @@ def _with_result(advice: Recommendation, findings: Findings, verification: Verif
         return replace(advice, status="not_checked", basis=None, reason=f"Tried, not measured: {why}")
     both = _common_rounds(chosen.against, chosen.config, findings.remedy_trials)
     before, after = summarize([chosen.against, chosen.config], both)
+    gain = gain_at_another_time(found.ratio, found.pairs)
     measured = replace(
         advice,
         title=_title_of_tried(advice, chosen.change),
         change=chosen.change,
         against=chosen.against,
         basis="measured",
-        gain=gain_at_another_time(found.ratio, found.pairs),
+        gain=gain,
         before=before.samples_per_s,
         after=after.samples_per_s,
         evidence=(
             *_rates(before, after, chosen.change),
-            *_pairs(found, found.ratio),
+            *_pairs(found, found.ratio, gain),
             *_gains_on_top(chosen, tries, verification),
         ),
         trials=(*before.trials, *after.trials),
@@ -173,17 +174,18 @@ def _combination(
     known = ". ".join(dict.fromkeys(filter(None, (of_sweep, *(advice.caveat for advice in parts)))))
     altered = NOT_COMPARED if findings.alters_pixels(change) else None
     before, after = summarize([baseline, last], _common_rounds(baseline, last, findings.remedy_trials))
+    gain = gain_at_another_time(how.ratio, how.pairs)
     return Recommendation(
         id=COMBINATION,
         title=_title(change, verification.accepted, parts),
         change=change,
         against=baseline,
         basis="measured",
-        gain=gain_at_another_time(how.ratio, how.pairs),
+        gain=gain,
         before=before.samples_per_s,
         after=after.samples_per_s,
         status="open",
-        evidence=(*_rates(before, after, change), *_pairs(how, how.ratio)),
+        evidence=(*_rates(before, after, change), *_pairs(how, how.ratio, gain)),
         trials=(*before.trials, *after.trials),
         costs=(*dict.fromkeys(cost for part in parts for cost in _known_costs(part)), *costs(before, after)),
         caveat=known or None,
@@ -213,11 +215,10 @@ def _rates(before: Configuration, after: Configuration, change: Config) -> Itera
     yield evidence(f"with {config_label(change)}", after)
 
 
-def _pairs(found: Judgement, ratio: Interval) -> Iterator[str]:
-    """The number of pairs and their average; and, for a gain, whether a repeat at another time may have none."""
-    yield f"Interleaved pairs: {found.pairs}; {times(ratio)} on average"
-    if found.answer == "gain" and not excludes_one(at_another_time(ratio, found.pairs)):
-        yield MAY_NOT_REPEAT
+def _pairs(found: Judgement, ratio: Interval, gain: Gain) -> tuple[str, ...]:
+    """The number of pairs and their average; and, for a gain, whether a repeat may have none."""
+    average = f"Interleaved pairs: {found.pairs}; {times(ratio)} on average in this run"
+    return (average, *(doubts(gain) if found.answer == "gain" else ()))
 
 
 def _common_rounds(before: Config, after: Config, trials: Sequence[Trial]) -> list[Trial]:

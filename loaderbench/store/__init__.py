@@ -9,7 +9,6 @@ from loaderbench.store.reading import (
     measured_files,
     read_run,
     read_timeline,
-    read_trials,
     readable_timeline,
     readable_trials,
 )
@@ -38,7 +37,6 @@ __all__ = [
     "note_without_parquet",
     "read_run",
     "read_timeline",
-    "read_trials",
     "readable_timeline",
     "readable_trials",
     "run_json",

@@ -81,13 +81,8 @@ def first_problem(error: ValidationError) -> str:
     return f"{'.'.join(map(str, first['loc']))}: {first['msg'].lower()}"
 
 
-def read_trials(folder: Path) -> list[Trial]:
-    """Read the trials as each was written when it ended; lines that cannot be read are skipped."""
-    return readable_trials(folder)[0]
-
-
 def readable_trials(folder: Path) -> tuple[list[Trial], tuple[str, ...]]:
-    """The readable trials, and a line that says which lines of the file cannot be read, if any."""
+    """The trials as each was written when it ended, and a line that says which lines cannot be read, if any."""
     file, adapter, found, damaged = folder / TRIALS_FILE, _trials(), list[Trial](), list[int]()
     try:
         lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -101,8 +96,7 @@ def readable_trials(folder: Path) -> tuple[list[Trial], tuple[str, ...]]:
     if not damaged:
         return found, ()
     first, more = damaged[0], len(damaged) - 1
-    lines_word = f"line {first} and {more} more" if more else f"line {first}"
-    return found, (f"{file}: {lines_word} cannot be read",)
+    return found, (f"{file}: line {first}{f' and {more} more' if more else ''} cannot be read",)
 
 
 def read_timeline(path: Path) -> Readings:

@@ -23,7 +23,7 @@ from loaderbench.conclusion import conclude
 from loaderbench.errors import UsageError
 from loaderbench.records import RunRecord, Trial, to_dict
 from loaderbench.session.running import NOT_ENDED
-from loaderbench.store import read_run, read_trials, run_json
+from loaderbench.store import read_run, readable_trials, run_json
 
 SUITE = """\
 name: resumed
@@ -73,7 +73,7 @@ def killed(killed_run: Path, tmp_path: Path) -> Path:
 
 
 def test_a_killed_run_goes_on_and_measures_nothing_twice(cli: Cli, killed: Path) -> None:
-    before, left = read_trials(killed / "r"), read_run(killed / "r")
+    before, left = readable_trials(killed / "r")[0], read_run(killed / "r")
     assert len(before) >= 2
     result = cli("run", "s.yaml", "--resume", "r")
     assert result.returncode == 0, result.stderr
@@ -82,7 +82,7 @@ def test_a_killed_run_goes_on_and_measures_nothing_twice(cli: Cli, killed: Path)
 
 
 def test_kept_trials_without_timeline_and_batches_are_told_in_the_run_and_in_the_export(cli: Cli, killed: Path) -> None:
-    kept = [trial for trial in read_trials(killed / "r") if trial.status == "completed"]
+    kept = [trial for trial in readable_trials(killed / "r")[0] if trial.status == "completed"]
     lost = next(trial.id for trial in kept if trial.role == "sweep")
     alone = cli("export", "r", "--to", "perfetto", "--out", "t.json", "--trial", lost)
     assert f"trial {lost}: no batches of its trials were saved: the run was killed" in alone.stderr
@@ -106,7 +106,7 @@ def assert_finished_without_repeating(folder: Path, before: Sequence[Trial], lef
     assert run.started_at == left.started_at
     after = {trial.id: trial for trial in run.trials}
     assert all(after[trial.id] == trial for trial in before if trial.status == "completed")
-    names = [trial.id for trial in read_trials(folder)]
+    names = [trial.id for trial in readable_trials(folder)[0]]
     assert len(names) == len(set(names))
 
 
@@ -129,7 +129,7 @@ def test_an_interrupted_run_says_how_to_go_on_with_its_flags_and_what_is_pasted_
     assert running.returncode == 130
     command = said.splitlines()[-1].partition("resume with: ")[2]
     assert command == ("loaderbench run s.yaml --resume 'a run' --fail-if 'samples_per_s<0.1' --junit 'a run.xml'")
-    before, left = read_trials(place / "a run"), read_run(place / "a run")
+    before, left = readable_trials(place / "a run")[0], read_run(place / "a run")
     assert before
     _, *pasted = shlex.split(command)
     done = cli(*pasted, "--no-verify")
@@ -167,7 +167,7 @@ def test_what_has_changed_is_told_and_nothing_is_lost(
 
 
 def test_what_a_killed_run_had_measured_is_shown_and_drawn(cli: Cli, killed: Path) -> None:
-    left = {trial.id for trial in read_trials(killed / "r") if not trial.id.endswith("-aa")}
+    left = {trial.id for trial in readable_trials(killed / "r")[0] if not trial.id.endswith("-aa")}
     run = loaderbench.load(killed / "r")
     assert {trial.id for trial in run.trials} == left
     assert not run.complete
@@ -195,7 +195,7 @@ def test_a_line_that_was_cut_costs_that_line_only_and_a_program_resumes_too(kill
     file = killed / "r" / "trials.jsonl"
     whole = file.read_text().splitlines()[:2]
     file.write_text(whole[0] + "\n" + whole[1][: len(whole[1]) // 2])
-    assert [trial.id for trial in read_trials(killed / "r")] == [json.loads(whole[0])["id"]]
+    assert [trial.id for trial in readable_trials(killed / "r")[0]] == [json.loads(whole[0])["id"]]
     assert loaderbench.load(killed / "r").unreadable == (f"{file}: line 2 cannot be read",)
     run = loaderbench.run(killed / "s.yaml", resume=killed / "r")
     assert f"{file}: line 2 cannot be read; what only that file had is measured again" in run.record.notes
