@@ -26,7 +26,7 @@ from loaderbench.records import Gain, Interval, Recommendation
 from loaderbench.remedies.program import python_program
 from loaderbench.report import numbers
 from loaderbench.result import load_concluded
-from loaderbench.statistics.configurations import ratio_of
+from loaderbench.statistics.configurations import ratio_of, rounds_of_both
 
 PROGRAM = "program"
 """The argument with which this file runs one program from stdin and prints its samples/s."""
@@ -34,11 +34,12 @@ PROGRAM = "program"
 
 @dataclass(frozen=True)
 class MadeByHand:
-    """A fix, its gain in the report and by the rounds alone, and samples/s of each turn without and with the fix."""
+    """A fix, its gain in the report and by its `rounds` alone, and samples/s of each turn without and with the fix."""
 
     title: str
     printed: Gain
     of_rounds: Interval | None
+    rounds: int
     before: Sequence[float]
     after: Sequence[float]
 
@@ -76,20 +77,21 @@ def made_by_hand(run: Path, images: Path, turns: int, seconds: float) -> list[Ma
     """Apply every fix of the run that has a gain with an interval and a program, interleaved by configuration."""
     record = load_concluded(run).record
     options = options_to_try(record.section("dataset"))
-    fixes_of: dict[str, list[tuple[Recommendation, Interval | None]]] = {}
+    fixes_of: dict[str, list[tuple[Recommendation, Interval | None, int]]] = {}
     for fix in record.recommendations:
         if fix.gain is not None and fix.gain.lo is not None and fix.snippet is not None:
             without = fix.against or record.baseline.config
             own = [trial for trial in record.trials if trial.id in fix.trials]
-            of_rounds = ratio_of({**without, **fix.change}, without, own)
-            fixes_of.setdefault(python_program(without, record.loader, options), []).append((fix, of_rounds))
+            changed = {**without, **fix.change}
+            found = fix, ratio_of(changed, without, own), rounds_of_both(changed, without, own)
+            fixes_of.setdefault(python_program(without, record.loader, options), []).append(found)
     made = []
     for before, fixes in fixes_of.items():
-        programs = [before, *(str(fix.snippet) for fix, _ in fixes)]
+        programs = [before, *(str(fix.snippet) for fix, *_ in fixes)]
         without_fix, *with_fix = zip(*rates_in_turns(programs, images, turns, seconds), strict=True)
-        for (fix, of_rounds), rates in zip(fixes, with_fix, strict=True):
+        for (fix, of_rounds, rounds), rates in zip(fixes, with_fix, strict=True):
             assert fix.gain is not None
-            made.append(MadeByHand(fix.title, fix.gain, of_rounds, without_fix, rates))
+            made.append(MadeByHand(fix.title, fix.gain, of_rounds, rounds, without_fix, rates))
     return made
 
 

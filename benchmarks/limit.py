@@ -31,7 +31,7 @@ from typing import Any
 
 from paired_trials import Trials, trials_of
 
-from loaderbench.cache_folder import usable_cores
+from loaderbench.cpu_lists import usable_cores
 from loaderbench.datasets import nvimagecodec
 from loaderbench.datasets.folder_scan import scan_image_folder
 from loaderbench.datasets.photos import cached_photos

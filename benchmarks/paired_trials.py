@@ -12,7 +12,7 @@ from loaderbench.freeing import Freeing
 from loaderbench.records import PlannedTrial, Trial
 from loaderbench.runner import TrialRunner, TrialServer
 from loaderbench.session.conditions import prepare_inputs
-from loaderbench.session.listener import Silent
+from loaderbench.session.listener import Listener
 from loaderbench.session.measuring import TrialMeasurer
 from loaderbench.session.time_slicing import SlicedRounds
 from loaderbench.store import Store
@@ -41,12 +41,12 @@ def trials_of(suite: Path, *, seconds: float | None = None, freeing: Freeing | N
     loaded = load_suite(suite)
     server = TrialServer()
     server.warm_up()
-    inputs = prepare_inputs(loaded, Silent())
+    inputs = prepare_inputs(loaded, Listener())
     runner = TrialRunner(server, describe_machine(server.method, (), {}))
     with TemporaryDirectory() as folder:
         store = Store(Path(folder) / "trials")
         try:
-            measure = TrialMeasurer(server, runner, loaded, inputs, consumer="none", store=store, listener=Silent())
+            measure = TrialMeasurer(server, runner, loaded, inputs, consumer="none", store=store, listener=Listener())
             measure.freeing = freeing
             yield Trials(measure, seconds)
         finally:

@@ -4,7 +4,8 @@
 
 Draws suites of one configuration at random, over generated images, and runs each as a user does, with its fixes. Then
 applies every fix of every run by hand, as `benchmarks/by_hand.py` does. Prints a table, and how many printed intervals
-contain the gain by hand. The folder keeps the runs, and existing runs are not repeated.
+contain the gain by hand. The folder keeps the runs, and existing runs are not repeated. It also keeps the gains, for
+`benchmarks/between_times.py`.
 """
 
 from __future__ import annotations
@@ -16,10 +17,14 @@ import random
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.between_times import Repeat, write_repeats
 from benchmarks.by_hand import MadeByHand, made_by_hand, print_table
 from loaderbench.datasets.photos import generate_photos
+from loaderbench.result import load_concluded
+from loaderbench.statistics.machine_speed import speed_sd
 
 IMAGES, TIMES = 512, 4
 """The folder has four hard links to each generated image, which makes epochs longer."""
@@ -42,10 +47,24 @@ def main() -> None:
         draw = random.Random(asked.seed)
         runs = [run_of(suite_of(draw, images), folder / f"run{number}") for number in range(asked.runs)]
         made: list[MadeByHand] = []
+        repeats: list[Repeat] = []
         for run in runs:
-            made += made_by_hand(run, images, asked.turns, asked.seconds)
+            new = made_by_hand(run, images, asked.turns, asked.seconds)
+            made += new
             print(f"{run.name}: {len(made)} gains so far", file=sys.stderr, flush=True)
+            repeats += repeats_of(run, new)
+            write_repeats(folder, repeats)
         print_table(made)
+
+
+def repeats_of(run: Path, made: Sequence[MadeByHand]) -> list[Repeat]:
+    """The gains of a run by hand, without those that have no interval over rounds."""
+    sd = speed_sd(load_concluded(run).record.trials) or 0.0
+    return [
+        Repeat(run.name, fix.title, found.est, found.lo, found.hi, fix.rounds, sd, fix.gain)
+        for fix in made
+        if (found := fix.of_rounds) is not None and found.lo is not None and found.hi is not None
+    ]
 
 
 def linked_images(folder: Path) -> Path:

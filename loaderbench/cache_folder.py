@@ -1,4 +1,4 @@
-"""The cache folder, which keeps generated files between runs, and the number of threads that generate them."""
+"""The cache folder, which keeps generated files between runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def user_cache() -> Path:
     It is a folder for temporary files if there is no writable home, as in many containers.
     """
     if chosen := os.environ.get("LOADERBENCH_CACHE"):
-        return expanded(chosen)
+        return expanded(chosen).absolute()
     with suppress(OSError, RuntimeError):  # the home is unknown, or cannot contain the folder
         folder = _usual_cache()
         folder.mkdir(parents=True, exist_ok=True)
@@ -44,7 +44,7 @@ def _is_ours(folder: Path) -> bool:
 
 
 def _usual_cache() -> Path:
-    if xdg := os.environ.get("XDG_CACHE_HOME"):
+    if Path(xdg := os.environ.get("XDG_CACHE_HOME", "")).is_absolute():  # others are invalid, by the specification
         return Path(xdg) / "loaderbench"
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "loaderbench"
@@ -52,10 +52,3 @@ def _usual_cache() -> Path:
         local = os.environ.get("LOCALAPPDATA")
         return (Path(local) if local else Path.home() / "AppData" / "Local") / "loaderbench" / "cache"
     return Path.home() / ".cache" / "loaderbench"
-
-
-def usable_cores() -> int:
-    """The number of CPUs that this process may run on."""
-    if sys.platform == "linux":
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

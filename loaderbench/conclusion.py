@@ -23,12 +23,16 @@ from loaderbench.diagnosis.isolation import describe_isolation, find_ceiling, wi
 from loaderbench.diagnosis.ranking import Ranking, Subject, expected_wait, rank, rate_cap, subject_of
 from loaderbench.diagnosis.ranks import describe_ranks, loading_rates, of_job, of_only_rank, trials_of_ranks
 from loaderbench.diagnosis.same_data import traits_with_same_data
-from loaderbench.diagnosis.setup_notes import find_setup_notes
 from loaderbench.diagnosis.shortage import Shortage, find_shortage, more_workers_fail
 from loaderbench.diagnosis.verdict import decide
-from loaderbench.diagnosis.warnings import describe_noise, describe_overhead, find_warnings, warn_of_only_rank
+from loaderbench.diagnosis.warnings import (
+    describe_noise,
+    describe_overhead,
+    find_setup_notes,
+    find_warnings,
+    warn_of_only_rank,
+)
 from loaderbench.diagnosis.worker_settings import describe_worker_settings, with_other_counts
-from loaderbench.loaders import backend_of
 from loaderbench.ranks import process_count
 from loaderbench.records import (
     Bottleneck,
@@ -59,6 +63,7 @@ from loaderbench.statistics.configurations import summarize
 from loaderbench.statistics.faster_arguments import with_tuned
 from loaderbench.statistics.judging import judged
 from loaderbench.statistics.sides import compare_sides
+from loaderbench.statistics.target_rate import target_rate
 
 AnyMeasured = TypeVar("AnyMeasured", bound=Measured)
 
@@ -96,7 +101,7 @@ def _conclusions(measured: Measured) -> Conclusions:
     subject = subject_of(found, plan.axes, facts, is_best=found is best) if found else None
     noise = describe_noise(trials, measured.twins)
     warnings = _warnings(measured, configurations, noise)
-    demand = _demand(measured, config)
+    demand = target_rate(measured, config or {})
     ceiling, why_no_ceiling = find_ceiling(isolation, why_no_isolation, subject, measured.consumer, demand)
     costs = epoch_costs(of_config, measured.loader)
     bottlenecks, why_no_bottlenecks = _bottlenecks(measured, config)
@@ -201,15 +206,6 @@ def _verdict_of_rank(measured: Measured, trial: Trial) -> Verdict:
     return _conclusions(replace(measured, plan=plan, trials=(replace(trial, role="profile", rank=None),))).verdict
 
 
-def _demand(measured: Measured, config: Config | None) -> float | None:
-    """Samples/s at which emulated GPUs, one per rank, take this configuration's batches; `None` without any."""
-    assumed = demand_of(measured)
-    arguments = {**measured.loader, **(config or {})}
-    if assumed is None:
-        return None
-    return process_count(config or {}) * assumed.rate_at(backend_of(arguments).prefetch(arguments).batch_size)
-
-
 def _demand_rate(measured: Measured, config: Config | None) -> float | None:
     """The demand of all ranks, regardless of batch size."""
     rate = demand_rate(measured)
@@ -244,7 +240,7 @@ def _verdict(
     return decide(
         subject,
         measured.consumer,
-        _demand(measured, config),
+        target_rate(measured, config or {}),
         warnings,
         target=describe_demand(assumed, process_count(config or {})) if assumed else None,
         trials=measured.sweep,
@@ -286,7 +282,7 @@ def _isolation(measured: Measured) -> tuple[Isolation | None, str]:
         measured.isolation_trials,
         left_out=measured.left_out,
         consumer=measured.consumer,
-        demand=_demand(measured, runs[0].config if runs else None),
+        demand=target_rate(measured, runs[0].config if runs else {}),
         cache=str(measured.section("measure").get("cache", "warm")),
     )
     return (with_bandwidth(found, measured.isolation_trials, measured.loader) if found else None), why
@@ -314,7 +310,7 @@ def _recommendations(
             of_script=measured.is_of_script,
             verification=measured.verification,
             options=_options(measured),
-            demand_of=partial(_demand, measured),
+            demand_of=partial(target_rate, measured),
         )
     )
 
@@ -353,7 +349,7 @@ def diagnose(measured: Measured, config: Config, trials: Sequence[Trial]) -> Dia
     subject = subject_of(summarize([config], own_trials)[0], measured.plan.axes, facts, is_best=True)
     if facts is None or subject is None:
         return None
-    demand = _demand(measured, config)
+    demand = target_rate(measured, config)
     if own_trials and not consumed and demand is not None and subject.samples_per_s is not None:
         subject = replace(subject, data_wait_share=expected_wait(subject.samples_per_s, demand))
     bottlenecks, _ = _bottlenecks(measured, config)

@@ -1,9 +1,24 @@
-"""Sets of CPUs in the notation of Linux and `taskset`: `0-15,32-47`."""
+"""The CPUs that a process may use, and sets of CPUs in the notation of Linux and `taskset`: `0-15,32-47`."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+
+def usable_cores(pid: int = 0) -> int:
+    """The number of CPUs that a process may run on, as `allowed_cpus` lists them."""
+    return len(allowed_cpus(pid))
+
+
+def allowed_cpus(pid: int = 0) -> Sequence[int]:
+    """The CPU numbers in a process's affinity. The default is this process, also used if the other one has ended."""
+    if not hasattr(os, "sched_getaffinity"):
+        return range(os.cpu_count() or 1)
+    try:
+        return sorted(os.sched_getaffinity(pid))
+    except OSError:
+        return sorted(os.sched_getaffinity(0))
 
 
 def cpu_list(cpus: Iterable[int]) -> str:

@@ -31,6 +31,8 @@ def shown(value: object) -> str:
         return "a mapping" if isinstance(value, dict) else "a list"
     if value is None or isinstance(value, bool):
         return "null" if value is None else str(value).lower()
+    if isinstance(value, int) and value.bit_length() > MAX_BITS:
+        return f"an integer of {value.bit_length():,} bits"  # Python refuses to format very long ones
     return repr(value)
 
 

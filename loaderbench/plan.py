@@ -338,7 +338,8 @@ def _normalized(config: Config, suite: Suite) -> Config:
     ignored = dataset.decoding_axes if backend.decodes else dataset.storing_axes if backend.format else ()
     read = {dataset.store_axis} if backend.reads_stores and suite.sweep.get(AXIS) != AUTO else set()
     config |= {axis: getattr(dataset, axis) for axis in ignored if axis in config.keys() - read}
-    return backend.normalized(config, suite.loader)
+    is_known = not dataset.takes_any_axis or "num_workers" in arguments  # otherwise the target can choose the workers
+    return backend.normalized(config, suite.loader) if is_known else config
 
 
 def _baseline(suite: Suite, axes: dict[str, list[Scalar]], fixed: Config) -> tuple[Config, str]:
@@ -354,7 +355,7 @@ def _baseline(suite: Suite, axes: dict[str, list[Scalar]], fixed: Config) -> tup
         elif axis == RANKS:
             config[axis] = max(values, key=lambda value: int(value or 0))
         elif axis == "batch_size":
-            config[axis] = min(values, key=lambda value: (isinstance(value, str), value))
+            config[axis] = min(values, key=lambda value: (value is None, isinstance(value, str), value or 0))
         else:
             config[axis] = today[axis] if today.get(axis, values[0]) in values and axis in today else values[0]
     return _normalized(config, suite), _why_baseline(suite, config)

@@ -61,6 +61,20 @@ def has_ranks() -> bool:
     return bool(distributed.is_available() and distributed.is_initialized())
 
 
+def rank_and_ranks() -> tuple[int, int]:
+    """The rank in the process group, and the number of ranks; 0 and 1 without a group."""
+    from torch import distributed
+
+    return (distributed.get_rank(), distributed.get_world_size()) if has_ranks() else (0, 1)
+
+
+def check_enough(count: int, unit: str, ranks: int) -> None:
+    """Raise `ValueError` for fewer units than ranks, because a rank would have nothing to load."""
+    if count < ranks:
+        counted = f"{count} {unit}{'' if count == 1 else 's'}"
+        raise ValueError(f"{counted} for {ranks} ranks; use a larger dataset, or fewer ranks")
+
+
 def rank_of_training() -> int | None:
     """The rank by the launcher or torch's process group, even after a script has left the group.
 
@@ -85,11 +99,8 @@ _groups: dict[int, tuple[int, int]] = {}  # by process ID: the rank, and the num
 
 
 def _group() -> tuple[int, int] | None:
-    if "torch" in sys.modules and has_ranks():
-        from torch import distributed
-
-        if distributed.get_world_size() > 1:
-            _groups[os.getpid()] = distributed.get_rank(), distributed.get_world_size()
+    if "torch" in sys.modules and (found := rank_and_ranks())[1] > 1:
+        _groups[os.getpid()] = found
     return _groups.get(os.getpid())
 
 

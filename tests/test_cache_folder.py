@@ -66,6 +66,19 @@ def test_a_cache_that_was_chosen_is_not_replaced(
     assert user_cache() == tmp_path / "file" / "chosen"
 
 
+@pytest.mark.skipif(sys.platform in ("darwin", "win32"), reason="has another custom")
+def test_a_relative_folder_stays_the_same_in_another_working_directory(
+    tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The specification of `XDG_CACHE_HOME` calls a relative one invalid."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert user_cache() == tmp_path / "home" / ".cache" / "loaderbench"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LOADERBENCH_CACHE", "chosen")
+    assert user_cache() == tmp_path / "chosen"
+
+
 _PHOTOS = "from loaderbench.datasets.photos import cached_photos; print(cached_photos(images=2))"
 
 

@@ -39,6 +39,17 @@ def test_what_torch_refuses_without_workers_is_one_configuration() -> None:
     assert set(plan.collapsed) == {"prefetch_factor", "persistent_workers"}
 
 
+def test_arguments_of_workers_differ_where_the_target_chooses_how_many_there_are() -> None:
+    target = {"kind": "target", "target": "m:f"}
+    sweep = {"prefetch_factor": [2, 8], "persistent_workers": [False, True]}
+    own = suite(dataset=target, sweep=sweep, baseline={"prefetch_factor": 8})
+    plan = make_plan(own, cpus_allotted=2, accelerator=False)
+    assert len(plan.configurations) == 4
+    assert plan.baseline == {"prefetch_factor": 8, "persistent_workers": False}
+    none = suite(dataset=target, sweep=sweep, loader={"num_workers": 0})
+    assert len(make_plan(none, cpus_allotted=2, accelerator=False).configurations) == 1
+
+
 @pytest.mark.parametrize(
     ("cpus", "ladder"), [(0.5, [0, 1, 2]), (2, [0, 1, 2, 3]), (8, [0, 1, 2, 4, 8, 12]), (16, [0, 1, 4, 8, 16, 24])]
 )

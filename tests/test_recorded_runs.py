@@ -27,6 +27,7 @@ from loaderbench.records import Interval, RunRecord, config_label
 from loaderbench.remedies.base import AS_FAST, MAY_NOT_REPEAT
 from loaderbench.statistics.configurations import rounds_of_both
 from loaderbench.statistics.intervals import at_another_time, excludes_one
+from loaderbench.statistics.machine_speed import sd_between_times
 from loaderbench.statistics.ratios import times
 from loaderbench.store import RUN_FILE, read_run
 
@@ -206,7 +207,7 @@ def _with_later_gains(fix: dict[str, Any], run: RunRecord) -> dict[str, Any]:
     own = [trial for trial in run.trials if trial.id in fix["trials"]]
     one, other = {config_label(trial.config): trial.config for trial in own}.values()
     ratio = Interval(gain["est"], gain["lo"], gain["hi"])
-    later = at_another_time(ratio, rounds_of_both(one, other, own))
+    later = at_another_time(ratio, rounds_of_both(one, other, own), sd_between_times(run.trials))
     average = f"; {times(ratio)} on average in this run"
     said = [line + average * line.startswith(_PAIRS) for line in fix["evidence"]]
     if fix["status"] == "open" and fix["caveat"] != AS_FAST and not excludes_one(later):

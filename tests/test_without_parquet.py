@@ -9,7 +9,7 @@ import pytest
 
 from loaderbench.errors import MissingError
 from loaderbench.records import Readings, TimelinePoint
-from loaderbench.store import Store, note_without_parquet, read_timeline
+from loaderbench.store import Store, note_without_parquet, readable_timeline
 
 POINTS = Readings([TimelinePoint("a", 0.1, "x", 5.0)])
 SAID = "pyarrow requires NumPy 2.0 or newer, found 1.26.4"
@@ -38,7 +38,7 @@ def test_a_run_is_saved_without_its_timeline_and_a_note_says_why(tmp_path: Path)
 def test_a_timeline_that_is_there_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "timeline.parquet").touch()
     with pytest.raises(MissingError, match="install a compatible version of pyarrow"):
-        read_timeline(tmp_path)
+        readable_timeline(tmp_path)
 
 
 def test_a_pyarrow_that_works_is_no_note() -> None:

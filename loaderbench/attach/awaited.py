@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Sequence
 
-from loaderbench.monitors import kind_of, proc
+from loaderbench.monitors import kind_at, proc
 from loaderbench.monitors.blocked import DEVICE, FEWEST_LOOKS, QUEUE, RUNNING, STORAGE
 
 
@@ -43,17 +42,11 @@ class AwaitedLooks:
 
     def _is_done(self, pid: int) -> bool:
         """Whether an idle worker has nothing left to send."""
-        return not {self._kind(pid, thread) for thread in self._threads(pid)} & {RUNNING, DEVICE, STORAGE}
-
-    def _threads(self, pid: int) -> list[str]:
-        try:
-            return os.listdir(f"{self._root}/{pid}/task")  # noqa: PTH208 - half the cost of a Path per thread
-        except OSError:
-            return []
+        threads = [f"{pid}/task/{thread}" for thread in proc.threads_of(pid, self._root)]
+        return not set(map(self._kind, threads)) & {RUNNING, DEVICE, STORAGE}
 
     def _times_blocked(self, pid: int) -> int | None:
         return proc.parse_times_blocked(proc.read_text(f"{self._root}/{pid}/status"))
 
-    def _kind(self, pid: int, thread: str = "") -> str | None:
-        place = f"{pid}/task/{thread}" if thread else str(pid)
-        return kind_of(proc.read_text(f"{self._root}/{place}/wchan").strip())
+    def _kind(self, process: int | str) -> str | None:
+        return kind_at(f"{self._root}/{process}")

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from loaderbench.monitors import kind_of, proc
+from loaderbench.monitors import kind_at, proc
 from loaderbench.monitors.blocked import QUEUE
 
 WAKES_EACH_S = 5.0
@@ -63,7 +63,7 @@ class IdleLoaders:
     def _look(self, pid: int, now_s: float) -> None:
         first = self._first[pid]
         may_wake = BLOCKS_PER_WAKE * (1 + (now_s - first.at_s) / WAKES_EACH_S)
-        is_idle = kind_of(proc.read_text(f"{self._root}/{pid}/wchan").strip()) == QUEUE
+        is_idle = kind_at(f"{self._root}/{pid}") == QUEUE
         if not is_idle or self._blocked(pid) - first.blocked > may_wake:
             self._worked.add(pid)
 

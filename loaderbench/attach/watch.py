@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -13,6 +12,7 @@ from loaderbench.attach.awaited import AwaitedLooks
 from loaderbench.attach.blocked_reads import BlockedReads
 from loaderbench.attach.idle_loaders import IdleLoaders
 from loaderbench.attach.job import Training
+from loaderbench.cpu_lists import allowed_cpus
 from loaderbench.environment import quota_periods
 from loaderbench.monitors import (
     Blocked,
@@ -23,11 +23,11 @@ from loaderbench.monitors import (
     TreeMonitor,
     WorkerWatch,
     gpus_used_by,
-    kind_of,
+    kind_at,
     proc,
 )
 from loaderbench.monitors.blocked import FEWEST_LOOKS, LOCK, OTHER, QUEUE, RUNNING
-from loaderbench.monitors.machine import ProgramUse, allowed_cpus, is_alive, of_all, use_of, use_of_this_program
+from loaderbench.monitors.machine import ProgramUse, is_alive, of_all, use_of, use_of_this_program
 from loaderbench.monitors.workers import PINNING_THREAD
 
 LOOK_S, READ_S = 0.05, 0.25
@@ -39,6 +39,7 @@ class MainLooks:
     """Checks of what the main thread does, and of the thread that pins memory, if there is one."""
 
     kinds: Counter[str] = field(default_factory=Counter)
+    hidden: int = 0  # checks of a sleeping thread for which the kernel named no place
     waits_for_pinned: int = 0
     pins: bool = False
 
@@ -46,6 +47,7 @@ class MainLooks:
         """Check once. Returns whether the main thread seems to wait for a batch."""
         kind, pinning = _kind(f"{pid}"), _pinning_thread(pid)
         self.kinds[kind] += 1
+        self.hidden += kind == RUNNING and proc.is_sleeping(pid)
         if pinning is None:
             return kind == QUEUE
         self.pins = True
@@ -57,7 +59,7 @@ class MainLooks:
     def shares(self) -> dict[str, float] | None:
         """States of the main thread, as shares of all checks; `None` if the kernel hides them."""
         looks = self.kinds.total()
-        if looks < FEWEST_LOOKS or self.kinds[RUNNING] == looks:
+        if looks < FEWEST_LOOKS or (self.kinds[RUNNING] == looks and self.hidden):
             return None
         return {kind: count / looks for kind, count in sorted(self.kinds.items())}
 
@@ -190,13 +192,9 @@ class JobWatch:
 
 
 def _kind(process: str) -> str:
-    return kind_of(proc.read_text(f"/proc/{process}/wchan").strip()) or OTHER
+    return kind_at(f"/proc/{process}") or OTHER
 
 
 def _pinning_thread(pid: int) -> int | None:
-    try:
-        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - half the cost of a Path per thread
-    except OSError:
-        return None
-    names = ((thread, proc.read_text(f"/proc/{pid}/task/{thread}/comm").strip()) for thread in threads)
-    return next((int(thread) for thread, name in names if name == PINNING_THREAD), None)
+    names = ((thread, proc.read_text(f"/proc/{pid}/task/{thread}/comm").strip()) for thread in proc.threads_of(pid))
+    return next((thread for thread, name in names if name == PINNING_THREAD), None)

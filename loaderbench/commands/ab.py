@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from loaderbench.commands.gates import FailIf, JunitFile, WarnIf, parse_gates, raise_for, write_junit_and_summary
-from loaderbench.commands.options import Axes, Data, ProgressKind, SuiteFile
-from loaderbench.commands.outputs import (
-    STDOUT,
-    JsonFile,
-    MarkdownFile,
-    check_outputs,
-    make_console,
-    write_output,
+from loaderbench.commands.gates import FailIf, JunitFile, WarnIf, parse_gates, raise_for, write_job_summary
+from loaderbench.commands.options import (
+    Axes,
+    Data,
+    HideProgress,
+    OpenPage,
+    ProgressKind,
+    Seconds,
+    ShowProgress,
+    SuiteFile,
 )
+from loaderbench.commands.outputs import JsonFile, MarkdownFile, Outputs, make_console
 from loaderbench.errors import Interrupted, NoMeasurementError
 
 if TYPE_CHECKING:
@@ -33,9 +35,7 @@ def ab(
     after: Annotated[str | None, typer.Option(metavar="REF", help=f"{_REF}; default the working tree.")] = None,
     data: Data = None,
     axes: Axes = None,
-    seconds: Annotated[
-        float | None, typer.Option(metavar="S", help="Minimum steady state per trial, in seconds; default the suite's.")
-    ] = None,
+    seconds: Seconds = None,
     budget: Annotated[str, typer.Option(metavar="TIME", help="Time limit, e.g. 90s, 3m or 1h.")] = "3m",
     fail_if: FailIf = None,
     warn_if: WarnIf = None,
@@ -45,9 +45,9 @@ def ab(
     json_file: JsonFile = None,
     md_file: MarkdownFile = None,
     junit: JunitFile = None,
-    open_page: Annotated[bool, typer.Option("--open", help="Open the report in a browser.")] = False,
-    progress: Annotated[ProgressKind, typer.Option(help="Progress display on stderr.")] = ProgressKind.auto,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Hide progress.")] = False,
+    open_page: OpenPage = False,
+    progress: ShowProgress = ProgressKind.auto,
+    quiet: HideProgress = False,
 ) -> None:
     """Compare two versions of your code in interleaved pairs, until every gate is decided."""
     from loaderbench.commands.overrides import load_with_flags
@@ -57,7 +57,8 @@ def ab(
 
     gates = parse_gates(fail_if, warn_if)
     budget_s = checked_budget_s(budget, "--budget")
-    check_outputs(json_file, md_file, junit, folder=out, inputs=[suite])
+    outputs = Outputs(json_file, md_file, junit)
+    outputs.check(folder=out, inputs=[suite])
     with (
         make_listener(ProgressKind.none if quiet else progress, verbose=False) as listener,
         opened_versions(suite, before, after) as versions,
@@ -72,32 +73,30 @@ def ab(
             budget_s=budget_s,
             out=out,
         )
-    _write(result, json_file, md_file, junit)
+    _write(result, outputs)
     if open_page:
         webbrowser.open(result.page.absolute().as_uri())
     _raise_for_end(result)
     raise_for(result.run.record.gates)
 
 
-def _write(result: SessionResult, json_file: str | None, md_file: str | None, junit: Path | None) -> None:
+def _write(result: SessionResult, outputs: Outputs) -> None:
     """Write the files that flags name, the terminal output, and the job summary."""
     from loaderbench.report.compare import comparison_markdown, print_comparison
     from loaderbench.report.sections.comparison import version_facts
-    from loaderbench.store import run_json
+    from loaderbench.report.terminal import say_whole
 
     run = result.run.record
     assert run.comparison is not None
     facts = version_facts(run)
     text = comparison_markdown(run.comparison, run.gates, facts)
-    if json_file is not None:
-        write_output("--json", json_file, run_json(run) + "\n")
-    if md_file is not None:
-        write_output("--md", md_file, text)
-    if STDOUT not in (json_file, md_file, str(junit)):
+    outputs.write_texts(result.run, text)
+    if not outputs.to_stdout:
         console = make_console()
         print_comparison(console, run.comparison, run.gates, facts)
-        console.print(f"Report: {result.page}", highlight=False, markup=False, soft_wrap=True)
-    write_junit_and_summary(junit, run, run.gates, text)
+        say_whole(console, f"Report: {result.page}")
+    outputs.write_junit(run, run.gates)
+    write_job_summary(text)
 
 
 def _raise_for_end(result: SessionResult) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from loaderbench.commands.gates import JunitFile
-from loaderbench.commands.options import finite
-from loaderbench.commands.outputs import STDOUT, JsonFile, MarkdownFile, SpeedscopeFile, check_outputs, make_console
-from loaderbench.commands.scripts import OpenPage, write_copies
+from loaderbench.commands.options import HideProgress, OpenPage, finite
+from loaderbench.commands.outputs import JsonFile, MarkdownFile, Outputs, SpeedscopeFile, make_console
+from loaderbench.commands.scripts import write_copies
 from loaderbench.ending_signals import signals_put_off
 from loaderbench.errors import Interrupted, NoMeasurementError
+from loaderbench.stderr import say
 
 if TYPE_CHECKING:
     from loaderbench.attach.job import Training
@@ -36,7 +36,7 @@ def attach(
     junit: JunitFile = None,
     speedscope: SpeedscopeFile = None,
     open_page: OpenPage = False,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Hide progress.")] = False,
+    quiet: HideProgress = False,
 ) -> None:
     """Watch a running training job from outside and find out what it waits for.
 
@@ -48,19 +48,20 @@ def attach(
     from loaderbench.script.summary import print_loaders
 
     trainings = find_trainings(pid)
-    check_outputs(json_file, md_file, junit, speedscope=speedscope, folder=out)
+    outputs = Outputs(json_file, md_file, junit, speedscope=speedscope)
+    outputs.check(folder=out)
     folder = make_run_folder(f"attach-{pid}", out)
     if not quiet:
-        print(f"loaderbench: watching {_named(trainings)} for {seconds:g} s", file=sys.stderr)
+        say(f"watching {_named(trainings)} for {seconds:g} s")
     seen = look_at(trainings, seconds)
     for one in seen:
         if one.stopped and one.stopped_by is None:
-            print(f"loaderbench: {one.training}: {one.stopped}", file=sys.stderr)
+            say(f"{one.training}: {one.stopped}")
     with signals_put_off():
         loaders = write_run_folders([_recording(one, len(trainings)) for one in seen], folder)
         if loaders:
-            write_copies(loaders[0].run, json_file, md_file, junit, speedscope)
-        if STDOUT not in (json_file, md_file, str(junit)):
+            write_copies(loaders[0].run, outputs)
+        if not outputs.to_stdout:
             print_loaders(loaders, make_console())
     if loaders and open_page:
         webbrowser.open(loaders[0].page.absolute().as_uri())

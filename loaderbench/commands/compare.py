@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from loaderbench.commands.gates import FailIf, Gates, JunitFile, WarnIf, raise_for, write_junit_and_summary
-from loaderbench.commands.outputs import STDOUT, MarkdownFile, check_outputs, make_console, write_output
+from loaderbench.commands.gates import FailIf, Gates, JunitFile, WarnIf, raise_for, write_job_summary
+from loaderbench.commands.outputs import MarkdownFile, Outputs, make_console, write_output
 
 Before = Annotated[Path, typer.Argument(metavar="BEFORE", help="Reference run: a run folder, or its run.json.")]
 JsonFile = Annotated[
@@ -33,7 +33,8 @@ def compare(
     from loaderbench.report.compare import comparison_markdown, print_comparison
     from loaderbench.result import load_concluded
 
-    check_outputs(json_file, md_file, junit, runs=[before, after])
+    outputs = Outputs(json_file, md_file, junit)
+    outputs.check(runs=[before, after])
     then, now = load_concluded(before).record, load_concluded(after).record
     comparison, gates = Gates(fail_if, warn_if, then, now.consumer).judge(now)
     assert comparison is not None
@@ -43,7 +44,8 @@ def compare(
         write_output("--json", json_file, json.dumps(result, indent=1, allow_nan=False) + "\n")
     if md_file is not None:
         write_output("--md", md_file, text)
-    if STDOUT not in (json_file, md_file, str(junit)):
+    if not outputs.to_stdout:
         print_comparison(make_console(), comparison, gates)
-    write_junit_and_summary(junit, now, gates, text)
+    outputs.write_junit(now, gates)
+    write_job_summary(text)
     raise_for(gates)

@@ -17,7 +17,7 @@ from loaderbench.errors import GateFailedError, MissingError, UsageError
 if TYPE_CHECKING:
     from loaderbench.gpu_checkup.records import GpuCheck
 
-_MARKS = {"passed": "ok", "warning": "warn", "failed": "bad", "not_checked": "-"}
+_MARKS = {"passed": "ok", "warning": "warn", "failed": "bad", "not_checked": "warn"}
 
 
 def doctor(
@@ -66,7 +66,7 @@ def _check_gpu(index: int, out: str | None) -> None:
 
     If the results go to stdout, the lines go to stderr.
     """
-    from loaderbench.commands.outputs import STDOUT, check_outputs, write_output
+    from loaderbench.commands.outputs import STDOUT, Outputs, write_output
     from loaderbench.environment import describe_machine
     from loaderbench.gpu_checkup.document import document, document_json, passed
     from loaderbench.monitors import count_gpus
@@ -77,7 +77,7 @@ def _check_gpu(index: int, out: str | None) -> None:
     server = TrialServer()
     gpu = find_gpu(server, index)
     place = out or f"loaderbench-gpu-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}.json"
-    check_outputs(None, None, page=place)
+    Outputs(page=place).check()
     with redirect_stdout(sys.stderr) if place == STDOUT else nullcontext():
         bad = _check_machine()
         _print("ok", f"cuda:{index}", f"{gpu.name}, {in_bytes(gpu.memory_total_bytes)}")

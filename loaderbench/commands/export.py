@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -11,6 +10,7 @@ from loaderbench.commands.options import RunPlace
 from loaderbench.commands.outputs import STDOUT, keep_runs, load_to_show, writing
 from loaderbench.errors import UsageError
 from loaderbench.exporters import EXPORTERS
+from loaderbench.stderr import say
 
 
 def export(
@@ -40,4 +40,4 @@ def export(
         place = exporter.write(saved, out, **({"trial": trial} if trial is not None else {}))
     print(place)
     if next_step := exporter.next_step_at(place):
-        print(f"loaderbench: {next_step}", file=sys.stderr)
+        say(next_step)

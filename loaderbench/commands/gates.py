@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from loaderbench.commands.outputs import write_output, writing
+from loaderbench.commands.outputs import writing
 from loaderbench.errors import GateFailedError, InconclusiveError, UsageError
+from loaderbench.stderr import say
 
 if TYPE_CHECKING:
     from loaderbench.records import Comparison, Config, Gate, GateResult, Measured, RunRecord
@@ -109,18 +109,11 @@ def _said(how: str, results: Sequence[GateResult]) -> str:
     return "; ".join(f"gate {how}: {result.gate.text}: {result.said}" for result in results)
 
 
-def write_junit_and_summary(junit: Path | None, run: RunRecord, results: Sequence[GateResult], summary: str) -> None:
-    """Write the JUnit file, if requested, and the job summary, if the command runs in GitHub Actions.
-
-    If the summary cannot be written, a line on stderr says so.
-    """
-    from loaderbench.report.junit import render_junit
-
-    if junit is not None:
-        write_output("--junit", str(junit), render_junit(run, results))
+def write_job_summary(summary: str) -> None:
+    """Write the job summary, if the command runs in GitHub Actions. If that fails, a line on stderr says so."""
     if place := os.environ.get("GITHUB_STEP_SUMMARY"):
         try:
             with writing(f"GITHUB_STEP_SUMMARY {place}"), Path(place).open("a", encoding="utf-8") as file:
                 file.write(summary + "\n")
         except UsageError as error:  # the gates alone decide the exit code
-            print(f"loaderbench: {error}", file=sys.stderr)
+            say(str(error))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +11,7 @@ import typer
 from loaderbench.commands.outputs import writing
 from loaderbench.errors import UsageError
 from loaderbench.exporters import EXPORTERS
+from loaderbench.stderr import say
 
 if TYPE_CHECKING:
     from loaderbench.exporters.exporter import LiveTracker
@@ -69,5 +69,5 @@ def _open(tool: str, place: str, script: str, run: str, *, quiet: bool) -> LiveT
     with writing(f"--live {tool}={place}"):
         tracker = _OPENERS[tool](place, script, run)
     if (next_step := EXPORTERS[tool].next_step_at(place)) and not quiet:
-        print(f"loaderbench: --live {tool}: {next_step}", file=sys.stderr)
+        say(f"--live {tool}: {next_step}")
     return tracker

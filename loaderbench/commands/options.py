@@ -29,6 +29,9 @@ Strategy = Annotated[
     typer.Option(metavar="NAME", help="grid: all configs in all rounds. adaptive: drops slower ones."),
 ]
 Rounds = Annotated[int | None, typer.Option(metavar="N", help="Repeats per config; default the suite's.")]
+Seconds = Annotated[
+    float | None, typer.Option(metavar="S", help="Minimum steady state per trial, in seconds; default the suite's.")
+]
 Budget = Annotated[str | None, typer.Option(metavar="TIME", help="Time limit: seconds, or e.g. 90s, 10m, 1h30m.")]
 
 
@@ -46,3 +49,8 @@ class ProgressKind(str, Enum):
     bar = "bar"
     plain = "plain"
     none = "none"
+
+
+ShowProgress = Annotated[ProgressKind, typer.Option("--progress", help="Progress display on stderr.")]
+HideProgress = Annotated[bool, typer.Option("-q", "--quiet", help="Hide progress.")]
+OpenPage = Annotated[bool, typer.Option("--open", help="Open the report in a browser.")]

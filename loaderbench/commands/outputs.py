@@ -7,16 +7,19 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from loaderbench.errors import UsageError
+from loaderbench.stderr import say
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from loaderbench.records import GateResult, RunRecord
     from loaderbench.result import Run
 
 STDOUT = "-"
@@ -40,38 +43,93 @@ SpeedscopeFile = Annotated[
 ]
 
 
-def check_outputs(
-    json_file: str | None,
-    md_file: str | None,
-    junit: Path | None = None,
-    perfetto: Path | None = None,
-    speedscope: Path | None = None,
-    *,
-    page: str | None = None,
-    folder: Path | None = None,
-    runs: Sequence[Path] = (),
-    inputs: Sequence[Path] = (),
-) -> None:
-    """Check before measuring that each output can be written, and that no two share a file. Raises `UsageError`.
+@dataclass(frozen=True)
+class Outputs:
+    """The files that flags name; `page` is that of `--out`, if that is not a run folder. A path `-` is stdout."""
 
-    `page` is the file of `--out`, if that is not a run folder. `folder` is the run folder to be created or continued.
-    `runs` and `inputs` are the runs and the other files that the command reads.
-    """
-    places = {"--json": json_file, "--md": md_file, "--junit": str(junit) if junit else None}
-    places |= {"--perfetto": str(perfetto) if perfetto else None}
-    places |= {"--speedscope": str(speedscope) if speedscope else None}
-    places |= {"--out": page}
-    given = {flag: place for flag, place in places.items() if place is not None}
-    files = {flag: place if place == STDOUT else os.path.realpath(place) for flag, place in given.items()}
-    for flag, place in given.items():
-        keep_runs(f"{flag} {place}", files[flag], runs)
-        _keep_files(f"{flag} {place}", files[flag], folder, inputs)
-        if same := [f"{other} {given[other]}" for other in given if files[other] == files[flag] and other != flag]:
-            raise UsageError(f"{flag} {place} and {same[0]}: two results cannot share one file; change one of them")
-        is_made = folder is not None and not folder.exists() and Path(files[flag]).parent == folder.resolve()
-        if place != STDOUT and not is_made:
-            with writing(f"{flag} {place}"):
-                _try_to_write(Path(place))
+    json: str | None = None
+    md: str | None = None
+    junit: Path | None = None
+    perfetto: Path | None = None
+    speedscope: Path | None = None
+    page: str | None = None
+
+    @property
+    def to_stdout(self) -> bool:
+        """Whether a result goes to stdout, which leaves no room for a summary."""
+        return STDOUT in {self.json, self.md, str(self.junit), self.page}
+
+    def check(self, *, folder: Path | None = None, runs: Sequence[Path] = (), inputs: Sequence[Path] = ()) -> None:
+        """Check before measuring that each output can be written, and that no two share a file. Raises `UsageError`.
+
+        `folder` is the run folder to be created or continued. `runs` and `inputs` are the runs and the other files that
+        the command reads.
+        """
+        given = self._given()
+        for flag in ("--perfetto", "--speedscope"):
+            if given.get(flag) == STDOUT:
+                raise UsageError(f"{flag} -: this result cannot go to stdout; name a file")
+        files = {flag: place if place == STDOUT else os.path.realpath(place) for flag, place in given.items()}
+        for flag, place in given.items():
+            keep_runs(f"{flag} {place}", files[flag], runs)
+            _keep_files(f"{flag} {place}", files[flag], folder, inputs)
+            if same := [f"{other} {given[other]}" for other in given if files[other] == files[flag] and other != flag]:
+                raise UsageError(f"{flag} {place} and {same[0]}: two results cannot share one file; change one of them")
+            is_made = folder is not None and not folder.exists() and Path(files[flag]).parent == folder.resolve()
+            if place != STDOUT and not is_made:
+                with writing(f"{flag} {place}"):
+                    _try_to_write(Path(place))
+
+    def _given(self) -> dict[str, str]:
+        """The places by flag, without flags that were not given."""
+        places: dict[str, str | Path | None] = {
+            "--json": self.json,
+            "--md": self.md,
+            "--junit": self.junit,
+            "--perfetto": self.perfetto,
+            "--speedscope": self.speedscope,
+            "--out": self.page,
+        }
+        return {flag: str(place) for flag, place in places.items() if place is not None}
+
+    def write_texts(self, run: Run, markdown: str | None = None) -> None:
+        """Write the JSON and the Markdown of a run, or other Markdown. Raises `UsageError`."""
+        from loaderbench.store import run_json
+
+        if self.json is not None:
+            write_output("--json", self.json, run_json(run.record) + "\n")
+        if self.md is not None:
+            write_output("--md", self.md, run.to_markdown() if markdown is None else markdown)
+
+    def write_junit(self, run: RunRecord, gates: Sequence[GateResult] = ()) -> None:
+        """Write gates and trials as JUnit XML. Raises `UsageError`."""
+        from loaderbench.report.junit import render_junit
+
+        if self.junit is not None:
+            write_output("--junit", str(self.junit), render_junit(run, gates))
+
+    def say_unwritten(self, why: str) -> None:
+        """Print a line on stderr for each file that was asked for, although the command is quiet."""
+        say(*(f"{flag} {place}: not written: {why}" for flag, place in self._given().items()))
+
+    def write_perfetto(self, run: Run) -> None:
+        """Write the trace of a run. Raises `UsageError`, also if no batches were recorded."""
+        if self.perfetto is not None:
+            with writing(f"--perfetto {self.perfetto}"):
+                run.to_perfetto(self.perfetto)
+
+    def write_speedscope(self, run: Run) -> None:
+        """Write the stack samples of a run. Without any, print the reason and leave no file. Raises `UsageError`."""
+        place = self.speedscope
+        if place is None:
+            return
+        with writing(f"--speedscope {place}"):
+            try:
+                run.to_speedscope(place)
+            except UsageError as error:
+                say(f"--speedscope {place}: {error}")
+                if place.exists() and not place.stat().st_size:
+                    place.unlink()
 
 
 def keep_runs(what: str, place: str, runs: Sequence[Path]) -> None:
@@ -129,30 +187,12 @@ def write_output(flag: str, place: str, text: str) -> None:
         Path(place).write_text(text, encoding="utf-8")
 
 
-def write_perfetto(place: Path, run: Run) -> None:
-    """Write the trace of a run. Raises `UsageError`, also if no batches were recorded."""
-    with writing(f"--perfetto {place}"):
-        run.to_perfetto(place)
-
-
-def write_speedscope(place: Path, run: Run) -> None:
-    """Write the stack samples of a run. Without any, print the reason and leave no file. Raises `UsageError`."""
-    with writing(f"--speedscope {place}"):
-        try:
-            run.to_speedscope(place)
-        except UsageError as error:
-            print(f"loaderbench: --speedscope {place}: {error}", file=sys.stderr)
-            if place.exists() and not place.stat().st_size:
-                place.unlink()
-
-
 def load_to_show(place: Path) -> Run:
     """Load a saved run with this version's conclusions. Print a line on stderr for each unreadable file."""
     from loaderbench.result import load_concluded
 
     saved = load_concluded(place)
-    for warning in saved.unreadable:
-        print(f"loaderbench: {warning}", file=sys.stderr)
+    say(*saved.unreadable)
     return saved
 
 

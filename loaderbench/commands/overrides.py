@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from loaderbench.errors import UsageError
 from loaderbench.suite import LoadedSuite, Override, load_suite
 from loaderbench.suite.load import TEXT_OPTIONS, kind_of_dataset
 from loaderbench.suite.yaml_text import TextError, parse_text
+from loaderbench.user_paths import expanded
 
 
 def load_with_flags(
@@ -19,9 +20,9 @@ def load_with_flags(
 
     Raises `SuiteError` and `UsageError`.
     """
-    overrides = [*earlier, *map(_axis, axes)]
+    overrides = [*earlier, *_distinct(map(_axis, axes))]
     if data is not None:
-        overrides.append(Override(("dataset", "root"), str(data.resolve()), f"--data {data}"))
+        overrides.append(Override(("dataset", "root"), str(expanded(str(data)).resolve()), f"--data {data}"))
     for name, value in measure.items():
         if value is not None:
             overrides.append(Override(("measure", name), value, f"--{name.replace('_', '-')} {value}"))
@@ -29,6 +30,17 @@ def load_with_flags(
     if kind is not None and "root" not in kind.model_fields:
         raise UsageError("--data: this suite's dataset.kind takes no folder; remove --data")
     return load_suite(file, overrides)
+
+
+def _distinct(axes: Iterable[Override]) -> list[Override]:
+    """The same axes. Raises `UsageError` if one was given twice, because the last one would replace the others."""
+    given: dict[str, Override] = {}
+    for axis in axes:
+        name = str(axis.path[-1])
+        if name in given:
+            raise UsageError(f"{axis.flag}: {name} was already given by {given[name].flag}; list all values in one -P")
+        given[name] = axis
+    return list(given.values())
 
 
 def _axis(text: str) -> Override:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from loaderbench.commands.options import ProgressKind
+from loaderbench.commands.options import ProgressKind, ShowProgress
 
 MOST = 1_000_000
 
@@ -18,12 +18,12 @@ def photos(
     like: Annotated[str, typer.Option(metavar="NAME", help="Image statistics; only imagenet.")] = "imagenet",
     classes: Annotated[int, typer.Option(metavar="N", min=1, max=MOST, help="Number of class folders.")] = 8,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Random seed.")] = 0,
-    progress: Annotated[ProgressKind, typer.Option(help="Progress display on stderr.")] = ProgressKind.auto,
+    progress: ShowProgress = ProgressKind.auto,
 ) -> None:
     """Write a folder of synthetic JPEGs."""
     from loaderbench.commands.progress import make_listener
     from loaderbench.datasets.photos import generate_photos
-    from loaderbench.report.numbers import count
+    from loaderbench.records.words import count
 
     with make_listener(progress, verbose=False) as listener:
         generate_photos(

@@ -11,12 +11,11 @@ import typer
 
 from loaderbench.commands.gates import JunitFile
 from loaderbench.commands.live import Live, check_live, live_trackers
-from loaderbench.commands.options import finite
-from loaderbench.commands.outputs import JsonFile, MarkdownFile, SpeedscopeFile, check_outputs
+from loaderbench.commands.options import OpenPage, finite
+from loaderbench.commands.outputs import JsonFile, MarkdownFile, Outputs, SpeedscopeFile
 from loaderbench.commands.scripts import (
     LAUNCHER,
     Module,
-    OpenPage,
     Quiet,
     ScriptAndArguments,
     raise_for_script,
@@ -63,7 +62,8 @@ def profile(
 
     launcher = LAUNCHER in context.meta
     command = script_command(script or [], module, launcher=launcher)
-    check_outputs(json_file, md_file, junit, speedscope=speedscope, folder=out, inputs=script_files(script or []))
+    outputs = Outputs(json_file, md_file, junit, speedscope=speedscope)
+    outputs.check(folder=out, inputs=script_files(script or []))
     places = check_live(live or [])
     folder = make_run_folder(f"profile-{script_name(script or [], module)}", out)
     trackers = live_trackers(places, trained_script(script or [], module), folder.name, quiet=quiet)
@@ -75,8 +75,7 @@ def profile(
         raise
     with signals_put_off():
         loaders = write_run_folders(ended.recordings, folder)
-        if loaders:
-            write_copies(loaders[0].run, json_file, md_file, junit, speedscope)
+        write_copies(loaders[0].run if loaders else None, outputs)
         if not quiet:
             print_loaders(
                 loaders, stderr_console(), ended.sent_to, begun=ended.begun, lost=ended.lost, failure=ended.failure

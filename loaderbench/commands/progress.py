@@ -14,9 +14,9 @@ from loaderbench.diagnosis.wording import stage_name
 from loaderbench.errors import printable
 from loaderbench.plan import Plan
 from loaderbench.records import Config, PlannedTrial, Trial, Verdict, config_label
-from loaderbench.report.numbers import count
+from loaderbench.records.words import count
 from loaderbench.report.words import ISOLATION_RUNS
-from loaderbench.session import Listener, Silent
+from loaderbench.session import Listener
 from loaderbench.session.listener import Progress as Done
 
 Label = Callable[[Config], str]
@@ -33,14 +33,29 @@ def make_listener(kind: ProgressKind, *, verbose: bool) -> PlainLines | Bar | Qu
     return PlainLines(verbose=verbose)
 
 
-class Quiet(Silent):
-    """A display that prints nothing."""
+class Quiet(Listener):
+    """A display that prints only warnings."""
 
     def __enter__(self) -> Listener:
         return self
 
     def __exit__(self, *_: object) -> None:
         """Do nothing."""
+
+    def warned(self, why: str) -> None:
+        """Print the warning."""
+        _print(f"Warning: {why}")
+
+    def generating(self, done: int, total: int) -> None:
+        """Show the number of generated images."""
+        self._count("Generating synthetic JPEGs", done, total)
+
+    def writing(self, name: str, done: int, total: int) -> None:
+        """Show the number of written files."""
+        self._count(f"Writing files as {name}", done, total)
+
+    def _count(self, what: str, done: int, total: int) -> None:
+        """Show nothing."""
 
 
 class PlainLines(Quiet):
@@ -54,19 +69,8 @@ class PlainLines(Quiet):
         """Print the phase."""
         _print(f"{what} ...")
 
-    def warned(self, why: str) -> None:
-        """Print the warning."""
-        _print(f"Warning: {why}")
-
-    def generating(self, done: int, total: int) -> None:
-        """Print the count at each quarter."""
-        self._count("Generating synthetic JPEGs", done, total)
-
-    def writing(self, name: str, done: int, total: int) -> None:
-        """Print the count at each quarter."""
-        self._count(f"Writing files as {name}", done, total)
-
     def _count(self, what: str, done: int, total: int) -> None:
+        """Print the count at each quarter."""
         if done and (done * 4) // total > ((done - 1) * 4) // total:
             _print(f"{what}: {done:,} of {total:,}")
 
@@ -117,15 +121,8 @@ class Bar(Quiet):
         """Print the warning above the bar."""
         self._progress.console.print(f"Warning: {why}", markup=False)
 
-    def generating(self, done: int, total: int) -> None:
-        """Show the number of generated images."""
-        self._count("Generating synthetic JPEGs", done, total)
-
-    def writing(self, name: str, done: int, total: int) -> None:
-        """Show the number of written files."""
-        self._count(f"Writing files as {name}", done, total)
-
     def _count(self, what: str, done: int, total: int) -> None:
+        """Show the count, and the share in the bar."""
         text = f"{what}: {done:,} of {total:,}"
         self._progress.update(self._task, description=text, total=total, completed=done)
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from loaderbench.commands.options import RunPlace
-from loaderbench.commands.outputs import STDOUT, MarkdownFile, check_outputs, load_to_show, write_output
+from loaderbench.commands.outputs import MarkdownFile, Outputs, load_to_show, write_output
 
 
 def report(
@@ -23,10 +23,10 @@ def report(
 
     saved = load_to_show(run)
     page = out or str(folder_of(run) / PAGE_FILE)
-    check_outputs(None, md_file, page=page, runs=[run])
+    outputs = Outputs(md=md_file, page=page)
+    outputs.check(runs=[run])
     write_output("--out", page, saved.to_html())
     update_index(folder_of(run))
-    if md_file is not None:
-        write_output("--md", md_file, saved.to_markdown())
-    if STDOUT not in {md_file, page}:
+    outputs.write_texts(saved)
+    if not outputs.to_stdout:
         print(page)

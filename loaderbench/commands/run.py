@@ -10,20 +10,28 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from loaderbench.commands.gates import FailIf, Gates, JunitFile, WarnIf, raise_for, write_junit_and_summary
-from loaderbench.commands.options import Axes, Budget, Data, ProgressKind, Rounds, Strategy, SuiteFile
+from loaderbench.commands.gates import FailIf, Gates, JunitFile, WarnIf, raise_for, write_job_summary
+from loaderbench.commands.options import (
+    Axes,
+    Budget,
+    Data,
+    HideProgress,
+    OpenPage,
+    ProgressKind,
+    Rounds,
+    Seconds,
+    ShowProgress,
+    Strategy,
+    SuiteFile,
+)
 from loaderbench.commands.outputs import (
-    STDOUT,
     VERBOSE,
     JsonFile,
     MarkdownFile,
+    Outputs,
     PerfettoFile,
     SpeedscopeFile,
-    check_outputs,
     make_console,
-    write_output,
-    write_perfetto,
-    write_speedscope,
 )
 from loaderbench.errors import Interrupted, NoMeasurementError, UsageError
 
@@ -39,9 +47,7 @@ def run(
     axes: Axes = None,
     strategy: Strategy = None,
     rounds: Rounds = None,
-    seconds: Annotated[
-        float | None, typer.Option(metavar="S", help="Minimum steady state per trial, in seconds; default the suite's.")
-    ] = None,
+    seconds: Seconds = None,
     budget: Budget = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Random seed for trial and sample order.")] = None,
     no_verify: Annotated[bool, typer.Option("--no-verify", help="Measure and diagnose only; try no fixes.")] = False,
@@ -57,9 +63,9 @@ def run(
     junit: JunitFile = None,
     perfetto: PerfettoFile = None,
     speedscope: SpeedscopeFile = None,
-    open_page: Annotated[bool, typer.Option("--open", help="Open the report in a browser.")] = False,
-    progress: Annotated[ProgressKind, typer.Option(help="Progress display on stderr.")] = ProgressKind.auto,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Hide progress.")] = False,
+    open_page: OpenPage = False,
+    progress: ShowProgress = ProgressKind.auto,
+    quiet: HideProgress = False,
     verbose: Annotated[bool, typer.Option(VERBOSE, "--verbose", help="Print more, also while running.")] = False,
 ) -> None:
     """Measure a suite, find the bottleneck and try fixes."""
@@ -73,7 +79,8 @@ def run(
     folder = _run_folder(out, resume)
     loaded = load_with_flags(suite, data=data, axes=axes or [], measure=measure, earlier=overrides_of(resume))
     saved = [run for run in (resume, baseline) if run is not None]
-    check_outputs(json_file, md_file, junit, perfetto, speedscope, folder=folder, runs=saved, inputs=[suite])
+    outputs = Outputs(json_file, md_file, junit, perfetto, speedscope)
+    outputs.check(folder=folder, runs=saved, inputs=[suite])
     reference = load_concluded(baseline).record if baseline else None
     asked = Gates(fail_if, warn_if, reference, loaded.suite.consumer.kind)
     with make_listener(ProgressKind.none if quiet else progress, verbose=verbose) as listener:
@@ -81,10 +88,14 @@ def run(
         result = run_suite(loaded, out, listener, resume, more_rounds=more_rounds, doubt=asked.doubt)
     comparison, gates = asked.judge(result.run.record, more_rounds=True)
     text = _markdown(result.run.to_markdown(), comparison, gates)
-    _write_run(result.run, text, json_file, md_file, perfetto, speedscope)
-    if STDOUT not in (json_file, md_file, str(junit)):
+    outputs.write_texts(result.run, text)
+    if result.run.readings.batches:  # without any, the command fails with the reason
+        outputs.write_perfetto(result.run)
+    outputs.write_speedscope(result.run)
+    if not outputs.to_stdout:
         _print_summary(result.run, result.page, comparison, gates, verbose=verbose)
-    write_junit_and_summary(junit, result.run.record, gates, text)
+    outputs.write_junit(result.run.record, gates)
+    write_job_summary(text)
     if open_page:
         webbrowser.open(result.page.absolute().as_uri())
     again = {"--baseline": baseline, "--fail-if": fail_if, "--warn-if": warn_if, "--json": json_file, "--md": md_file}
@@ -102,26 +113,6 @@ def _run_folder(out: Path | None, resume: Path | None) -> Path | None:
     if out is not None:
         raise UsageError("--resume cannot be combined with --out: a resumed run stays in its folder")
     return folder_of(resume)
-
-
-def _write_run(
-    run: Run,
-    markdown: str,
-    json_file: str | None,
-    md_file: str | None,
-    perfetto: Path | None,
-    speedscope: Path | None,
-) -> None:
-    from loaderbench.store import run_json
-
-    if json_file is not None:
-        write_output("--json", json_file, run_json(run.record) + "\n")
-    if md_file is not None:
-        write_output("--md", md_file, markdown)
-    if perfetto is not None and run.readings.batches:  # without any, the command fails with the reason
-        write_perfetto(perfetto, run)
-    if speedscope is not None:
-        write_speedscope(speedscope, run)
 
 
 def _words(flags: Mapping[str, object]) -> list[str]:

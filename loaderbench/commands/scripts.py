@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from loaderbench.commands.outputs import STDOUT, write_output, write_speedscope
+from loaderbench.commands.outputs import STDOUT, Outputs
 from loaderbench.errors import MissingError, UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ LAUNCHER = "loaderbench.launcher"
 
 ScriptAndArguments = Annotated[list[str] | None, typer.Argument(metavar="SCRIPT [ARGS]...", help="The script to run.")]
 Module = Annotated[str | None, typer.Option("-m", metavar="MODULE", help="Run a module, as python -m does.")]
-OpenPage = Annotated[bool, typer.Option("--open", help="Open the report in a browser.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but the script's output.")]
 
 
@@ -97,29 +96,19 @@ def script_files(script: Sequence[str]) -> list[Path]:
     return [Path(word) for word in script if word.endswith(".py")]
 
 
-def write_copies(
-    run: Run,
-    json_file: str | None,
-    md_file: str | None,
-    junit: Path | None,
-    speedscope: Path | None = None,
-) -> None:
-    """Write the files that flags name. On stdout, a result begins a line, as the script may not have ended its own."""
-    from loaderbench.report.junit import render_junit
-    from loaderbench.store import run_json
+def write_copies(run: Run | None, outputs: Outputs) -> None:
+    """Write the files that flags name, or say that they were not written, if nothing was recorded.
 
-    if json_file is not None:
-        write_output("--json", json_file, _on_own_line(json_file, run_json(run.record) + "\n"))
-    if md_file is not None:
-        write_output("--md", md_file, _on_own_line(md_file, run.to_markdown()))
-    if junit is not None:
-        write_output("--junit", str(junit), render_junit(run.record, ()))
-    if speedscope is not None:
-        write_speedscope(speedscope, run)
-
-
-def _on_own_line(place: str, text: str) -> str:
-    return f"\n{text}" if place == STDOUT else text
+    On stdout, a result begins a line, as the script may not have ended its own.
+    """
+    if run is None:
+        outputs.say_unwritten("nothing was recorded")
+        return
+    if STDOUT in {outputs.json, outputs.md}:
+        print()
+    outputs.write_texts(run)
+    outputs.write_junit(run.record)
+    outputs.write_speedscope(run)
 
 
 def stderr_console() -> Console:

@@ -7,17 +7,7 @@ from typing import Annotated
 import typer
 
 from loaderbench.commands.options import RunPlace
-from loaderbench.commands.outputs import (
-    STDOUT,
-    VERBOSE,
-    MarkdownFile,
-    PerfettoFile,
-    check_outputs,
-    load_to_show,
-    make_console,
-    write_output,
-    write_perfetto,
-)
+from loaderbench.commands.outputs import VERBOSE, MarkdownFile, Outputs, PerfettoFile, load_to_show, make_console
 
 
 def show(
@@ -33,12 +23,11 @@ def show(
     from loaderbench.store import PAGE_FILE, folder_of
 
     saved = load_to_show(run)
-    check_outputs(None, md_file, perfetto=perfetto, runs=[run])
-    if perfetto is not None:
-        write_perfetto(perfetto, saved)
-    if md_file is not None:
-        write_output("--md", md_file, saved.to_markdown())
-    if md_file == STDOUT:
+    outputs = Outputs(md=md_file, perfetto=perfetto)
+    outputs.check(runs=[run])
+    outputs.write_perfetto(saved)
+    outputs.write_texts(saved)
+    if outputs.to_stdout:
         return
     page = folder_of(run) / PAGE_FILE
     path = page if page.is_file() else None

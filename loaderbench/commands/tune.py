@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import webbrowser
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from loaderbench.commands.gates import JunitFile
-from loaderbench.commands.outputs import JsonFile, MarkdownFile, check_outputs
+from loaderbench.commands.options import OpenPage
+from loaderbench.commands.outputs import JsonFile, MarkdownFile, Outputs
 from loaderbench.commands.scripts import (
     LAUNCHER,
     Module,
-    OpenPage,
     Quiet,
     ScriptAndArguments,
     raise_for_script,
@@ -67,7 +68,8 @@ def tune(
     launcher = LAUNCHER in context.meta
     command = script_command(script or [], module, launcher=launcher)
     budget_s = checked_budget_s(budget, "--budget")
-    check_outputs(json_file, md_file, junit, folder=out, inputs=script_files(script or []))
+    outputs = Outputs(json_file, md_file, junit)
+    outputs.check(folder=out, inputs=script_files(script or []))
     folder = make_run_folder(f"tune-{script_name(script or [], module)}", out)
     ended = run_script(command, launcher=launcher, tuning=Tuning(budget_s, folder, keep_training, quiet))
     tuned, measured = ended.tuned, ended.tuned and ended.tuned.tuned.folder
@@ -75,8 +77,7 @@ def tune(
         has_trials = folder.exists() and any(folder.iterdir())  # the script can remove the folder
         loaders = write_run_folders(ended.recordings, folder / OF_SCRIPT if has_trials else folder)
         run = load_concluded(measured) if measured else loaders[0].run if loaders else None
-        if run is not None:
-            write_copies(run, json_file, md_file, junit)
+        write_copies(run, outputs)
         if not quiet:
             console = stderr_console()
             print_loaders(
@@ -97,11 +98,10 @@ def tune(
 
 def _print(tuned: TunedLoader | None, why_none: str, page: Path, console: Console) -> None:
     """Print the arguments, their gain and the line to edit, or why nothing was tuned."""
+    from loaderbench.report.terminal import say_whole
     from loaderbench.tuning.words import details, headline
 
-    def say(line: str, style: str | None = None) -> None:
-        console.print(line, style=style, highlight=False, markup=False, soft_wrap=True)
-
+    say = partial(say_whole, console)
     if tuned is None:
         say(f"loaderbench: nothing was tuned: {why_none}")
         return

@@ -44,6 +44,7 @@ __all__ = [
     "WaitClock",
     "WithNote",
     "WithPrecision",
+    "chosen_kinds",
     "computes_on_cpus",
     "consumer_kind",
     "consumer_of",
@@ -120,6 +121,12 @@ def needs_accelerator(options: BaseModel) -> bool:
     return name != AUTO and consumer_of(options, name).needs_accelerator
 
 
+def chosen_kinds(options: BaseModel) -> list[str]:
+    """The kind of a suite's section; under `auto`, those that its other options request on any machine."""
+    name: str = getattr(options, "kind", AUTO)
+    return _asked_for(options) if name == AUTO else [name]
+
+
 def _asked_for(options: BaseModel) -> list[str]:
     """The kinds that the options request, on any machine."""
     return [name for name in CONSUMER_KINDS if consumer_of(options, name).asked_for]
@@ -146,9 +153,9 @@ def option_problems(options: BaseModel) -> Iterator[OptionProblem]:
 
 
 def ignored_options(options: BaseModel) -> Iterator[OptionProblem]:
-    """Yield options that were set but belong to other kinds; none under `auto`, where the machine decides."""
-    chosen: str = getattr(options, "kind", AUTO)
-    if chosen == AUTO:
+    """Yield options that were set but belong to other kinds; none where the machine decides the kind."""
+    chosen, *others = chosen_kinds(options) or [AUTO]
+    if chosen == AUTO or others:
         return
     of_others = options.model_fields_set - {"kind"} - CONSUMER_KINDS[chosen].model_fields.keys()
     for option in sorted(of_others):

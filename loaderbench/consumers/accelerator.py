@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from loaderbench import host_memory
+from loaderbench.ranks import has_ranks, local_rank
 from loaderbench.records import Gpu
 
 CUDA = "cuda"
@@ -40,8 +41,18 @@ def other_kind() -> str | None:
 
 
 def device_here(name: str) -> str:
-    """The device that a suite requests. Plain `cuda` means this machine's accelerator: CUDA, ROCm, XPU or MPS."""
-    return (other_kind() or name) if name == CUDA else name
+    """The device that a suite requests. Plain `cuda` means this machine's accelerator: CUDA, ROCm, XPU or MPS.
+
+    Of several ranks, each uses the CUDA device of its local rank.
+    """
+    found = (other_kind() or name) if name == CUDA else name
+    return f"{CUDA}:{local_rank()}" if found == CUDA and has_ranks() else found
+
+
+def make_current(name: str) -> None:
+    """Make a GPU that a suite names by its index the current one: loaders that decode on a GPU use that one."""
+    if name.startswith(f"{CUDA}:") and torch.cuda.is_available():
+        torch.cuda.set_device(name)
 
 
 def other_gpus(kind: str) -> tuple[Gpu, ...]:

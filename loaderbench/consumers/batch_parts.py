@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from loaderbench.records.words import count
+
 MOST_NAMED = 6  # keys of a dict that a message names
 
 
@@ -71,7 +73,7 @@ def why_no_classifier(batch: Any) -> str:
     if parts is None:
         return f"batches are of type {_described(batch)}, without labels"
     if len(parts) < 2:
-        return f"batches have {len(parts)} part{'s' * (len(parts) != 1)}, without labels"
+        return f"batches have {count(len(parts), 'part')}, without labels"
     images, labels = parts[:2]
     if not _are_images(images):
         return f"the first part of a batch is {_described(images)}, not images of shape (N, 3, height, width)"

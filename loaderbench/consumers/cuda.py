@@ -65,6 +65,11 @@ class CudaWaitClock:
         self._asked: Any = None
         self._waits_s: list[float] = []
 
+    @property
+    def can_record(self) -> bool:
+        """Whether an event can be recorded now: not while the current stream captures a CUDA graph."""
+        return not _is_capturing()
+
     def ask(self) -> None:
         """Record the event at which the device has no work left."""
         if len(self._pending) >= READ_FROM:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -85,11 +86,11 @@ class EagerStep:
         losses = [self._loss(each, labels % each.shape[1]) for each in scores]
         return losses[0] if len(losses) == 1 else torch.stack(losses).sum()
 
-    def _precision(self) -> torch.autocast:
+    def _precision(self) -> AbstractContextManager[Any]:
         """The autocast context, if any. Autocast's cache of cast weights is off under CUDA graphs."""
-        kept = not self._options.cuda_graphs
-        used = self._autocast is not None
-        return torch.autocast(self._device.type, dtype=self._autocast, enabled=used, cache_enabled=kept)
+        if self._autocast is None:  # some devices have no autocast, not even one that is off
+            return nullcontext()
+        return torch.autocast(self._device.type, dtype=self._autocast, cache_enabled=not self._options.cuda_graphs)
 
     def _model(self) -> torch.nn.Module:
         import torchvision
@@ -119,7 +120,7 @@ class EagerStep:
 class _InPrecision(torch.nn.Module):
     """A model that enters autocast itself, as the threads in which `DataParallel` calls it do not inherit autocast."""
 
-    def __init__(self, model: torch.nn.Module, precision: Callable[[], torch.autocast]) -> None:
+    def __init__(self, model: torch.nn.Module, precision: Callable[[], AbstractContextManager[Any]]) -> None:
         super().__init__()
         self._model, self._precision = model, precision
 

@@ -204,5 +204,6 @@ class ConsumerKind(Part):
     def make(self, config: Mapping[str, Any], folder: Path, clock: Clock) -> Consumer:
         """Create the consumer in a trial's process.
 
-        `config` is the trial's configuration, `folder` the suite's folder. `clock` stops while the trial is stopped.
+        `config` has the trial's configuration and the arguments that the suite fixes. `folder` is the suite's folder.
+        `clock` stops while the trial is stopped.
         """

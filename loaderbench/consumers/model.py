@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -10,9 +13,9 @@ from pydantic import Field
 
 from loaderbench.consumers.kind import Clock, Consumer, ConsumerKind, OptionProblem
 from loaderbench.consumers.step_options import CPU, MIXED, PRECISIONS, Optimizer, StepOptions
-from loaderbench.consumers.torchvision_models import classifiers
 from loaderbench.consumers.training_rates import DEFAULT_MODEL, has_rate
 from loaderbench.options import Count, nearest
+from loaderbench.records.words import count
 
 _DEVICE = "Where the step runs: cuda (any kind of GPU that torch finds), cuda:N, xpu, xpu:N, mps, or cpu."
 _PRECISION = "Precision of the training step, or of the published rate."
@@ -23,6 +26,7 @@ _GRAPHS = "Record the step as a CUDA graph, and replay it."
 _PARALLEL = "Divide each batch among all GPUs with DataParallel."
 _PREFETCH = "Copy the next batch during the step, on a separate stream; with pinned memory, that hides the copy."
 
+_REGISTERED = re.compile(r"""^@register_model\((?:name=)?["']?(\w*)["']?\).*?^def (\w+)\(""", re.MULTILINE | re.DOTALL)
 
 COMPILE_S = 30.0
 """Seconds of `torch.compile` for forward and backward, in each trial.
@@ -135,8 +139,7 @@ class Model(ConsumerKind):
         if self.device != "cuda":
             return f"consumer.device: {self.device} is one GPU, and each rank has its own; use cuda"
         if ranks > gpus:
-            has = "1 GPU" if gpus == 1 else f"{gpus} GPUs"
-            return f"{ranks} ranks need {ranks} GPUs, and this machine has {has}; sweep fewer ranks"
+            return f"{ranks} ranks need {ranks} GPUs, and this machine has {count(gpus, 'GPU')}; sweep fewer ranks"
         return ""
 
     def make(self, config: Mapping[str, Any], folder: Path, clock: Clock) -> Consumer:
@@ -152,3 +155,19 @@ class Model(ConsumerKind):
 
         emulated = EmulatedAccelerator(rate, clock, last_of_ranks=last_of_ranks())
         return ByFirstBatch(self.make(config, folder, clock), emulated, self.device, rate)
+
+
+@cache
+def classifiers() -> tuple[str, ...]:
+    """The names of torchvision's classifiers, by its source, because an import takes seconds.
+
+    Empty if torchvision is not installed or registers them differently.
+    """
+    found = find_spec("torchvision")
+    files = [file for place in (found and found.submodule_search_locations) or () for file in _sources(Path(place))]
+    names = {given or function for file in files for given, function in _REGISTERED.findall(file.read_text("utf-8"))}
+    return tuple(sorted(names))
+
+
+def _sources(place: Path) -> list[Path]:
+    return sorted((place / "models").glob("[!_]*.py"))

@@ -68,11 +68,16 @@ class TargetStep(ConsumerKind):
         return TargetConsumer(self._step(find_target(str(self.target), folder), config))
 
     def _step(self, target: Callable[..., Any], config: Mapping[str, Any]) -> Callable[[Any], Any]:
-        """The target itself if it still needs a batch, otherwise the step that it returns."""
+        """The target itself if it still needs a batch, otherwise the step that it returns.
+
+        Parameters that are named like an axis receive its value.
+        """
         parameters = inspect.signature(target).parameters.values()
         positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         if any(p.default is p.empty and p.name not in {*self.args, *config} for p in positional):
-            return partial(target, **self.args)
+            after_batch = [p for p in parameters if p is not positional[0] and p.kind is not p.POSITIONAL_ONLY]
+            axes = {p.name: config[p.name] for p in after_batch if p.name in config}
+            return partial(target, **{**self.args, **axes})
         step, _ = call_target(target, self.args, config)
         if not callable(step):
             raise TypeError(f"consumer.target must return a callable step, got {type(step).__name__}")

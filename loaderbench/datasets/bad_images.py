@@ -11,7 +11,7 @@ from functools import lru_cache
 from multiprocessing.connection import Connection
 from typing import Any
 
-from loaderbench.cache_folder import usable_cores
+from loaderbench.cpu_lists import usable_cores
 from loaderbench.datasets.decoders import DECODERS, decode_pillow
 from loaderbench.datasets.kind import Ask, Inputs, PrepareListener, Samples
 from loaderbench.errors import MissingError

@@ -8,10 +8,10 @@ decoder. DALI's own cropping decoders would draw different ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from loaderbench.cache_folder import usable_cores
+from loaderbench import libraries
+from loaderbench.cpu_lists import usable_cores
 
 if TYPE_CHECKING:
     import torch
@@ -20,13 +20,8 @@ INSTALL = "uv pip install nvidia-dali-cuda130"
 
 
 def is_installed() -> bool:
-    """Whether DALI is installed, without importing it.
-
-    The parent package `nvidia` belongs to many distributions, or to none. Uninstalling DALI leaves a folder without a
-    module.
-    """
-    found = find_spec("nvidia") and find_spec("nvidia.dali")
-    return found is not None and found.origin is not None
+    """Whether DALI is installed, without importing it."""
+    return libraries.is_installed("nvidia.dali")
 
 
 class DaliJpegs:

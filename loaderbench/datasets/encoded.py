@@ -81,9 +81,10 @@ class DecodedOnDevice:
 
     def __init__(self, device: str, transform: Transform, *, normalize: bool, decoder: str = "device") -> None:
         named = torch.device(device)
-        self._device = torch.device("cuda", named.index or 0) if named.type == "cuda" else named
+        has_index = named.type != "cuda" or named.index is not None
+        self._device = named if has_index else torch.device("cuda", torch.cuda.current_device())
         self._transform, self._normalize = transform, normalize
-        self._mean, self._std = (torch.tensor(each, device=named).view(3, 1, 1) * 255 for each in (MEAN, STD))
+        self._mean, self._std = (torch.tensor(each, device=self._device).view(3, 1, 1) * 255 for each in (MEAN, STD))
         self._on_cpu = self._seen = 0
         self._decode = DECODERS[decoder](self._device)
         self._decode([_small_jpeg()])
@@ -107,6 +108,8 @@ class DecodedOnDevice:
         if all(map(_is_jpeg, files)):
             try:
                 return self._decode(files)
+            except torch.cuda.OutOfMemoryError:
+                raise
             except RuntimeError:  # a single file that the device cannot decode fails the batch
                 pass
         return [self._decoded(file) for file in files]
@@ -115,6 +118,8 @@ class DecodedOnDevice:
         if _is_jpeg(file):
             try:
                 return self._decode([file])[0]
+            except torch.cuda.OutOfMemoryError:
+                raise
             except RuntimeError:  # if the device itself has failed, the copy below raises again
                 pass
         self._on_cpu += 1

@@ -21,6 +21,7 @@ from loaderbench.formats import FILES, FORMATS, ReadEncoded, check_formats, copi
 from loaderbench.imagenet import CROP
 from loaderbench.options import Check, Count, Part, Seed, boolean, integer, not_one_of, one_of, text, text_or_null
 from loaderbench.records import DatasetSummary, PixelChange
+from loaderbench.records.words import count
 from loaderbench.targets import find_target
 from loaderbench.user_paths import expanded
 
@@ -350,8 +351,7 @@ class ImageFolder(DatasetOfOptions):
 
     def _describe_files(self, files: int, classes: int, complete: bool) -> str:
         sampled = "" if complete else " (sampled from a larger folder)"
-        images = "1 image" if files == 1 else f"{files:,} images"
-        return f"{images} of {classes:,} class{'es' if classes > 1 else ''} in {self.root or ''}{sampled}"
+        return f"{count(files, 'image')} of {count(classes, 'class', 'classes')} in {self.root or ''}{sampled}"
 
 
 def _values(sweep: Mapping[str, Any], axis: str, fixed: Any) -> list[Any]:

@@ -28,7 +28,8 @@ def evict(paths: Iterable[str]) -> None:
 
 
 def _forget(file: int) -> int:
-    os.fsync(file)
+    with suppress(OSError):  # a read-only file system, such as squashfs, can have no fsync, and no dirty pages
+        os.fsync(file)
     os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
     return 0
 

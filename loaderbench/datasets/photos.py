@@ -24,7 +24,8 @@ import numpy as np
 from PIL import Image
 from PIL.JpegImagePlugin import JpegImageFile
 
-from loaderbench.cache_folder import usable_cores, user_cache
+from loaderbench.cache_folder import user_cache
+from loaderbench.cpu_lists import usable_cores
 from loaderbench.datasets.photo_scenes import Scene, paint
 from loaderbench.datasets.photo_statistics import PhotoRecipe, draw_recipe
 from loaderbench.errors import UsageError

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -11,8 +10,10 @@ from pathlib import Path
 
 from PIL import Image
 
-from loaderbench.cache_folder import usable_cores, user_cache
+from loaderbench.cache_folder import user_cache
+from loaderbench.cpu_lists import usable_cores
 from loaderbench.errors import MissingError
+from loaderbench.new_files import whole_file
 
 QUALITY = 90  # JPEG quality of the copies, at least that of most training sets
 
@@ -67,12 +68,8 @@ def _copy(path: str, side: int, folder: Path) -> str:
         return path
     if small is None:
         return path
-    unfinished = copy.with_suffix(f".{os.getpid()}.{id(small)}")
-    try:
+    with whole_file(copy, shared=True) as unfinished:
         small.save(unfinished, "JPEG", quality=QUALITY)
-        unfinished.replace(copy)
-    finally:
-        unfinished.unlink(missing_ok=True)
     return str(copy)
 
 

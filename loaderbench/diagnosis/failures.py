@@ -36,7 +36,8 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "shared_memory_full",
-        r"unable to allocate shared memory|killed by signal: Bus error|\[Errno 28\] No space left on device",
+        r"unable to allocate shared memory|killed by signal: Bus error"
+        r"|\[Errno 28\] No space left on device(?!: '(?!/dev/shm/))",  # a file elsewhere is on a full disk
         "batches do not fit in /dev/shm: use fewer workers, a smaller prefetch_factor, "
         "or more shared memory (docker run --shm-size=8g)",
     ),
@@ -46,7 +47,11 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         r"Unexpected segmentation fault encountered in worker|is killed by signal: (?:Segmentation fault|Aborted)",
         "a native library crashed in a worker; see the end of the log",
     ),
-    (WORKER_EXITED, r"exited unexpectedly|is killed by signal: ", "a worker exited; see its output in the log"),
+    (
+        WORKER_EXITED,
+        r"DataLoader worker .*exited unexpectedly|is killed by signal: ",
+        "a worker exited; see its output in the log",
+    ),
     (
         TOO_MANY_FILES,
         r"Too many open files|received 0 items of ancdata",

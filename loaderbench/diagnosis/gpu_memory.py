@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from statistics import linear_regression
 from typing import Any
 
-from loaderbench.loaders import backend_of
+from loaderbench.loaders import prefetch_of
 from loaderbench.records import BatchMemory, GpuMemory, GpuUse, Reasons, Trial, in_bytes
 
 STRAIGHT = 0.05
@@ -48,7 +48,7 @@ def describe_gpu_memory(trials: Sequence[Trial], loader: Mapping[str, Any]) -> t
     by_size: dict[int, list[GpuUse]] = defaultdict(list)
     too_large = set[int]()
     for trial in trials:
-        size = backend_of({**loader, **trial.config}).prefetch({**loader, **trial.config}).batch_size
+        size = prefetch_of(loader, trial.config).batch_size
         if size and trial.failure and trial.failure.kind == "device_memory":
             too_large.add(size)
         used = [gpu for gpu in trial.gpus if gpu.peak_reserved_bytes and gpu.memory_total_bytes]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from loaderbench.diagnosis.ranks import with_evidence
 from loaderbench.records import Evidence, HostUse, Trial, Verdict
-from loaderbench.records.words import in_bytes
+from loaderbench.records.words import in_bytes, sum_if_all_known
 
 
 def describe_hosts(ranks: Sequence[Trial]) -> tuple[HostUse, ...]:
@@ -47,7 +47,7 @@ def _use(name: str, trials: Sequence[Trial]) -> HostUse:
 
 
 def _summed(host: str, ranks: int, rates: Sequence[float | None], reads: Sequence[float | None]) -> HostUse:
-    samples_per_s, read_bytes_per_s = _sum(rates), _sum(reads)
+    samples_per_s, read_bytes_per_s = sum_if_all_known(rates), sum_if_all_known(reads)
     reasons = {}
     if samples_per_s is None:
         reasons["samples_per_s"] = "a rank counted no batches"
@@ -56,10 +56,3 @@ def _summed(host: str, ranks: int, rates: Sequence[float | None], reads: Sequenc
     return HostUse(
         host=host, ranks=ranks, samples_per_s=samples_per_s, read_bytes_per_s=read_bytes_per_s, not_measured=reasons
     )
-
-
-def _sum(values: Iterable[float | None]) -> float | None:
-    """The sum, or `None` if any value is unknown, since a partial sum would look complete."""
-    found = list(values)
-    known = [value for value in found if value is not None]
-    return sum(known) if len(known) == len(found) else None

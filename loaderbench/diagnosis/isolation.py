@@ -11,18 +11,24 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
-from typing import Literal
 
 from loaderbench.consumers import NO_CONSUMER, consumer_kind
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.failures import failure_in_words
 from loaderbench.diagnosis.ranking import Subject
-from loaderbench.records import Ceiling, Interval, Isolation, IsolationName, IsolationRun, Reasons, Trial
+from loaderbench.records import (
+    Ceiling,
+    Interval,
+    Isolation,
+    IsolationName,
+    IsolationRun,
+    IsolationRunName,
+    Reasons,
+    Trial,
+)
 from loaderbench.statistics.intervals import mean_interval, rate_interval
 
-RunName = IsolationName | Literal["end_to_end"]
-
-ORDER: tuple[RunName, ...] = ("replay_device", "replay_host", "loader_warm", "loader_cold", "end_to_end")
+ORDER: tuple[IsolationRunName, ...] = ("replay_device", "replay_host", "loader_warm", "loader_cold", "end_to_end")
 DRIFT = 1.1  # maximum ratio of reference decode times between sweep and isolation runs; an idle machine stays below it
 UNKNOWN = "this run has no isolation runs"
 FEWEST_BATCHES = 5  # minimum batches of a steady state that ended early
@@ -85,7 +91,7 @@ def _emulated_times(trials: Sequence[Trial], demand: float, per_batch: bool) -> 
     return {t.round: (samples_per_batch(t) if per_batch else 1.0) / demand for t in trials if usable(t)}
 
 
-def _differences(times: Mapping[RunName, Times], consumer: str, cache: str) -> dict[str, Interval | None]:
+def _differences(times: Mapping[IsolationRunName, Times], consumer: str, cache: str) -> dict[str, Interval | None]:
     host, warm = times["replay_host"], times["loader_warm"]
     slower = {number: max(host[number], warm[number]) for number in host.keys() & warm.keys()}
     measured = not _no_interference(consumer, cache)
@@ -115,10 +121,10 @@ def _no_interference(consumer: str, cache: str) -> str:
 
 
 def _reasons(
-    differences: Mapping[str, Interval | None], runs: Mapping[RunName, IsolationRun], no_interference: str
+    differences: Mapping[str, Interval | None], runs: Mapping[IsolationRunName, IsolationRun], no_interference: str
 ) -> Reasons:
     """Why a difference is unknown: the first reason among its runs."""
-    needs: dict[str, tuple[RunName, ...]] = {
+    needs: dict[str, tuple[IsolationRunName, ...]] = {
         "transfer_s": ("replay_host", "replay_device"),
         "fetch_s": ("loader_cold", "loader_warm"),
         "interference_s": ("loader_warm", "replay_host", "end_to_end"),
@@ -132,7 +138,7 @@ def _reasons(
     return reasons
 
 
-def _notes(own: Mapping[RunName, Sequence[Trial]]) -> list[str]:
+def _notes(own: Mapping[IsolationRunName, Sequence[Trial]]) -> list[str]:
     """Notes on how the isolation runs were measured."""
     notes = [trial.sampled for name in ORDER[:2] for trial in own[name] if usable(trial) and trial.sampled][:1]
     short = [trial.batches or 0 for trial in own["loader_cold"] if usable(trial) and trial.ended_early]
@@ -142,7 +148,7 @@ def _notes(own: Mapping[RunName, Sequence[Trial]]) -> list[str]:
     return notes + _drift(own)
 
 
-def _drift(own: Mapping[RunName, Sequence[Trial]]) -> list[str]:
+def _drift(own: Mapping[IsolationRunName, Sequence[Trial]]) -> list[str]:
     """A note if the machine's speed changed between the sweep and the isolation runs, which interference compares."""
     before_s = [t.reference_decode_before_s for t in own["end_to_end"] if t.reference_decode_before_s]
     after_s = [t.reference_decode_before_s for name in ORDER[:-1] for t in own[name] if t.reference_decode_before_s]
@@ -185,7 +191,7 @@ def times_of(trials: Sequence[Trial], *, per_batch: bool) -> Times:
     }
 
 
-def _describe_run(name: RunName, trials: Sequence[Trial], times: Times, left_out: str | None) -> IsolationRun:
+def _describe_run(name: IsolationRunName, trials: Sequence[Trial], times: Times, left_out: str | None) -> IsolationRun:
     """One isolation run over its rounds; `left_out` is why it was not measured."""
     rates = [trial.samples_per_s for trial in trials if usable(trial) and trial.samples_per_s]
     why = None if times else _why_not(trials, left_out)
@@ -242,15 +248,16 @@ def with_exposed_copy(facts: Facts | None, isolation: Isolation | None) -> Facts
     """The facts with the exposed copy time from this configuration's isolation runs, if significant."""
     if facts is None or isolation is None or isolation.transfer_s is None:
         return facts
-    copy_s, whole_s = isolation.transfer_s, _time_of(isolation, "end_to_end")
+    copy_s, whole_s = isolation.transfer_s, _whole_s(isolation)
     if whole_s is None or copy_s.lo is None or copy_s.lo <= 0:
         return facts
     share = min(1.0, copy_s.est / whole_s)
     return replace(facts, transfer_share=share, transfer_by=_COPY_BY, copy=isolation.copy)
 
 
-def _time_of(isolation: Isolation, name: RunName) -> float | None:
-    found = next((run.time_s for run in isolation.runs if run.name == name), None)
+def _whole_s(isolation: Isolation) -> float | None:
+    """The time with nothing removed; `None` if it is unknown."""
+    found = next((run.time_s for run in isolation.runs if run.name == "end_to_end"), None)
     return found.est if found is not None and found.est > 0 else None
 
 

@@ -43,6 +43,7 @@ from loaderbench.records import (
     WorkerSetting,
     config_label,
 )
+from loaderbench.records.words import count
 
 UNDECIDED_WIDTH = 0.2  # an interval this wide across the threshold is inconclusive
 
@@ -254,7 +255,7 @@ def _without_stacks(subject: Subject) -> bool:
 def _doubts_of_numbers(subject: Subject, consumer: str, doubts: int) -> tuple[str, ...]:
     """Reasons to doubt the numbers of this configuration and of the complete run."""
     kind, wait = consumer_kind(consumer), subject.data_wait_share
-    warned = (f"{doubts} warning{'s' * (doubts > 1)}",) if doubts else ()
+    warned = (count(doubts, "warning"),) if doubts else ()
     if kind.of_loop:
         near = CLEARLY_BELOW <= wait.est <= CLEARLY_ABOVE
         clearly = f"data wait is between {CLEARLY_BELOW:.1%} and {CLEARLY_ABOVE:.0%}"

@@ -1,4 +1,4 @@
-"""Reasons to distrust a run, each in one sentence with its number."""
+"""Reasons to distrust a run, and notes on its setup, each in one sentence with its number."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from statistics import geometric_mean
 from typing import Any
 
 from loaderbench.diagnosis.failures import ran_out_of_memory
-from loaderbench.diagnosis.gpu_warnings import gpu_warnings
+from loaderbench.diagnosis.gpu_warnings import gpu_setup_notes, gpu_warnings
 from loaderbench.diagnosis.thresholds import NOTICED
 from loaderbench.diagnosis.wording import in_main_process
 from loaderbench.loaders import worker_count
@@ -18,6 +18,7 @@ from loaderbench.records import (
     Environment,
     Interval,
     Kind,
+    Measured,
     Noise,
     OnlyRank,
     Overhead,
@@ -25,6 +26,7 @@ from loaderbench.records import (
     config_name,
     in_bytes,
 )
+from loaderbench.records.words import count
 from loaderbench.statistics.configurations import rates_by_round
 from loaderbench.statistics.intervals import FEWEST_ROUNDS, excludes_one, ratio_interval
 
@@ -122,6 +124,27 @@ def find_warnings(
     yield from _instability(configurations, noise, cpu_percent_before)
 
 
+def find_setup_notes(trials: Sequence[Trial], measured: Measured) -> Iterator[str]:
+    """Yield what to change in the configuration or the machine, although the numbers are certain, each once.
+
+    The loader of a profile was made by the user's script, not by a suite.
+    """
+    if measured.kind != "profile":
+        yield from dict.fromkeys(note for trial in trials if (note := _unshuffled(trial, measured.loader)))
+    yield from gpu_setup_notes(trials, measured.environment)
+
+
+def _unshuffled(trial: Trial, loader: Mapping[str, Any]) -> str | None:
+    """A stream that a suite asks to shuffle. torch refuses to, so trials leave `shuffle` out."""
+    asked, stream = trial.config.get("shuffle", loader.get("shuffle")), trial.dataset_traits.get("stream")
+    if asked is not True or stream is None or "loader" in trial.dataset_traits:
+        return None
+    return (
+        f"shuffle=true has no effect: {stream} is an IterableDataset, which a DataLoader cannot shuffle; "
+        "shuffle inside it"
+    )
+
+
 def warn_of_only_rank(only: OnlyRank | None) -> Iterator[str]:
     """Yield a warning that an unrecorded rank may hold back the training."""
     if only is not None:
@@ -131,9 +154,8 @@ def warn_of_only_rank(only: OnlyRank | None) -> Iterator[str]:
 def unused_gpus(environment: Environment) -> Iterator[str]:
     """Yield a warning about GPUs that the driver has but torch cannot use, since a GPU is then emulated."""
     if environment.gpus_of_driver and not environment.gpus:
-        gpus = "1 GPU" if environment.gpus_of_driver == 1 else f"{environment.gpus_of_driver} GPUs"
         why = environment.not_measured.get("gpus", "no reason known")
-        yield f"The driver has {gpus}, but torch can use none: {why}"
+        yield f"The driver has {count(environment.gpus_of_driver, 'GPU')}, but torch can use none: {why}"
 
 
 def _few_batches(trials: Sequence[Trial]) -> Iterator[str]:
@@ -145,7 +167,7 @@ def _few_batches(trials: Sequence[Trial]) -> Iterator[str]:
 def _few_rounds(trials: Sequence[Trial]) -> Iterator[str]:
     rounds = len({trial.round for trial in trials if trial.status == "completed"})
     if 0 < rounds < FEWEST_ROUNDS:
-        yield f"Only {rounds} round{'s' * (rounds > 1)}: a best config needs {FEWEST_ROUNDS} or more"
+        yield f"Only {count(rounds, 'round')}: a best config needs {FEWEST_ROUNDS} or more"
 
 
 def _uneven_change(
@@ -205,8 +227,8 @@ def _barely_fitting(
         if any(trial.config == configuration.config and ran_out_of_memory(trial.failure) for trial in others):
             needed, limit = short[0].needed_bytes, short[0].limit_bytes
             bytes_known = f": about {in_bytes(needed)} needed, {in_bytes(limit)} available" if needed and limit else ""
-            count = f"{len(short)} of {_trials(len(runs))}"
-            yield f"{config_name(configuration.config)} ran out of memory in {count}{bytes_known}"
+            of_runs = f"{len(short):,} of {count(len(runs), 'trial')}"
+            yield f"{config_name(configuration.config)} ran out of memory in {of_runs}{bytes_known}"
 
 
 def _duplicates(trial: Trial, loader: Mapping[str, Any]) -> str | None:
@@ -226,10 +248,10 @@ def _short_supply(trials: Sequence[Trial]) -> Iterator[str]:
     """Yield the effects of a dataset that is too short for the measured time."""
     early = sum(trial.ended_early for trial in trials)
     if early:
-        yield f"{_trials(early)} ended early: the loader ran out of data before the steady state was long enough"
+        yield f"{count(early, 'trial')} ended early: the loader ran out of data before the steady state was long enough"
     crossing = sum((trial.epoch_ends or 0) > 0 for trial in trials)
     if crossing:
-        yield f"{_trials(crossing)}: samples/s includes stalls between epochs"
+        yield f"{count(crossing, 'trial')}: samples/s includes stalls between epochs"
 
 
 def _repeated_samples(trials: Sequence[Trial], loader: Mapping[str, Any]) -> Iterator[str]:
@@ -245,10 +267,6 @@ def _larger_than_dataset(trial: Trial, loader: Mapping[str, Any]) -> Iterator[tu
     batch, samples = trial.config.get("batch_size", loader.get("batch_size")), trial.samples_per_epoch
     if isinstance(batch, int) and samples is not None and batch > samples:
         yield batch, samples
-
-
-def _trials(count: int) -> str:
-    return f"{count} trial{'' if count == 1 else 's'}"
 
 
 def _half_width(interval: Interval) -> float:

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import psutil
 
 from loaderbench import host_memory
+from loaderbench.cpu_lists import usable_cores
 from loaderbench.environment.cgroups import Limits, process_limit, quota_periods, read_limits
 from loaderbench.environment.machine import most_open_files, open_files_limit
 from loaderbench.records import in_bytes
@@ -31,7 +32,7 @@ _CPU_PERCENT_INTERVAL_S = 0.5
 def check_machine(packages: PackageHealth) -> Iterator[Check]:
     """All checks, in display order. `packages` were checked in a separate process."""
     limits = read_limits()
-    yield check_cpus(os.cpu_count() or 1, _affinity(), limits)
+    yield check_cpus(os.cpu_count() or 1, usable_cores(), limits)
     yield check_quota(quota_periods())
     yield check_load(_cpu_percent())
     yield check_memory(host_memory.total_bytes(), host_memory.available_bytes(), limits)
@@ -136,10 +137,6 @@ def check_processes(limit: int | None) -> Check:
     if limit < FEW_PROCESSES:
         return Check("Processes", "warn", said, f"docker run --pids-limit={FEW_PROCESSES}; otherwise use fewer workers")
     return Check("Processes", "ok", said)
-
-
-def _affinity() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _usage(folder: Path) -> tuple[int, int] | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 from loaderbench import host_memory
-from loaderbench.cpu_lists import allowed_cpu_list
+from loaderbench.cpu_lists import allowed_cpu_list, usable_cores
 from loaderbench.environment.cgroups import Limits, read_limits
 from loaderbench.records import Environment, Gpu, Reasons
 
@@ -23,19 +23,16 @@ _PACKAGES = (
 
 def cpus_allotted(limits: Limits | None = None) -> float:
     """CPUs available to this process: min(affinity, cgroup quota). A quota can be fractional."""
-    limits = limits or read_limits()
-    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(float(affinity), limits.cpus or float(affinity))
+    return _allotted(usable_cores(), limits or read_limits())
 
 
 def cpus_allotted_to(pid: int) -> float:
     """CPUs available to another process, as far as this one can read its limits."""
-    limits = read_limits(Path(f"/proc/{pid}/cgroup"))
-    try:
-        affinity = float(len(os.sched_getaffinity(pid)))
-    except (OSError, AttributeError):  # the process ended, or the system has no affinity
-        return cpus_allotted(limits)
-    return min(affinity, limits.cpus or affinity)
+    return _allotted(usable_cores(pid), read_limits(Path(f"/proc/{pid}/cgroup")))
+
+
+def _allotted(affinity: int, limits: Limits) -> float:
+    return min(float(affinity), limits.cpus or float(affinity))
 
 
 def describe_machine(

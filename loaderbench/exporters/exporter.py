@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from shlex import quote
 from typing import Protocol
 
 from loaderbench.errors import MissingError, UsageError
+from loaderbench.libraries import is_installed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,5 +75,5 @@ class Exporter:
 
     def require(self) -> None:
         """Raise `MissingError` if none of the libraries is installed."""
-        if self.libraries and not any(find_spec(name) for name in self.libraries):
+        if self.libraries and not any(map(is_installed, self.libraries)):
             raise MissingError(f"{self.libraries[0]} is not installed; pip install {self.package}")

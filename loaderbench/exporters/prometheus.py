@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from loaderbench.errors import UsageError
 from loaderbench.exporters.exporter import Exporter, LivePoint
+from loaderbench.new_files import write_whole
 
 if TYPE_CHECKING:
     from prometheus_client.core import GaugeMetricFamily
@@ -44,13 +45,7 @@ def _replace(place: Path, gauges: _Gauges | _LiveGauges) -> None:
 
     registry = CollectorRegistry()
     registry.register(gauges)
-    part = place.with_name(f".{place.name}.part")  # a name that the collector ignores
-    try:
-        part.write_bytes(generate_latest(registry))
-        part.replace(place)
-    except OSError:
-        part.unlink(missing_ok=True)
-        raise
+    write_whole(place, generate_latest(registry))  # the collector ignores the hidden file
 
 
 class _Gauges:

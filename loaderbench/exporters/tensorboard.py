@@ -10,15 +10,19 @@ import socket
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loaderbench.errors import UsageError
 from loaderbench.exporters.exporter import Exporter, LivePoint
+from loaderbench.new_files import numbered
 
 if TYPE_CHECKING:
     from loaderbench.exporters.table import Row
     from loaderbench.result import Run
+
+_MOST_RUNS = 999  # of one name in a folder
 
 
 def _write(run: Run, out: str) -> str:
@@ -139,7 +143,7 @@ def _new_folder(wanted: Path) -> Path:
     Two runs in one folder would share a curve.
     """
     wanted.parent.mkdir(parents=True, exist_ok=True)
-    for place in (wanted, *(wanted.with_name(f"{wanted.name}-{number}") for number in range(2, 1000))):
+    for place in map(wanted.with_name, islice(numbered(wanted.name), _MOST_RUNS)):
         with suppress(FileExistsError):
             place.mkdir()
             return place

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from loaderbench.formats.format import Format, Item, PartReader, ReadEncoded
+from loaderbench.formats.format import Format, Item, PartReader
 from loaderbench.formats.table_rows import IMAGE, batches, schema
 
 TABLE = "images.arrow"
@@ -36,6 +36,8 @@ class ArrowReader(PartReader[list[Any]]):
 class Arrow(Format):
     """Arrow IPC files with the columns `image`, `suffix`, `label` and `key`."""
 
+    reads: ClassVar[type[PartReader[Any]]] = ArrowReader
+
     def write_part(self, items: Iterable[Item], folder: Path) -> None:
         """Write one file."""
         import pyarrow
@@ -46,7 +48,3 @@ class Arrow(Format):
         ):
             for batch in batches(items, BATCH_ROWS):
                 table.write_batch(batch)
-
-    def reader(self, parts: Sequence[Path], part_samples: int) -> ReadEncoded:
-        """Return a reader of samples by number."""
-        return ArrowReader(parts, part_samples)

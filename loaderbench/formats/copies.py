@@ -21,6 +21,7 @@ from loaderbench import locking
 from loaderbench.cache_folder import user_cache
 from loaderbench.errors import MissingError
 from loaderbench.formats.format import Format, Item, ReadEncoded
+from loaderbench.new_files import write_whole
 from loaderbench.records import FormatCopy, in_bytes
 
 PART_BYTES = 64 << 20
@@ -175,7 +176,7 @@ def _write_copy(source: _Source, name: str, how: Format, folder: Path, on_progre
         write_s=sum(json.loads(part.with_suffix(_SECONDS).read_text(encoding="utf-8")) for part in parts),
         checksum=_checksum(folder, files),
     )
-    _replace(folder / _ABOUT, json.dumps({"about": asdict(about), "part_samples": size}))
+    write_whole(folder / _ABOUT, json.dumps({"about": asdict(about), "part_samples": size}), sync=True)
     return StoredCopy(folder, about, size)
 
 
@@ -227,18 +228,8 @@ def _write_part(how: Format, items: Iterator[Item], part: Path) -> None:
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
-    _replace(part.with_suffix(_SECONDS), json.dumps(time.perf_counter() - began_s))
+    write_whole(part.with_suffix(_SECONDS), json.dumps(time.perf_counter() - began_s), sync=True)
     unfinished.rename(part)
-
-
-def _replace(file: Path, text: str) -> None:
-    """Write a file completely or not at all."""
-    unfinished = file.with_name(file.name + _UNFINISHED)
-    with unfinished.open("w", encoding="utf-8") as written:
-        written.write(text)
-        written.flush()
-        os.fsync(written.fileno())
-    unfinished.replace(file)
 
 
 def _part(folder: Path, number: int) -> Path:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from importlib.util import find_spec
 from pathlib import Path
-from typing import ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
+from loaderbench.libraries import is_installed
 from loaderbench.per_thread import PerThread
 
 Opened = TypeVar("Opened")
@@ -38,9 +38,12 @@ class Format(ABC):
     most_parts: ClassVar[int | None] = None
     """Maximum number of parts of a copy; `None` for no limit. An interrupted writer keeps complete parts."""
 
+    reads: ClassVar[type[PartReader[Any]]]
+    """The class that reads samples by number."""
+
     def is_installed(self) -> bool:
         """Whether the library is installed, without importing it."""
-        return not self.needs or find_spec(self.needs) is not None
+        return not self.needs or is_installed(self.needs)
 
     @abstractmethod
     def write_part(self, items: Iterable[Item], folder: Path) -> None:
@@ -49,9 +52,9 @@ class Format(ABC):
     def finish(self, folder: Path, parts: Sequence[Path]) -> None:  # noqa: B027 - most formats have none
         """Write files of the complete copy, such as an index of its parts, into the copy's folder."""
 
-    @abstractmethod
     def reader(self, parts: Sequence[Path], part_samples: int) -> ReadEncoded:
         """Return a reader of a copy whose parts, except the last, hold `part_samples` samples."""
+        return self.reads(parts, part_samples)
 
 
 class PartReader(ABC, Generic[Opened]):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import struct
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
-from loaderbench.formats.format import Format, Item, PartReader, Place, ReadEncoded, exactly
-from loaderbench.formats.mds import places_in
+from loaderbench.formats.format import Format, Item, PartReader, Place
+from loaderbench.formats.mds import image_of_item, places_in
 
 INDEX, PART_INDEX = "index.json", "0.index.json"
 CHUNK_BYTES = 1 << 28  # larger than any part
@@ -34,10 +33,7 @@ class LitdataReader(PartReader[list[Place]]):
 
     def read(self, opened: list[Place], place: int) -> bytes:
         """Return the image of an item, which consists of the sizes of image and label, the image, and the label."""
-        file, begin, end = opened[place]
-        found = exactly(file, end - begin, begin)
-        (size,) = struct.unpack_from("<I", found)
-        return found[_HEAD_BYTES : _HEAD_BYTES + size]
+        return image_of_item(opened[place], _HEAD_BYTES)
 
 
 class Litdata(Format):
@@ -45,6 +41,7 @@ class Litdata(Format):
 
     needs: ClassVar[str] = "litdata"
     install: ClassVar[str] = "uv pip install litdata"
+    reads: ClassVar[type[PartReader[Any]]] = LitdataReader
 
     def write_part(self, items: Iterable[Item], folder: Path) -> None:
         """Write one chunk and its index with the library's writer, in this process."""
@@ -61,7 +58,3 @@ class Litdata(Format):
             config = config or found["config"]
             chunks += [{**chunk, "filename": f"{part.name}/{chunk['filename']}"} for chunk in found["chunks"]]
         (folder / INDEX).write_text(json.dumps({"chunks": chunks, "config": config}, sort_keys=True), encoding="utf-8")
-
-    def reader(self, parts: Sequence[Path], part_samples: int) -> ReadEncoded:
-        """Return a reader of samples by number."""
-        return LitdataReader(parts, part_samples)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 from weakref import WeakValueDictionary
 
-from loaderbench.formats.format import Format, Item, PartReader, ReadEncoded
+from loaderbench.formats.format import Format, Item, PartReader
 
 LABEL = struct.Struct("<q")
 """The header of a value: the label, as a little-endian signed integer."""
@@ -64,6 +64,7 @@ class Lmdb(Format):
     needs: ClassVar[str] = "lmdb"
     install: ClassVar[str] = "uv pip install lmdb"
     most_parts: ClassVar[int | None] = 1
+    reads: ClassVar[type[PartReader[Any]]] = LmdbReader
 
     def write_part(self, items: Iterable[Item], folder: Path) -> None:
         """Write one environment. It needs no lock, since no other process uses it yet."""
@@ -74,10 +75,6 @@ class Lmdb(Format):
                     _commit(lmdb, environment, some)
         except lmdb.Error as error:
             raise of_system(error, folder) from error
-
-    def reader(self, parts: Sequence[Path], part_samples: int) -> ReadEncoded:
-        """Return a reader of samples by number."""
-        return LmdbReader(parts, part_samples)
 
 
 class Environments:

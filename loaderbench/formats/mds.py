@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
-from loaderbench.formats.format import Format, Item, PartReader, Place, ReadEncoded, exactly
+from loaderbench.formats.format import Format, Item, PartReader, Place, exactly
 
 INDEX = "index.json"
 COLUMNS = {"image": "bytes", "label": "int"}
@@ -27,6 +27,14 @@ def places_in(path: Path) -> list[Place]:
     return [Place(file, *pair) for pair in pairwise(bounds)]
 
 
+def image_of_item(place: Place, head_bytes: int) -> bytes:
+    """Read the image of an item, whose head begins with the size of the image."""
+    file, begin, end = place
+    found = exactly(file, end - begin, begin)
+    (size,) = struct.unpack_from("<I", found)
+    return found[head_bytes : head_bytes + size]
+
+
 class MdsReader(PartReader[list[Place]]):
     """Read each image with a single system call, without the library."""
 
@@ -37,10 +45,7 @@ class MdsReader(PartReader[list[Place]]):
 
     def read(self, opened: list[Place], place: int) -> bytes:
         """Return the image of a sample, which consists of the size of its image, the image, and the label."""
-        file, begin, end = opened[place]
-        found = exactly(file, end - begin, begin)
-        (size,) = struct.unpack_from("<I", found)
-        return found[_NUMBER_BYTES : _NUMBER_BYTES + size]
+        return image_of_item(opened[place], _NUMBER_BYTES)
 
 
 class Mds(Format):
@@ -48,6 +53,7 @@ class Mds(Format):
 
     needs: ClassVar[str] = "streaming"
     install: ClassVar[str] = "uv pip install mosaicml-streaming"
+    reads: ClassVar[type[PartReader[Any]]] = MdsReader
 
     def write_part(self, items: Iterable[Item], folder: Path) -> None:
         """Write one shard and its index with the library's writer."""
@@ -68,7 +74,3 @@ class Mds(Format):
                 shard["raw_data"]["basename"] = f"{part.name}/{shard['raw_data']['basename']}"
                 shards.append(shard)
         (folder / INDEX).write_text(json.dumps({"version": 2, "shards": shards}, sort_keys=True), encoding="utf-8")
-
-    def reader(self, parts: Sequence[Path], part_samples: int) -> ReadEncoded:
-        """Return a reader of samples by number."""
-        return MdsReader(parts, part_samples)

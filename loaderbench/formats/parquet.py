@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from loaderbench.formats.format import Format, Item, PartReader, ReadEncoded
+from loaderbench.formats.format import Format, Item, PartReader
 from loaderbench.formats.table_rows import IMAGE, batches, schema
 
 TABLE = "images.parquet"
@@ -62,6 +62,8 @@ class ParquetReader(PartReader[_Table]):
 class Parquet(Format):
     """Parquet files with the columns `image`, `suffix`, `label` and `key`."""
 
+    reads: ClassVar[type[PartReader[Any]]] = ParquetReader
+
     def write_part(self, items: Iterable[Item], folder: Path) -> None:
         """Write one file, without compression, since images are compressed."""
         from pyarrow.parquet import ParquetWriter
@@ -69,7 +71,3 @@ class Parquet(Format):
         with ParquetWriter(folder / TABLE, schema(), compression="none", use_dictionary=False) as table:
             for batch in batches(items, GROUP_ROWS):
                 table.write_batch(batch, row_group_size=GROUP_ROWS)
-
-    def reader(self, parts: Sequence[Path], part_samples: int) -> ReadEncoded:
-        """Return a reader of samples by number."""
-        return ParquetReader(parts, part_samples)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import os
 import tarfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any, ClassVar
 
-from loaderbench.formats.format import Format, Item, PartReader, Place, ReadEncoded, exactly
+from loaderbench.formats.format import Format, Item, PartReader, Place, exactly
 
 SHARD, LABEL = "shard.tar", ".cls"
 
@@ -33,6 +34,8 @@ class TarReader(PartReader[list[Place]]):
 class Tar(Format):
     """Tar shards: a few large files instead of many small ones, read sequentially or by number."""
 
+    reads: ClassVar[type[PartReader[Any]]] = TarReader
+
     def write_part(self, items: Iterable[Item], folder: Path) -> None:
         """Write one shard."""
         with tarfile.open(folder / SHARD, "w:", format=tarfile.USTAR_FORMAT) as shard:
@@ -41,7 +44,3 @@ class Tar(Format):
                     header = tarfile.TarInfo(item.key + suffix)
                     header.size = len(data)
                     shard.addfile(header, io.BytesIO(data))
-
-    def reader(self, parts: Sequence[Path], part_samples: int) -> ReadEncoded:
-        """Return a reader of samples by number."""
-        return TarReader(parts, part_samples)

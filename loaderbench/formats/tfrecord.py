@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
-from loaderbench.formats.format import Format, Item, PartReader, Place, ReadEncoded, exactly
+from loaderbench.formats.format import Format, Item, PartReader, Place, exactly
 
 SHARD = "images.tfrecord"
 ENCODED, LABEL, NAME = "image/encoded", "image/class/label", "image/filename"
@@ -51,16 +51,13 @@ class TfRecord(Format):
 
     needs: ClassVar[str] = "google_crc32c"
     install: ClassVar[str] = "uv pip install google-crc32c"
+    reads: ClassVar[type[PartReader[Any]]] = TfRecordReader
 
     def write_part(self, items: Iterable[Item], folder: Path) -> None:
         """Write one shard."""
         with (folder / SHARD).open("wb") as shard:
             for item in items:
                 _write(shard, example(item))
-
-    def reader(self, parts: Sequence[Path], part_samples: int) -> ReadEncoded:
-        """Return a reader of samples by number."""
-        return TfRecordReader(parts, part_samples)
 
 
 def example(item: Item) -> bytes:

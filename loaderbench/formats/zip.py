@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any, ClassVar
 from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
-from loaderbench.formats.format import Format, Item, PartReader, ReadEncoded
+from loaderbench.formats.format import Format, Item, PartReader
 
 ARCHIVE = "images.zip"
 
@@ -28,12 +29,10 @@ class ZipReader(PartReader[tuple[ZipFile, list[ZipInfo]]]):
 class Zip(Format):
     """Zip archives."""
 
+    reads: ClassVar[type[PartReader[Any]]] = ZipReader
+
     def write_part(self, items: Iterable[Item], folder: Path) -> None:
         """Write one archive."""
         with ZipFile(folder / ARCHIVE, "w", ZIP_STORED) as archive:
             for item in items:
                 archive.writestr(ZipInfo(f"{item.label}/{item.key}{item.suffix}"), item.data)
-
-    def reader(self, parts: Sequence[Path], part_samples: int) -> ReadEncoded:
-        """Return a reader of samples by number."""
-        return ZipReader(parts, part_samples)

@@ -57,4 +57,4 @@ def _attempt(id_: str, title: str, check: Callable[[], list[GpuCheck]]) -> list[
 
 
 def _not_checked(why: str) -> GpuCheck:
-    return GpuCheck(id="others", title="All other checks", state="not_checked", said=why)
+    return GpuCheck(id="others", title="All other checks", state="not_checked", said=f"not checked: {why}")

@@ -35,6 +35,7 @@ __all__ = [
     "check_installed",
     "loader_axes",
     "own_arguments",
+    "prefetch_of",
     "worker_count",
 ]
 
@@ -65,14 +66,19 @@ def backend_of(arguments: Mapping[str, Any]) -> LoaderBackend:
     return LOADER_BACKENDS.get(str(arguments.get(AXIS, DEFAULT_BACKEND)), LOADER_BACKENDS[DEFAULT_BACKEND])
 
 
+def prefetch_of(loader: Mapping[str, Any], config: Mapping[str, Any]) -> Prefetch:
+    """How a configuration prefetches with the suite's fixed `loader` arguments."""
+    arguments = {**loader, **config}
+    return backend_of(arguments).prefetch(arguments)
+
+
 COUNT_AXES = ("num_workers", "threads")
 """Axes that set how many workers or threads load in parallel."""
 
 
 def worker_count(config: Mapping[str, Any], loader: Mapping[str, Any]) -> int | None:
     """The worker count of a configuration with the suite's fixed `loader` arguments; `None` if neither sets it."""
-    arguments = {**loader, **config}
-    return backend_of(arguments).prefetch(arguments).workers
+    return prefetch_of(loader, config).workers
 
 
 def backends_of(loader: Mapping[str, Any], sweep: Mapping[str, Any]) -> dict[str, LoaderBackend]:

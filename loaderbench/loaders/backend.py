@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from multiprocessing import active_children
 from typing import Any, ClassVar, Literal
 
+from loaderbench.libraries import is_installed
 from loaderbench.options import Check
 from loaderbench.records import Config, Scalar
 
@@ -168,7 +168,7 @@ class LoaderBackend(ABC):
 
     def is_installed(self) -> bool:
         """Whether the library is installed, without importing it."""
-        return not self.needs or find_spec(self.needs) is not None
+        return not self.needs or is_installed(self.needs)
 
     @property
     def axes(self) -> Mapping[str, Check]:

@@ -1,8 +1,9 @@
-"""Shared code of loaders whose workers stream a copy: find the copy, take the next sample, decode its image."""
+"""Shared code of loaders whose workers stream a copy: find it, take the next sample, decode its image, make batches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from torch.utils.data import IterableDataset
@@ -11,6 +12,9 @@ from loaderbench.errors import BadImageError
 from loaderbench.formats import StoredCopy
 from loaderbench.loaders.image_files import copy_in
 from loaderbench.loaders.seeded import SeededSamples
+from loaderbench.loaders.shuffle_buffer import AXIS, of_data_loader
+from loaderbench.loaders.torch_loader import TorchBatches, build_loader
+from loaderbench.ranks import has_ranks
 
 Stored = tuple[bytes, int, int]
 """The contents of a file, its label, and the number of the sample."""
@@ -62,6 +66,39 @@ class ChunkSamples(IterableDataset[tuple[Any, int]]):
         except Exception as error:
             raise BadImageError(f"{self._files[number][0]}: {type(error).__name__}: {error}") from error
         return self.transform(image), label
+
+    def release(self) -> None:
+        """Release what the library holds in this process; nothing by default."""
+
+
+@dataclass(frozen=True)
+class ChunkBatches(TorchBatches):
+    """Batches of a `DataLoader` over `samples`, which the library divides among ranks."""
+
+    samples: Any = None
+
+    @property
+    def is_divided(self) -> bool:
+        """True in a process group: each rank reads its own samples."""
+        return has_ranks()
+
+    def close(self, iterator: Iterator[Any] | None = None) -> None:
+        """Shut down the workers, then release the resources of the samples in this process."""
+        super().close(iterator)
+        self.samples.release()
+
+
+def chunk_batches(samples: Any, arguments: Mapping[str, Any], *, seed: int) -> ChunkBatches:
+    """Build a `DataLoader` over endless samples, and release the samples if that fails."""
+    try:
+        found = build_loader(samples, of_data_loader(arguments), seed=seed)
+    except BaseException:
+        samples.release()
+        raise
+    configured = found.configured | arguments.keys() & {"shuffle", AXIS}
+    return ChunkBatches(
+        found.iterable, found.ahead, found.cycle, configured, found.batch_size, samples.per_epoch, samples=samples
+    )
 
 
 def copy_of(source: Any, loader: str, name: str) -> StoredCopy:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 from typing import Any, ClassVar, NamedTuple
@@ -16,9 +15,9 @@ from loaderbench.errors import BadImageError
 from loaderbench.imagenet import AREA, ASPECT_RATIO, CROP, MEAN, SHORT_SIDE, STD
 from loaderbench.loaders.backend import Batches
 from loaderbench.loaders.image_files import ImageFiles, image_files
-from loaderbench.loaders.thread_workers import ThreadLoader, threads_started
+from loaderbench.loaders.thread_workers import Asked, ThreadLoader, threads_started
 from loaderbench.loaders.torch_loader import endless_sampler
-from loaderbench.ranks import has_ranks, local_rank
+from loaderbench.ranks import has_ranks, local_rank, rank_and_ranks
 
 QUEUED = 2
 """Number of batches ready or in flight: DALI's default."""
@@ -77,16 +76,6 @@ class Shard(NamedTuple):
         return (self.rank + 1) * samples // self.ranks - self.rank * samples // self.ranks
 
 
-class Asked(NamedTuple):
-    """The values of a configuration."""
-
-    batch_size: int
-    threads: int
-    queued: int
-    seed: int
-    shuffle: bool
-
-
 class Order(NamedTuple):
     """The files that DALI reads, and their order.
 
@@ -120,15 +109,6 @@ class Dali(ThreadLoader):
     install: ClassVar[str] = "uv pip install nvidia-dali-cuda130"
     decodes: ClassVar[bool] = True
 
-    def is_installed(self) -> bool:
-        """Whether DALI is installed, without importing it.
-
-        The parent package `nvidia` belongs to many distributions, or to none. Uninstalling DALI leaves a folder without
-        a module.
-        """
-        found = find_spec("nvidia") and find_spec("nvidia.dali")
-        return found is not None and found.origin is not None
-
     def queued(self, arguments: Mapping[str, Any]) -> int:
         """Batches of all threads, which work together on one batch at a time."""
         return super().queued({**arguments, "queued": arguments.get("queued") or QUEUED})
@@ -137,8 +117,7 @@ class Dali(ThreadLoader):
         """Read a folder of images. Raises `TypeError` for any other source, `ValueError` for fewer files than ranks."""
         files = image_files(source, "dali", OPERATIONS)
         endless_sampler(source, arguments, seed)  # raises the same errors as for torch
-        found, shuffle = self.prefetch(arguments), bool(arguments.get("shuffle"))
-        asked = Asked(found.batch_size or 1, found.workers or 1, self.queued(arguments), seed, shuffle)
+        asked = self.asked(arguments, seed)
         order = _order(files.samples, asked)
         made = DaliBatches(files, order, asked)
         return self.batches(made, arguments, order.shard.size(len(files.samples)))
@@ -221,11 +200,8 @@ def _stacked(batch: Any) -> Any:
 
 def _order(samples: Sequence[tuple[str, int]], asked: Asked) -> Order:
     """The order of this rank. Each seed starts with a different order of the list, as DALI's shuffle takes no seed."""
-    from torch import distributed
-
-    shard = Shard(distributed.get_rank(), distributed.get_world_size()) if has_ranks() else Shard()
     shuffled = Random(asked.seed).sample(samples, len(samples)) if asked.shuffle else samples
-    return Order(shuffled, shard, asked.shuffle)
+    return Order(shuffled, Shard(*rank_and_ranks()), asked.shuffle)
 
 
 def _device() -> int | None:

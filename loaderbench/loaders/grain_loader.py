@@ -6,14 +6,13 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from multiprocessing import active_children
 from typing import Any, ClassVar
 
 from loaderbench.loaders.backend import Batches, Prefetch
 from loaderbench.loaders.thread_workers import ThreadBatches, ThreadLoader
 from loaderbench.loaders.torch_loader import MAX_WORKERS, check_samples_by_number, worker_ladder
 from loaderbench.options import Check, integer
-from loaderbench.ranks import MOST_RANKS, has_ranks
+from loaderbench.ranks import MOST_RANKS, check_enough, rank_and_ranks
 from loaderbench.records import Config, Scalar
 
 BUFFERED = 1
@@ -135,13 +134,8 @@ def _processes(arguments: Mapping[str, Any]) -> int:
 class _OfProcesses(ThreadBatches):
     """Batches made in processes, each with its own threads."""
 
-    def worker_pids(self) -> list[int]:
-        """Process IDs of Grain's processes."""
-        return [child.pid for child in active_children() if child.pid]
-
-    def loading_threads(self) -> list[int]:
-        """No thread: processes load."""
-        return []
+    worker_pids = Batches.worker_pids
+    loading_threads = Batches.loading_threads
 
 
 @dataclass(frozen=True)
@@ -156,16 +150,12 @@ class Order:
     @classmethod
     def of_this_rank(cls, length: int, shuffle: bool, seed: int) -> Order:
         """Create the order of this rank. Raises `ValueError` for an empty dataset, or fewer samples than ranks."""
-        from torch import distributed
-
         from loaderbench.loaders.seeded import mixed
 
         if length == 0:
             raise ValueError("the dataset is empty")
-        rank, ranks = (distributed.get_rank(), distributed.get_world_size()) if has_ranks() else (0, 1)
-        if length < ranks:
-            samples = "1 sample" if length == 1 else f"{length} samples"
-            raise ValueError(f"{samples} for {ranks} ranks; use a larger dataset, or fewer ranks")
+        rank, ranks = rank_and_ranks()
+        check_enough(length, "sample", ranks)
         own = mixed(seed, 0) & 0xFFFFFFFF  # Grain uses seed + 1 in the next epoch, so rounds need seeds further apart
         return cls(length, own if shuffle else None, rank, ranks)
 

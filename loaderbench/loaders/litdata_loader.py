@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from loaderbench.loaders.backend import Batches
 from loaderbench.loaders.shuffle_buffer import of_data_loader
-from loaderbench.loaders.streaming_loader import chunk_batches
 from loaderbench.loaders.torch_loader import TorchLoader, check_workers_every
 
 _CODE = """\
@@ -46,7 +45,7 @@ class LitdataLoader(TorchLoader):
     def build(self, source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
         """Read the `litdata` copy of an image folder. Raises `TypeError` for any other source."""
         from loaderbench.formats.litdata import import_litdata
-        from loaderbench.loaders.chunk_samples import copy_of
+        from loaderbench.loaders.chunk_samples import chunk_batches, copy_of
 
         copy = copy_of(source, "litdata", self.format)
         import_litdata()
@@ -56,7 +55,7 @@ class LitdataLoader(TorchLoader):
         shuffle, size = bool(arguments.get("shuffle")), arguments.get("batch_size", 1)
         workers = arguments.get("num_workers", 0)
         samples = LitdataSamples(copy, source, shuffle=shuffle, batch_size=size, workers=workers, seed=seed)
-        return chunk_batches(samples, arguments, samples.per_epoch, seed=seed)
+        return chunk_batches(samples, arguments, seed=seed)
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
         """Code that writes chunks of the dataset's files, and LitData's loader over them."""

@@ -9,10 +9,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import distributed
 from torch.utils.data import Dataset
 
-from loaderbench.ranks import has_ranks
+from loaderbench.ranks import rank_and_ranks
 
 _MASK = (1 << 64) - 1
 
@@ -38,7 +37,7 @@ class NumberedDraws:
 
     def __init__(self, sampler: Iterable[int]) -> None:
         self.sampler = sampler
-        self._drawn, self._step = (distributed.get_rank(), distributed.get_world_size()) if has_ranks() else (0, 1)
+        self._drawn, self._step = rank_and_ranks()
 
     def __iter__(self) -> Iterator[Draw]:
         for index in self.sampler:

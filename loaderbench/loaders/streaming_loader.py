@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from loaderbench.loaders.backend import Batches
 from loaderbench.loaders.shuffle_buffer import of_data_loader
-from loaderbench.loaders.torch_loader import TorchBatches, TorchLoader, build_loader, check_workers_every
-from loaderbench.ranks import has_ranks
+from loaderbench.loaders.torch_loader import TorchLoader, check_workers_every
 
 _CODE = """\
 from io import BytesIO
@@ -34,23 +32,6 @@ samples = Images(local="shards", shuffle={shuffle}, batch_size={batch_size})
 """
 
 
-@dataclass(frozen=True)
-class ChunkBatches(TorchBatches):
-    """Batches of a `DataLoader` over `samples`, which the library divides among ranks."""
-
-    samples: Any = None
-
-    @property
-    def is_divided(self) -> bool:
-        """True in a process group: each rank reads its own samples."""
-        return has_ranks()
-
-    def close(self, iterator: Iterator[Any] | None = None) -> None:
-        """Shut down the workers, then release the resources of the samples in this process."""
-        super().close(iterator)
-        self.samples.release()
-
-
 class Streaming(TorchLoader):
     """MosaicML's Streaming reads MDS shards; decoder and transform come from the dataset."""
 
@@ -61,7 +42,7 @@ class Streaming(TorchLoader):
 
     def build(self, source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
         """Read the MDS copy of an image folder. Raises `TypeError` for any other source."""
-        from loaderbench.loaders.chunk_samples import copy_of
+        from loaderbench.loaders.chunk_samples import chunk_batches, copy_of
 
         copy = copy_of(source, "streaming", self.format)
         from loaderbench.loaders.streaming_samples import MdsSamples
@@ -69,23 +50,10 @@ class Streaming(TorchLoader):
         check_workers_every(1.0)
         shuffle, size = bool(arguments.get("shuffle")), arguments.get("batch_size", 1)
         samples = MdsSamples(copy, source, shuffle=shuffle, batch_size=size, seed=seed)
-        return chunk_batches(samples, arguments, samples.per_epoch, seed=seed)
+        return chunk_batches(samples, arguments, seed=seed)
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
         """Code that writes shards of the dataset's files, and a `DataLoader` over them."""
         setup, loader = self.code_over("samples", of_data_loader(arguments), comments)
         shown = {"shuffle": bool(arguments.get("shuffle")), "batch_size": arguments.get("batch_size", 1)}
         return [_CODE.format(**shown), setup, loader]
-
-
-def chunk_batches(samples: Any, arguments: Mapping[str, Any], per_epoch: int, *, seed: int) -> ChunkBatches:
-    """Build a `DataLoader` over endless samples, and release the samples if that fails."""
-    try:
-        found = build_loader(samples, of_data_loader(arguments), seed=seed)
-    except BaseException:
-        samples.release()
-        raise
-    configured = found.configured | arguments.keys() & {"shuffle"}
-    return ChunkBatches(
-        found.iterable, found.ahead, found.cycle, configured, found.batch_size, per_epoch, samples=samples
-    )

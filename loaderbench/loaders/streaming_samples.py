@@ -18,7 +18,7 @@ from torch import distributed
 
 from loaderbench.formats import StoredCopy
 from loaderbench.loaders.chunk_samples import ChunkSamples, Stored
-from loaderbench.ranks import has_ranks
+from loaderbench.ranks import has_ranks, rank_and_ranks
 
 _EPOCHS = 64  # cached epochs: a worker prefetches across several epochs of a small dataset
 
@@ -110,7 +110,7 @@ def _ranks_in_environment() -> Iterator[None]:
     """Set the variables of torch's launcher, from which the library reads the rank of this process."""
     added: dict[str, str] = {}
     if has_ranks():
-        rank, count = str(distributed.get_rank()), str(distributed.get_world_size())
+        rank, count = map(str, rank_and_ranks())
         usual = {"RANK": rank, "WORLD_SIZE": count, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": count}
         added = {name: value for name, value in usual.items() if name not in os.environ}
         distributed.barrier()  # each rank searches for a free name, which another rank may still be releasing

@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from torch import distributed
 from torch.utils.data import get_worker_info
 
 from loaderbench.formats import StoredCopy
@@ -15,7 +14,7 @@ from loaderbench.formats.tar import LABEL, SHARD
 from loaderbench.loaders.chunk_samples import ChunkSamples, NextOfStream, Stored, of_worker
 from loaderbench.loaders.seeded import mixed
 from loaderbench.object_store import ObjectStore
-from loaderbench.ranks import MOST_RANKS, has_ranks
+from loaderbench.ranks import MOST_RANKS, check_enough, rank_and_ranks
 
 _LABEL = LABEL.removeprefix(".")
 
@@ -71,7 +70,7 @@ class TarSamples(ChunkSamples):
         self._parts, self._sizes = Parts(copy), copy.part_sizes
         self._shards = self._parts.addresses
         self._buffer, self._batch_size, self._seed = buffer, batch_size, seed
-        self._rank, self._ranks = (distributed.get_rank(), distributed.get_world_size()) if has_ranks() else (0, 1)
+        self._rank, self._ranks = rank_and_ranks()
 
     @property
     def per_epoch(self) -> int:
@@ -83,11 +82,10 @@ class TarSamples(ChunkSamples):
     def check_workers(self, count: int) -> None:
         """Raise `ValueError` if a worker of any rank would have nothing to read."""
         unit, there = ("sample", sum(self._sizes)) if self._buffer is None else ("shard", len(self._shards))
-        available = f"{there} {unit}{'' if there == 1 else 's'}"
-        if there < self._ranks:
-            raise ValueError(f"{available} for {self._ranks} ranks; use a larger dataset, or fewer ranks")
+        check_enough(there, unit, self._ranks)
         most = there // self._ranks
         if unit == "shard" and count > most:
+            available = "1 shard" if there == 1 else f"{there} shards"
             each = available if self._ranks == 1 else f"{available} in {self._ranks} ranks"
             raise ValueError(f"{count} workers, but {each}: each worker needs its own shard; use at most {most}")
 

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 from loaderbench.loaders.backend import Batches, Prefetch
 from loaderbench.loaders.image_files import ImageFiles, image_files
 from loaderbench.loaders.tf_images import DRAWS, INSTALL, OPERATIONS, code_of_files, image_of, named, tensorflow
-from loaderbench.loaders.thread_workers import ThreadLoader, threads_started
+from loaderbench.loaders.thread_workers import Asked, ThreadLoader, batches_begun, threads_started
 from loaderbench.loaders.torch_loader import endless_sampler
-from loaderbench.ranks import has_ranks
+from loaderbench.ranks import rank_and_ranks
 
 _PIPELINE = """\
 class Batches:
@@ -42,16 +42,13 @@ class TfData(ThreadLoader):
     def prefetch(self, arguments: Mapping[str, Any]) -> Prefetch:
         """Prefetch more than the `queued` finished batches: about two more, or as many as threads can start at once."""
         found = super().prefetch(arguments)
-        begun = -(-(found.workers or 1) // (found.batch_size or 1))
-        return replace(found, queued=self.queued(arguments) + begun + 1)
+        return replace(found, queued=self.queued(arguments) + batches_begun(found) + 1)
 
     def build(self, source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
         """Read a folder of images. Raises `TypeError` for any other source."""
         files = image_files(source, "tf_data", OPERATIONS)
         endless_sampler(source, arguments, seed)  # raises the same errors as for torch
-        found, shuffle = self.prefetch(arguments), bool(arguments.get("shuffle"))
-        size, threads = found.batch_size or 1, found.workers or 1
-        made = TfDataBatches(files, size, threads, self.queued(arguments), shuffle=shuffle, seed=seed)
+        made = TfDataBatches(files, self.asked(arguments, seed))
         return self.batches(made, arguments, len(made.of_this_rank))
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
@@ -73,11 +70,9 @@ class TfDataBatches:
     Order and crops depend on the seed, and not on the number of threads.
     """
 
-    def __init__(
-        self, files: ImageFiles, batch_size: int, threads: int, queued: int, *, shuffle: bool, seed: int
-    ) -> None:
-        self._files, self._batch_size, self._seed = files, batch_size, seed
-        self._count, self._queued, self._shuffle = threads, queued, shuffle
+    def __init__(self, files: ImageFiles, asked: Asked) -> None:
+        self._files = files
+        self._batch_size, self._count, self._queued, self._seed, self._shuffle = asked
         self._tf = tensorflow()
         self._iterator: Any = None
         self._threads: list[int] = []
@@ -133,12 +128,8 @@ class TfDataBatches:
     @property
     def of_this_rank(self) -> range:
         """Positions in the order of an epoch that this rank loads: all, without a process group."""
-        count = len(self._files.samples)
-        if not has_ranks():
-            return range(count)
-        from torch import distributed
-
-        return range(distributed.get_rank(), count, distributed.get_world_size())
+        rank, ranks = rank_and_ranks()
+        return range(rank, len(self._files.samples), ranks)
 
     def _numbers(self) -> Any:
         """Sample numbers, epoch after epoch. TensorFlow draws them, because numbers from Python cost page faults."""

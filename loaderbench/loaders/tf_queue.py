@@ -21,9 +21,9 @@ from loaderbench.loaders.tf_images import (
     tensorflow,
     without_warnings,
 )
-from loaderbench.loaders.thread_workers import ThreadLoader
+from loaderbench.loaders.thread_workers import Asked, ThreadLoader, batches_begun
 from loaderbench.loaders.torch_loader import endless_sampler
-from loaderbench.ranks import has_ranks
+from loaderbench.ranks import rank_and_ranks
 
 GRACE_S = 60.0
 """Time limit for the file that a thread is reading when all threads are asked to stop."""
@@ -71,17 +71,14 @@ class TfQueue(ThreadLoader):
     def prefetch(self, arguments: Mapping[str, Any]) -> Prefetch:
         """Prefetch more than the size of the queue: each thread holds a sample that does not fit into the queue."""
         found = super().prefetch(arguments)
-        begun = -(-(found.workers or 1) // (found.batch_size or 1))
-        return replace(found, queued=self.queued(arguments) + begun)
+        return replace(found, queued=self.queued(arguments) + batches_begun(found))
 
     def build(self, source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
         """Read a folder of images. Raises `TypeError` for any other source, `ValueError` for fewer files than ranks."""
         files = image_files(source, "tf_queue", OPERATIONS)
         endless_sampler(source, arguments, seed)  # raises the same errors as for torch
         files = _rank_files(files)
-        found, shuffle = self.prefetch(arguments), bool(arguments.get("shuffle"))
-        size, threads = found.batch_size or 1, found.workers or 1
-        made = TfQueueBatches(files, size, threads, self.queued(arguments), seed=seed, shuffle=shuffle)
+        made = TfQueueBatches(files, self.asked(arguments, seed))
         return self.batches(made, arguments, len(files.samples))
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
@@ -99,11 +96,8 @@ class TfQueue(ThreadLoader):
 
 def _rank_files(files: ImageFiles) -> ImageFiles:
     """The part of this rank in a process group: the same samples in all epochs."""
-    if not has_ranks():
-        return files
-    from torch import distributed
-
-    return files._replace(samples=files.samples[distributed.get_rank() :: distributed.get_world_size()])
+    rank, ranks = rank_and_ranks()
+    return files._replace(samples=files.samples[rank::ranks])
 
 
 class _Pipeline(NamedTuple):
@@ -121,19 +115,9 @@ class TfQueueBatches:
     With `shuffle`, each epoch has a different order. An exception in any thread ends all threads, and is raised here.
     """
 
-    def __init__(
-        self,
-        files: ImageFiles,
-        batch_size: int,
-        threads: int,
-        queued: int,
-        *,
-        seed: int,
-        shuffle: bool,
-        epochs: int | None = None,
-    ) -> None:
-        self._files, self._batch_size, self._count, self._queued = files, batch_size, threads, queued
-        self._seed, self._shuffle, self._epochs = seed, shuffle, epochs
+    def __init__(self, files: ImageFiles, asked: Asked, epochs: int | None = None) -> None:
+        self._files, self._epochs = files, epochs
+        self._batch_size, self._count, self._queued, self._seed, self._shuffle = asked
         self._tf = tensorflow()
         self._session: Any = None
         self._coordinator: Any = None

@@ -12,9 +12,9 @@ from loaderbench.loaders.image_files import ImageFiles, copy_in, image_files
 from loaderbench.loaders.shuffle_buffer import ARGUMENT, WITHOUT_EFFECT, buffer_of, without_idle_buffer
 from loaderbench.loaders.tf_data import TfData, TfDataBatches
 from loaderbench.loaders.tf_images import DRAWS, OPERATIONS, image_of_bytes, load_code, setup_code
-from loaderbench.loaders.thread_workers import ThreadLoader
+from loaderbench.loaders.thread_workers import Asked, ThreadLoader
 from loaderbench.options import Check
-from loaderbench.ranks import has_ranks
+from loaderbench.ranks import check_enough, rank_and_ranks
 from loaderbench.records import Config
 
 MIXED_SHARDS = 16
@@ -96,10 +96,8 @@ class TfRecords(TfData):
         Raises `TypeError` for any other source, and `ValueError` for fewer shards than ranks.
         """
         files, copy = image_files(source, "tf_records", OPERATIONS), copy_in(source, "tf_records", self.format)
-        shards, found = shards_of_this_rank(copy), self.prefetch(arguments)
-        size, threads = found.batch_size or 1, found.workers or 1
-        queued, buffer = self.queued(arguments), buffer_of(arguments)
-        made = TfRecordsBatches(files, shards, size, threads, queued, buffer=buffer, seed=seed)
+        shards = shards_of_this_rank(copy)
+        made = TfRecordsBatches(files, shards, self.asked(arguments, seed), buffer_of(arguments))
         return self.batches(made, arguments, shards.samples)
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
@@ -125,18 +123,8 @@ class TfRecordsBatches(TfDataBatches):
     Order and crops depend only on the seed.
     """
 
-    def __init__(
-        self,
-        files: ImageFiles,
-        shards: Shards,
-        batch_size: int,
-        threads: int,
-        queued: int,
-        *,
-        buffer: int | None,
-        seed: int,
-    ) -> None:
-        super().__init__(files, batch_size, threads, queued, shuffle=buffer is not None, seed=seed)
+    def __init__(self, files: ImageFiles, shards: Shards, asked: Asked, buffer: int | None) -> None:
+        super().__init__(files, asked)
         self._shards, self._buffer = shards, buffer
 
     def _next(self) -> list[Any]:
@@ -201,11 +189,8 @@ class TfRecordsBatches(TfDataBatches):
 
 def shards_of_this_rank(copy: StoredCopy) -> Shards:
     """All shards, or those of this rank in a process group. Raises `ValueError` if it has none."""
-    from torch import distributed
-
-    rank, ranks = (distributed.get_rank(), distributed.get_world_size()) if has_ranks() else (0, 1)
+    rank, ranks = rank_and_ranks()
     begins = [*range(0, copy.about.samples, copy.part_samples)]
-    if len(begins) < ranks:
-        raise ValueError(f"{len(begins)} shards for {ranks} ranks; use a larger dataset, or fewer ranks")
+    check_enough(len(begins), "shard", ranks)
     own, paths = begins[rank::ranks], copy.parts[rank::ranks]
     return Shards([str(path / SHARD) for path in paths], own, sum(copy.part_sizes[rank::ranks]))

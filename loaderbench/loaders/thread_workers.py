@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from loaderbench.loaders.backend import Batches, LoaderBackend, Prefetch, TracedIn
 from loaderbench.options import Check, boolean, integer
@@ -73,6 +73,16 @@ class MadeByThreads(Protocol):
         """End the threads; a second call does nothing."""
 
 
+class Asked(NamedTuple):
+    """The values of a configuration."""
+
+    batch_size: int
+    threads: int
+    queued: int
+    seed: int
+    shuffle: bool
+
+
 class ThreadLoader(LoaderBackend):
     """A loader with the axes `threads` and `queued`, the number of batches ready or in flight."""
 
@@ -97,6 +107,11 @@ class ThreadLoader(LoaderBackend):
         """Prefetch the requested batches with the requested threads; nothing is copied between processes."""
         threads, size = _count(arguments, "threads", 1), _count(arguments, "batch_size", 1)
         return Prefetch(threads, None, size, queued=self.queued(arguments), shares_memory=False)
+
+    def asked(self, arguments: Mapping[str, Any], seed: int) -> Asked:
+        """The values that these arguments ask for, or the defaults."""
+        size, threads = _count(arguments, "batch_size", 1), _count(arguments, "threads", 1)
+        return Asked(size, threads, self.queued(arguments), seed, bool(arguments.get("shuffle")))
 
     def batches(
         self,
@@ -123,6 +138,11 @@ class ThreadLoader(LoaderBackend):
     def queued(self, arguments: Mapping[str, Any]) -> int:
         """Number of batches ready or in flight, by default one per thread plus one."""
         return _count(arguments, "queued", _count(arguments, "threads", 1) + 1)
+
+
+def batches_begun(found: Prefetch) -> int:
+    """The most batches that the threads can have begun, if each loads one sample."""
+    return -(-(found.workers or 1) // (found.batch_size or 1))
 
 
 class LoadingThreads:

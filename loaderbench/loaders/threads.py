@@ -85,10 +85,9 @@ class Threads(ThreadLoader):
         """Read a map-style dataset. Raises `TypeError` for any other source."""
         check_samples_by_number(source, self.name)
         sampler, per_epoch = endless_sampler(source, arguments, seed)
-        found = self.prefetch(arguments)
-        size, threads = found.batch_size or 1, found.workers or 1
-        made = self.makes(source, sampler, size, threads, self.queued(arguments))
-        return self.batches(made, arguments, per_epoch, cycle=threads, loading=made.loading)
+        asked = self.asked(arguments, seed)
+        made = self.makes(source, sampler, asked.batch_size, asked.threads, asked.queued)
+        return self.batches(made, arguments, per_epoch, cycle=asked.threads, loading=made.loading)
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
         """Code of a class that does the same, epoch after epoch."""

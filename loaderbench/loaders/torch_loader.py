@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from loaderbench.loaders.backend import Batches, Code, LoaderBackend, Prefetch, TracedIn
 from loaderbench.loaders.worker_options import WORKER_OPTIONS, setup_code, worker_setup
 from loaderbench.options import Check, boolean, integer, nearest, number, one_of, text
-from loaderbench.ranks import has_ranks
+from loaderbench.ranks import check_enough, has_ranks
 from loaderbench.records import Config, Scalar
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class TorchLoader(LoaderBackend):
     is_torchs: ClassVar[bool] = True
     keeps_own_code: ClassVar[bool] = True
     arguments: ClassVar[Mapping[str, Check]] = {
-        "batch_size": integer(1, MAX_BATCH_SIZE),
+        "batch_size": integer(1, MAX_BATCH_SIZE, or_null=True),
         "num_workers": integer(0, MAX_WORKERS),
         "pin_memory": boolean,
         "prefetch_factor": integer(1, MAX_PREFETCH, or_null=True),
@@ -167,10 +167,7 @@ class EndlessShard:
 
         samples: Any = range(length)
         self._sampler: DistributedSampler[Any] = DistributedSampler(samples, shuffle=shuffle, seed=seed)
-        ranks = self._sampler.num_replicas
-        if length < ranks:
-            samples = "1 sample" if length == 1 else f"{length} samples"
-            raise ValueError(f"{samples} for {ranks} ranks; use a larger dataset, or fewer ranks")
+        check_enough(length, "sample", self._sampler.num_replicas)
 
     def __len__(self) -> int:
         return len(self._sampler)
@@ -344,10 +341,12 @@ def _apply_worker_options(loader: DataLoader[Any], arguments: Mapping[str, Any])
 
 
 def _accepted_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Drop arguments that torch rejects without workers, and `shuffle`, which the sampler replaces."""
+    """Drop arguments that torch rejects without workers or batches, and `shuffle`, which the sampler replaces."""
     import torch
 
-    dropped = ("shuffle", *WORKER_OPTIONS, *(() if arguments.get("num_workers") else NEEDS_WORKERS))
+    without_workers = () if arguments.get("num_workers") else NEEDS_WORKERS
+    without_batches = ("drop_last",) if arguments.get("batch_size", 1) is None else ()
+    dropped = ("shuffle", *WORKER_OPTIONS, *without_workers, *without_batches)
     kept = {name: value for name, value in arguments.items() if name not in dropped}
     known = inspect.signature(torch.utils.data.DataLoader.__init__).parameters.keys()
     if unknown := sorted(kept.keys() - known):

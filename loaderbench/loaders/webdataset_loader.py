@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 
 from loaderbench.loaders.backend import Batches
 from loaderbench.loaders.shuffle_buffer import ARGUMENT, WITHOUT_EFFECT, buffer_of, of_data_loader, without_idle_buffer
-from loaderbench.loaders.torch_loader import TorchBatches, TorchLoader, build_loader, check_workers_every
+from loaderbench.loaders.torch_loader import TorchLoader, check_workers_every
 from loaderbench.options import Check
-from loaderbench.ranks import has_ranks
 from loaderbench.records import Config
 
 _CODE = """\
@@ -34,15 +33,6 @@ samples = samples.decode("pil").to_tuple("jpg;jpeg;png;webp", "cls").map_tuple(d
 """
 
 
-class WebDatasetBatches(TorchBatches):
-    """Batches of a `DataLoader` over shards, which are divided when they are listed."""
-
-    @property
-    def is_divided(self) -> bool:
-        """True in a process group: each rank reads its own shards."""
-        return has_ranks()
-
-
 class WebDataset(TorchLoader):
     """WebDataset reads complete tar shards; decoder and transform come from the dataset."""
 
@@ -65,18 +55,14 @@ class WebDataset(TorchLoader):
 
         Raises `TypeError` for any other source, and `ValueError` for more workers than shards.
         """
-        from loaderbench.loaders.chunk_samples import copy_of
+        from loaderbench.loaders.chunk_samples import chunk_batches, copy_of
         from loaderbench.loaders.tar_samples import TarSamples
 
         check_workers_every(1.0)
         copy, buffer = copy_of(source, "webdataset", self.format), buffer_of(arguments)
         samples = TarSamples(copy, source, buffer=buffer, batch_size=arguments.get("batch_size", 1), seed=seed)
         samples.check_workers(arguments.get("num_workers", 0))
-        found = build_loader(samples, of_data_loader(arguments), seed=seed)
-        configured = found.configured | arguments.keys() & {"shuffle", "shuffle_buffer"}
-        return WebDatasetBatches(
-            found.iterable, found.ahead, found.cycle, configured, found.batch_size, samples.per_epoch
-        )
+        return chunk_batches(samples, arguments, seed=seed)
 
     def normalized(self, config: Config, fixed: Mapping[str, Any]) -> Config:
         """Normalize as for torch, and remove the buffer size without `shuffle`."""

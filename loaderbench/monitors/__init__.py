@@ -1,6 +1,6 @@
 """Monitors of CPU, memory, disk and GPU. They observe a process tree from outside, without code in its processes."""
 
-from loaderbench.monitors.blocked import Blocked, BlockedThread, kind_of, with_looks
+from loaderbench.monitors.blocked import Blocked, BlockedThread, kind_at, with_looks
 from loaderbench.monitors.gauges import over_time
 from loaderbench.monitors.gpu import BusyPeriod, GpuMonitor, GpuReading
 from loaderbench.monitors.gpu_thread import GpuThread
@@ -34,7 +34,7 @@ __all__ = [
     "gpu_series",
     "gpu_use",
     "gpus_used_by",
-    "kind_of",
+    "kind_at",
     "over_time",
     "series",
     "use_of_ranks",

@@ -39,6 +39,11 @@ _WORDS = (
 )  # fmt: skip
 
 
+def kind_at(folder: str) -> str | None:
+    """What the process or thread in this folder of `/proc` is blocked on; `None` if unknown."""
+    return kind_of(proc.read_text(f"{folder}/wchan").strip())
+
+
 def kind_of(wchan: str) -> str | None:
     """Classify a kernel function; `None` if it reveals nothing. A kernel that hides it writes 0."""
     if wchan in ("", "0"):
@@ -84,7 +89,7 @@ class Blocked:
         If this process samples itself, each read releases the GIL, which always wakes the thread that has waited the
         longest. A random order keeps the sampled thread from being the same as the woken one every time.
         """
-        threads = self._threads(pid)
+        threads = proc.threads_of(pid, self._root)
         self._random.shuffle(threads)
         for thread in threads:
             self._count(thread, self._kind(f"{pid}/task/{thread}"))
@@ -95,20 +100,13 @@ class Blocked:
         self._seen.setdefault(pid, Counter())[kind or OTHER] += self.weight
 
     def _kind(self, process: str) -> str | None:
-        return kind_of(proc.read_text(f"{self._root}/{process}/wchan").strip())
+        return kind_at(f"{self._root}/{process}")
 
     def _cause_of_lock_wait(self, pid: int) -> str:
         """The cause of a main thread's wait for a lock: I/O, if another thread of its process is blocked on I/O."""
-        kinds = {self._kind(f"{pid}/task/{thread}") for thread in self._threads(pid) if thread != pid}
+        others = (thread for thread in proc.threads_of(pid, self._root) if thread != pid)
+        kinds = {self._kind(f"{pid}/task/{thread}") for thread in others}
         return next((kind for kind in (STORAGE, DEVICE) if kind in kinds), LOCK)
-
-    def _threads(self, pid: int) -> list[int]:
-        """The thread IDs of a process; empty if they cannot be listed."""
-        try:
-            names = os.listdir(f"{self._root}/{pid}/task")  # noqa: PTH208 - half the cost of a Path per thread
-        except OSError:
-            return []
-        return [int(name) for name in names]
 
     def shares(self, pids: Iterable[int] | None = None) -> dict[str, float] | None:
         """The share of each kind among all samples of these processes.

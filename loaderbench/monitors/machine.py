@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import psutil
 
+from loaderbench.cpu_lists import allowed_cpus
 from loaderbench.monitors import proc
 from loaderbench.ranks import found_ranks, rank_in, this_rank
 from loaderbench.records import MachineUse, Reasons
@@ -113,16 +114,6 @@ def _throttled_share(began: Periods | None, last: Periods | None) -> float | Non
 
 def _difference(began: int | None, last: int | None) -> int | None:
     return None if began is None or last is None else last - began
-
-
-def allowed_cpus(pid: int = 0) -> Sequence[int]:
-    """The CPU numbers in a process's affinity. The default is this process, also used if the other one has ended."""
-    if not hasattr(os, "sched_getaffinity"):
-        return range(os.cpu_count() or 1)
-    try:
-        return sorted(os.sched_getaffinity(pid))
-    except ProcessLookupError:
-        return sorted(os.sched_getaffinity(0))
 
 
 def busy_s(cpus: Sequence[int]) -> float | None:

@@ -145,6 +145,12 @@ def read_stat(pid: int) -> ProcessStat | None:
     return parse_stat(text) if text else None
 
 
+def is_sleeping(pid: int) -> bool:
+    """Whether the main thread of a process sleeps, for whatever reason."""
+    text = read_text(f"/proc/{pid}/stat")
+    return bool(text) and text[text.rindex(")") + 2] in "SD"
+
+
 def read_read_bytes(pid: int) -> int | None:
     """Bytes that a process fetched from disk; `None` if it has ended or belongs to another user."""
     text = read_text(f"/proc/{pid}/io")
@@ -181,20 +187,20 @@ def process_tree(root: int) -> list[int]:
 
 def children_of(pid: int) -> list[int]:
     """The children of all threads of a process; empty if it has ended."""
-    texts = (read_text(f"/proc/{pid}/task/{thread}/children") for thread in _threads(pid))
+    texts = (read_text(f"/proc/{pid}/task/{thread}/children") for thread in threads_of(pid))
     return [int(child) for text in texts for child in text.split()]
 
 
 def last_cpus(pid: int) -> dict[int, int]:
     """The number of the CPU on which each thread of a process last ran, by thread ID; empty if it has ended."""
-    texts = {int(thread): read_text(f"/proc/{pid}/task/{thread}/stat") for thread in _threads(pid)}
+    texts = {thread: read_text(f"/proc/{pid}/task/{thread}/stat") for thread in threads_of(pid)}
     return {thread: parse_last_cpu(text) for thread, text in texts.items() if text}
 
 
-def _threads(pid: int) -> list[str]:
-    """The thread IDs of a process; empty if it has ended."""
+def threads_of(pid: int, root: str = "/proc") -> list[int]:
+    """The thread IDs of a process; empty if it has ended or they cannot be listed. `root` is for tests."""
     try:
-        return os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - half the cost of a Path per thread
+        return list(map(int, os.listdir(f"{root}/{pid}/task")))  # noqa: PTH208 - half the cost of a Path per thread
     except OSError:
         return []
 

@@ -15,17 +15,21 @@ if TYPE_CHECKING:
 Key = tuple[int, int]
 """The kind of a batch, and the number of a stage."""
 
+ENDED = 0
+"""In place of a stage: it no longer counts, although the loop has not left it."""
+
 
 class DeviceStages:
     """Seconds of numbered stages on the stream of the loop's own thread. No method blocks.
 
     A stage consists of intervals between pairs of events. A nested stage starts its own interval, so stage times add
-    up.
+    up. While a CUDA graph is captured, no event can be recorded, and no interval counts.
     """
 
     def __init__(self, clock: CudaWaitClock) -> None:
         self._clock = clock
         self._stack: list[int] = []
+        self._timed = ENDED  # the stage of the current interval
         self._body: list[int] = []  # stages of the intervals since the last batch
         self._unread: deque[Key] = deque()
         self._noted: Counter[Key] = Counter()
@@ -34,20 +38,24 @@ class DeviceStages:
 
     def enter(self, stage: int) -> None:
         """Enter a stage."""
-        if self._stack:
-            self._end_interval()
+        self._end_interval()
         self._stack.append(stage)
-        self._clock.ask()
+        self._begin_interval()
 
     def leave(self) -> None:
         """Leave the innermost stage."""
         self._end_interval()
         self._stack.pop()
-        if self._stack:
-            self._clock.ask()
+        self._begin_interval()
 
     def end_body(self, kind: int) -> None:
-        """Add the times that the device has reported. Intervals since the last batch belong to a batch of this kind."""
+        """Add the times that the device has reported. Intervals since the last batch belong to a batch of this kind.
+
+        A stage that is open, for example around `next(batches)`, ends here, because the wait that follows is data wait.
+        """
+        self._end_interval()
+        if self._stack:
+            self._stack[-1] = ENDED
         found = [(kind, stage) for stage in self._body]
         self._body.clear()
         self._unread.extend(found)
@@ -62,6 +70,13 @@ class DeviceStages:
         key = kind, stage
         return self._seconds[key] * self._noted[key] / self._read[key] if self._read[key] else None
 
+    def _begin_interval(self) -> None:
+        self._timed = self._stack[-1] if self._stack and self._clock.can_record else ENDED
+        if self._timed != ENDED:
+            self._clock.ask()
+
     def _end_interval(self) -> None:
-        self._clock.got()
-        self._body.append(self._stack[-1])
+        if self._timed != ENDED and self._clock.can_record:
+            self._clock.got()
+            self._body.append(self._timed)
+        self._timed = ENDED

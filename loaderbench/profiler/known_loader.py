@@ -29,6 +29,7 @@ class KnownLoader:
     def __init__(self, loader: Any) -> None:
         dataset = attribute_of(loader, "dataset")
         self._loader: Reference = (lambda: loader) if isinstance(loader, OtherLoader) else weak(loader)
+        self._address = None if self._loader() is loader else id(loader)
         self._dataset, self._classes = weak(dataset), _classes(loader)
         self.has_dataset = dataset is not None
         self.config = _config(loader)
@@ -44,6 +45,10 @@ class KnownLoader:
         """The loader; `None` once it is freed."""
         return self._loader()
 
+    def is_same(self, loader: Any) -> bool:
+        """Whether it is this very loader. One without weak references, such as a list, is known by its address."""
+        return loader is self.loader or id(loader) == self._address
+
     def is_like(self, loader: Any) -> bool:
         """Whether batches of another loader belong to this one: a script may create a new loader for each epoch."""
         if self.has_same_dataset(loader):
@@ -55,7 +60,7 @@ class KnownLoader:
         """Whether it is this very loader, or a loader of the same kind over the same dataset."""
         dataset = attribute_of(loader, "dataset")
         same = dataset is not None and dataset is self._dataset()
-        return loader is self.loader or (same and self.is_of_same_classes(loader))
+        return self.is_same(loader) or (same and self.is_of_same_classes(loader))
 
     def is_of_same_classes(self, loader: Any) -> bool:
         """Whether loader and dataset have the same classes, and batches have the same size."""

@@ -15,7 +15,7 @@ from loaderbench.profiler.readings import counted, kind_counted, make_trial, rea
 from loaderbench.profiler.user_stages import AROUND
 from loaderbench.recorder.loop import LoopRecorder
 from loaderbench.records import DatasetSummary, Measured, PlanSummary, Readings
-from loaderbench.records.words import utc_now
+from loaderbench.records.words import count, utc_now
 
 WAIT_OF_HOST = "data wait: host time in next(), since the loop used no CUDA device"
 WAIT_OF_DEVICE = "data wait: time the CUDA device was idle, by events around next()"
@@ -88,8 +88,7 @@ def _notes(recorder: LoopRecorder, observer: Observer, warmup: int) -> Iterator[
     if log is not recorder.log and log.batches:
         yield f"the loop ended within its warm-up of {warmup} batches; all but the first of each epoch are counted"
     if observer.passed:
-        epochs = "1 epoch" if observer.passed == 1 else f"{observer.passed} epochs"
-        yield f"not recorded: {epochs} of other loaders or nested loops"
+        yield f"not recorded: {count(observer.passed, 'epoch')} of other loaders or nested loops"
     if log.timeline.batches_per_point > 1:
         yield f"the timeline shows the longest wait of every {log.timeline.batches_per_point} batches"
     if observer.raised:

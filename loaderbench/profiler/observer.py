@@ -73,9 +73,9 @@ class Observer:
     def begin_epoch(self, source: Any, *, trace: bool, marks: bool) -> Iterator[Any]:
         """Begin an epoch over the source, traced if requested and possible."""
         earlier = self.known
-        if source is not earlier.loader:
+        if not earlier.is_same(source):
             self.known = KnownLoader(source)
-            self.is_renewed = self._epochs > 0 and not self.is_shared
+            self.is_renewed = self._epochs > 0 and not self.is_shared and is_loader(source)
         same_kind = isinstance(self.trace, LoaderTrace) == is_loader(source)
         if self.trace is None or not same_kind or earlier.workers != self.known.workers:
             self._attach(source, trace, marks)

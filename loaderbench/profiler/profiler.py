@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
+from operator import index
 from traceback import format_exception_only
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -37,8 +38,8 @@ class Profiler:
     def __init__(
         self, name: str = "profile", *, warmup: int = 10, steps: int | None = None, trace: bool = False
     ) -> None:
-        check_number("warmup", warmup, 0)
-        check_number("steps", steps, 1)
+        warmup = checked_number("warmup", warmup, 0)
+        steps = None if steps is None else checked_number("steps", steps, 1)
         from loaderbench.profiler.observer import Observer
         from loaderbench.recorder.loop import LoopCallbacks, LoopRecorder
 
@@ -253,9 +254,10 @@ class Profiler:
         return f"<Profiler {self.name!r}, {self._state}>"
 
 
-def check_number(name: str, value: Any, least: int) -> None:
-    """Raise `UsageError` unless the argument is an integer of at least `least`; `steps` can also be `None`."""
-    if name == "steps" and value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise UsageError(f"{name} must be an integer of {least} or more, got {value!r}")
+def checked_number(name: str, value: Any, least: int) -> int:
+    """The argument as an integer, which may be NumPy's. Raises `UsageError` unless it is at least `least`."""
+    if not isinstance(value, bool) and hasattr(value, "__index__"):
+        with suppress(TypeError):  # an array of several numbers
+            if (number := index(value)) >= least:
+                return number
+    raise UsageError(f"{name} must be an integer of {least} or more, got {value!r}")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
 from loaderbench.conclusion import conclude
+from loaderbench.cuda_use import computing_device
 from loaderbench.profiler.measured import measured_so_far
 from loaderbench.profiler.observer import Observer
 from loaderbench.ranks import this_host
@@ -33,13 +35,15 @@ def make_job_run(name: str, warmup: int, recorder: LoopRecorder, observer: Obser
 
 def gather_ranks(measured: Measured, readings: Readings, steps: StepTimes | None) -> list[RankRun]:
     """The recordings of all ranks, in rank 0; empty in other ranks, and without a process group of several."""
-    from torch import distributed
+    from torch import cuda, distributed
 
     if not distributed.is_available() or not distributed.is_initialized() or distributed.get_world_size() < 2:
         return []
     rank = distributed.get_rank()
     found: list[Any] | None = [None] * distributed.get_world_size() if rank == 0 else None
-    distributed.gather_object(RankRun(rank, _with_host(measured), readings, steps), found)
+    device = computing_device()
+    with nullcontext() if device is None else cuda.device(device):  # NCCL uses the current GPU, by default the first
+        distributed.gather_object(RankRun(rank, _with_host(measured), readings, steps), found)
     return list(found or ())
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from loaderbench.histogram import Histogram
 from loaderbench.records import LoaderInside, LoopTimes, RankReadings, Reasons, ResourceUse, Spread, Trial
 
-_NO_REASON_NEEDED = ("failure", "isolation", "side", "freed", "rank", "rank_wait_share", "slowest_rank")
+_NO_REASON_NEEDED = ("failure", "isolation", "side", "freed", "rank", "slowest_rank")
 _ALWAYS = {
     "sampled": "every sample was timed",
     "stack_looks": "not attached from outside",
@@ -19,6 +19,7 @@ _ALWAYS = {
     "step_line": "only profile samples the stack of a training loop",
     "time_slices": "measured without time slices",
     "consumer_note": "nothing unusual about how batches were consumed",
+    "rank_wait_share": "a single process",
     "computed_in": "no training step of consumer.kind: model took the batches",
 }
 
@@ -29,12 +30,11 @@ def completed_trial(trial: Trial, *parts: LoopTimes | LoaderInside | ResourceUse
     return with_reasons(replace(trial, **{**found, "status": "completed"}), default, reasons)
 
 
-def completed_rank(
-    rank: RankReadings, *parts: LoopTimes | LoaderInside | ResourceUse, default: str = "not read of a rank"
-) -> RankReadings:
+def completed_rank(rank: RankReadings, *parts: LoopTimes | LoaderInside | ResourceUse) -> RankReadings:
     """The same for one rank of a trial."""
-    found, reasons = _all_of(parts)
-    return replace(rank, **{**found, "not_measured": _reasons(replace(rank, **found), default, reasons)})
+    found, known = _all_of(parts)
+    reasons = _reasons(replace(rank, **found), "not read of a rank", known)
+    return replace(rank, **{**found, "not_measured": reasons})
 
 
 def _all_of(parts: Iterable[LoopTimes | LoaderInside | ResourceUse]) -> tuple[dict[str, Any], Reasons]:

@@ -129,6 +129,7 @@ from loaderbench.records.words import (
     CostName as CostName,
     Interval as Interval,
     IsolationName as IsolationName,
+    IsolationRunName as IsolationRunName,
     Kind as Kind,
     Limit as Limit,
     Outcome as Outcome,

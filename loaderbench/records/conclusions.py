@@ -62,12 +62,16 @@ class Best:
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
-    """The starting configuration of the sweep, the reference for gains."""
+    """The starting configuration of the sweep, the reference for gains.
+
+    `ties` are the other fastest configurations, if the baseline is one of the fastest.
+    """
 
     config: Config
     samples_per_s: Interval | None
     data_wait_share: Interval | None
     why_this_one: str
+    ties: tuple[Config, ...] = ()
     not_measured: Reasons = field(default_factory=dict)
 
 
@@ -91,9 +95,9 @@ class Gain:
     """The ratio of a metric after a change to before it, with a 95% interval: 1.25 is 25% more.
 
     The interval covers a repeat of the comparison at another time. It is the prediction interval for the average of
-    three other rounds, so it is wider than that of the average in this run. `metric` is `samples_per_s`. `lo` and `hi`
-    are `None` if only one round was measured. `is_floor` is true if the consumer's target capped the rate after the
-    change, so the gain is at least `est`.
+    three other rounds, wider the more the machine's speed varied in this run. `metric` is `samples_per_s`. `lo` and
+    `hi` are `None` if only one round was measured. `is_floor` is true if the consumer's target capped the rate after
+    the change, so the gain is at least `est`.
     """
 
     metric: str

@@ -10,7 +10,7 @@ from loaderbench.records.words import (
     Config,
     CostName,
     Interval,
-    IsolationName,
+    IsolationRunName,
     Reasons,
     Stage,
     WorkerSettingName,
@@ -63,7 +63,7 @@ class IsolationRun:
     `trials` are the ids of its trials. For `end_to_end`, with nothing removed, they are trials of the sweep.
     """
 
-    name: IsolationName | Literal["end_to_end"]
+    name: IsolationRunName
     time_s: Interval | None
     samples_per_s: Interval | None
     trials: tuple[str, ...] = ()

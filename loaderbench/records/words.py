@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 SCHEMA_VERSION = 2
 READABLE_VERSIONS = (1, SCHEMA_VERSION)
@@ -51,6 +51,8 @@ Side = Literal["before", "after"]
 IsolationName = Literal["replay_device", "replay_host", "loader_warm", "loader_cold"]
 """What remains of a configuration when parts are removed, from the least to the most."""
 
+IsolationRunName = IsolationName | Literal["end_to_end"]
+
 WorkerSettingName = Literal["more_workers", "fewer_workers", "one_library_thread"]
 """A change of the number of workers, or of the threads in each worker."""
 
@@ -70,6 +72,7 @@ Answer = Literal["gain", "loss", "no gain", "undecided", "failed"]
 CostName = Literal["first_batch", "boundary", "stragglers"]
 Outcome = Literal["improved", "regressed", "within noise", "inconclusive", "incomparable"]
 
+_Number = TypeVar("_Number", int, float)
 
 _TWO_DIGITS = 9.95  # rounds to 10
 
@@ -89,6 +92,18 @@ class Interval:
     est: float
     lo: float | None
     hi: float | None
+
+    def scaled(self, factor: float, added: float = 0.0) -> Interval:
+        """The interval in another unit."""
+        low, high = (None if bound is None else bound * factor + added for bound in (self.lo, self.hi))
+        return Interval(self.est * factor + added, low, high)
+
+
+def sum_if_all_known(values: Iterable[_Number | None]) -> _Number | None:
+    """The sum, or `None` if any value is unknown, since a partial sum would look complete."""
+    found = list(values)
+    known = [value for value in found if value is not None]
+    return sum(known) if len(known) == len(found) else None
 
 
 def to_dict(record: Any) -> dict[str, Any]:
@@ -122,13 +137,18 @@ def format_scalar(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def in_bytes(count: int) -> str:
+def count(number: int, one: str, many: str | None = None) -> str:
+    """`1 trial`, `3 trials`, `1,200 trials`; `many` is the plural if it is not `one` with an s."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def in_bytes(number: int) -> str:
     """Format a number of bytes: `3 bytes`, `1.5 KiB`, `64 MiB`, `1.5 GiB`."""
-    if count < 2**10:
-        return f"{count} byte{'' if count == 1 else 's'}"
-    if count >= 2**30:
-        return f"{count / 2**30:.1f} GiB"
-    size, unit = (count / 2**20, "MiB") if count >= 2**20 else (count / 2**10, "KiB")
+    if number < 2**10:
+        return f"{number} byte{'' if number == 1 else 's'}"
+    if number >= 2**30:
+        return f"{number / 2**30:.1f} GiB"
+    size, unit = (number / 2**20, "MiB") if number >= 2**20 else (number / 2**10, "KiB")
     return f"{size:.0f} {unit}" if size >= _TWO_DIGITS else f"{f'{size:.1f}'.removesuffix('.0')} {unit}"
 
 

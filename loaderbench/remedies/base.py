@@ -18,8 +18,9 @@ from loaderbench.remedies.wording import costs, evidence, savings, why_not
 from loaderbench.statistics.configurations import ratio_of, rounds_of_both, ties
 from loaderbench.statistics.intervals import at_another_time, excludes_one
 from loaderbench.statistics.judging import WORTH_IT
+from loaderbench.statistics.machine_speed import sd_between_times
 
-MAY_NOT_REPEAT = "Rounds differed so much that the same comparison at another time may show no gain"
+MAY_NOT_REPEAT = "The same comparison at another time may show no gain: rounds or the machine's speed varied too much"
 AS_FAST = "No significant difference; recommended because it costs less"
 
 
@@ -36,9 +37,9 @@ class Remedy(Protocol):
         ...
 
 
-def gain_at_another_time(ratio: Interval, rounds: int) -> Gain:
+def gain_at_another_time(ratio: Interval, rounds: int, findings: Findings) -> Gain:
     """The gain to report for a ratio measured in `rounds`, with an interval that also covers a later comparison."""
-    later = at_another_time(ratio, rounds)
+    later = at_another_time(ratio, rounds, sd_between_times([*findings.trials, *findings.remedy_trials]))
     return Gain("samples_per_s", later.est, later.lo, later.hi)
 
 
@@ -71,7 +72,8 @@ class MeasuredChange:
             )
         gained = excludes_one(ratio) and ratio.est >= WORTH_IT
         as_fast = self.cheaper and ties(self.changed, findings.baseline, findings.trials)
-        gain = gain_at_another_time(ratio, rounds_of_both(self.changed, findings.baseline, findings.trials))
+        rounds = rounds_of_both(self.changed, findings.baseline, findings.trials)
+        gain = gain_at_another_time(ratio, rounds, findings)
         answer = Recommendation(
             id=self.id,
             title=self.title,

@@ -91,10 +91,9 @@ class CauseRemedy:
         if self.change(diagnosis) and not change:  # the complete change is already in place
             return None
         changed = {**diagnosis.config, **change}
-        named = {"arguments": ", ".join(argument(axis, value) for axis, value in change.items())} if change else {}
         return Recommendation(
             id=self.id,
-            title=self._title(diagnosis).format(**{**diagnosis.config, **self.values, **change, **named}),
+            title=self._title(diagnosis, change),
             change=change,
             basis="heuristic",
             gain=None,
@@ -108,12 +107,13 @@ class CauseRemedy:
             pixels=NOT_COMPARED if self.changes_pixels else None,
         )
 
-    def _title(self, diagnosis: Diagnosis) -> str:
+    def _title(self, diagnosis: Diagnosis, change: Config) -> str:
         if self.title_for:
             return self.title_for(diagnosis)
-        if self.change(diagnosis) or diagnosis.has_seen(self.evident):
-            return self.title
-        return self.title_in_code or self.title
+        is_in_code = not (self.change(diagnosis) or diagnosis.has_seen(self.evident))
+        title = (self.title_in_code if is_in_code else "") or self.title
+        arguments = ", ".join(argument(axis, value) for axis, value in change.items())
+        return title.format(**{**diagnosis.config, **self.values, **change, "arguments": arguments})
 
     def _why_untried(self, diagnosis: Diagnosis) -> str:
         return self.untried or self.untried_for(diagnosis)

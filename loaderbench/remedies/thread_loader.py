@@ -11,14 +11,18 @@ How to confirm: measure again with `-P loader=torch,threads -P threads=auto`; th
 
 from loaderbench.loaders import AXIS, DEFAULT_BACKEND
 from loaderbench.remedies.by_cause import CauseRemedy
+from loaderbench.remedies.findings import Diagnosis
 
-_TITLE = "Load in {threads} threads instead of processes"
-_OF_ONE = "Load in 1 thread instead of a process"
+
+def _title(found: Diagnosis) -> str:
+    workers = found.facts.workers
+    return f"Load in {workers} threads instead of processes" if workers > 1 else "Load in 1 thread instead of a process"
+
 
 REMEDY = CauseRemedy(
     id="thread_loader",
-    title=_TITLE,
-    title_for=lambda found: _OF_ONE if found.facts.workers == 1 else _TITLE,
+    title="Load in {threads} threads instead of processes",
+    title_for=_title,
     values={"threads": "N"},
     applies=lambda found: (
         found.named(stages={"transport"})

@@ -22,6 +22,7 @@ from loaderbench.records import (
     config_label,
     config_name,
 )
+from loaderbench.records.words import count
 from loaderbench.remedies.base import doubts, gain_at_another_time
 from loaderbench.remedies.findings import Findings
 from loaderbench.remedies.larger_batch import caveat_of_batch
@@ -66,7 +67,7 @@ def _with_result(advice: Recommendation, findings: Findings, verification: Verif
         return replace(advice, status="not_checked", basis=None, reason=f"Tried, not measured: {why}")
     both = _common_rounds(chosen.against, chosen.config, findings.remedy_trials)
     before, after = summarize([chosen.against, chosen.config], both)
-    gain = gain_at_another_time(found.ratio, found.pairs)
+    gain = gain_at_another_time(found.ratio, found.pairs, findings)
     measured = replace(
         advice,
         title=_title_of_tried(advice, chosen.change),
@@ -152,7 +153,7 @@ def _no_gain(advice: Recommendation, found: Judgement) -> Recommendation:
         why = "too small to decide"
     elif certain:
         why = "significant at 95%, but trying several fixes requires 99%"
-    pairs = f"{found.pairs} pair{'' if found.pairs == 1 else 's'}"
+    pairs = count(found.pairs, "pair")
     return replace(advice, status="not_checked", reason=f"Tried, undecided after {pairs}: {times(ratio)}; {why}")
 
 
@@ -174,7 +175,7 @@ def _combination(
     known = ". ".join(dict.fromkeys(filter(None, (of_sweep, *(advice.caveat for advice in parts)))))
     altered = NOT_COMPARED if findings.alters_pixels(change) else None
     before, after = summarize([baseline, last], _common_rounds(baseline, last, findings.remedy_trials))
-    gain = gain_at_another_time(how.ratio, how.pairs)
+    gain = gain_at_another_time(how.ratio, how.pairs, findings)
     return Recommendation(
         id=COMBINATION,
         title=_title(change, verification.accepted, parts),

@@ -81,6 +81,11 @@ def same(one: Config, other: Config) -> bool:
     return one.keys() == other.keys() and all(key(one[axis]) == key(other[axis]) for axis in one)
 
 
+def holds(config: Config, wanted: Config) -> bool:
+    """Whether a configuration has all wanted values, with their types. A missing axis has the value `None`."""
+    return all(key(config.get(axis)) == key(value) for axis, value in wanted.items())
+
+
 def label(run: RunRecord, config: Config) -> Text:
     """A configuration by the axes that vary, or by all axes if none does."""
     return words.configuration(varying(config, run.plan.axes) or config)

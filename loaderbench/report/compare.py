@@ -8,8 +8,8 @@ from rich.console import Console
 
 from loaderbench.records import Comparison, GateResult
 from loaderbench.report import words
-from loaderbench.report.markdown import inline, table
-from loaderbench.report.model import Fact
+from loaderbench.report.markdown import filled, inline
+from loaderbench.report.model import Fact, Table
 from loaderbench.report.sections.comparison import comparison_table, gates_table, marked
 from loaderbench.report.terminal import draw, say
 
@@ -48,17 +48,14 @@ def comparison_markdown(comparison: Comparison, gates: Sequence[GateResult], fac
     remarks += [f"{fact.label}: {fact.value.text}" for fact in facts]
     parts += ["\n".join(f"- {inline(text)}" for text in remarks)] if remarks else []
     if comparison.metrics:
-        shown = comparison_table(comparison)
-        header = [inline(column.label) for column in shown.columns]
-        rows = [[inline(cell.text) for cell in row.cells] for row in shown.rows]
-        parts.append(table(header, [column.numeric for column in shown.columns], rows))
+        parts.append(_table(comparison_table(comparison)))
     return "\n\n".join(filter(None, [*parts, gates_markdown(gates)])) + "\n"
 
 
 def gates_markdown(gates: Sequence[GateResult]) -> str:
     """The gates as a table; empty if there are none."""
-    if not gates:
-        return ""
-    shown = gates_table(gates)
-    rows = [[inline(cell.text) for cell in row.cells] for row in shown.rows]
-    return "### Gates\n\n" + table([column.label for column in shown.columns], [False, False, False], rows)
+    return f"### Gates\n\n{_table(gates_table(gates))}" if gates else ""
+
+
+def _table(found: Table) -> str:
+    return filled(found, [[inline(cell.text) for cell in row.cells] for row in found.rows])

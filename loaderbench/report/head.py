@@ -6,6 +6,7 @@ import shlex
 from collections import Counter
 
 from loaderbench.records import Configuration, Environment, RunRecord, Trial
+from loaderbench.records.words import count
 from loaderbench.report import numbers, words
 from loaderbench.report.model import Fact, State, Text, Tone
 from loaderbench.report.view import View
@@ -17,7 +18,7 @@ def state(view: View) -> State:
     tried = [configuration for configuration in run.configurations if configuration.trials]
     counted, hint = _of_profile(run, view.profile) if view.profile else _of_sweep(run)
     if run.kind == "ab":
-        counted, hint = numbers.count(len(run.ab_trials), "trial"), None
+        counted, hint = count(len(run.ab_trials), "trial"), None
     if run.in_progress:
         return State(
             "warn", f"provisional: {counted}", "The run is in progress. Reload this report after the next round."
@@ -49,13 +50,13 @@ def _of_profile(run: RunRecord, trial: Trial) -> tuple[str, str | None]:
     if trial.is_from_outside:
         return f"watched for {numbers.duration(trial.steady_s or 0.0).text}", None
     hint = "The loop did not finish; the report covers the part that ran."
-    return numbers.count(trial.batches or 0, "batch", "batches"), None if run.complete else hint
+    return count(trial.batches or 0, "batch", "batches"), None if run.complete else hint
 
 
 def _of_sweep(run: RunRecord) -> tuple[str, str | None]:
     """The number of measured trials, and how to resume if some are missing."""
     done = sum(trial.status == "completed" for trial in run.sweep)
-    ran, planned = numbers.count(len(run.sweep), "trial"), numbers.count(run.plan.trials, "trial")
+    ran, planned = count(len(run.sweep), "trial"), count(run.plan.trials, "trial")
     if not run.sweep:
         return "no trial was run", None
     if not done:
@@ -130,13 +131,13 @@ def warnings(run: RunRecord) -> tuple[Text, ...]:
 
 def _narrowed(run: RunRecord) -> list[str]:
     """How an adaptive sweep and a final chose the best configuration."""
-    of, rounds = numbers.count(run.plan.configurations, "config"), Counter(found.rounds for found in run.dropped)
+    of, rounds = count(run.plan.configurations, "config"), Counter(found.rounds for found in run.dropped)
     unseen = next((found.why for found in run.dropped if not found.rounds), "")
     said = [f"{rounds[0]:,} of {of} not measured: {unseen}"] if rounds[0] else []
-    parts = [f"{rounds[after]:,} after {numbers.count(after, 'round')}" for after in sorted(rounds) if after]
+    parts = [f"{rounds[after]:,} after {count(after, 'round')}" for after in sorted(rounds) if after]
     said += [f"Adaptive sweep of {of}: dropped {', '.join(parts)}"] if parts else []
     if run.final is not None:
-        met = f"{len(run.final.finalists)} configs compared in {numbers.count(run.final.rounds, 'more round')}"
+        met = f"{len(run.final.finalists)} configs compared in {count(run.final.rounds, 'more round')}"
         said.append(f"Final: {met}; {run.final.ended}")
     return said
 

@@ -6,7 +6,6 @@ import logging
 import os
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -15,6 +14,8 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from loaderbench.errors import printable
+from loaderbench.new_files import write_whole
+from loaderbench.records.words import count
 from loaderbench.report import numbers, sparkline, words
 from loaderbench.report.document import NO_NAME
 from loaderbench.report.head import outcome
@@ -114,7 +115,7 @@ def _suite(number: int, runs: Sequence[RunSummary]) -> SuitePart:
         anchor=f"suite-{number}",
         name=words.name(runs[0].name or NO_NAME),
         kind=None if runs[0].kind == "sweep" else runs[0].kind,
-        count=numbers.count(len(runs), "run"),
+        count=count(len(runs), "run"),
         latest=rows[0],
         verdict=words.sentence(runs[0].headline),
         sparkline=sparkline.sparkline([run.samples_per_s for run in reversed(runs)]),
@@ -145,7 +146,7 @@ def _rate(run: RunSummary) -> Value:
 
 def _state(run: RunSummary) -> State:
     """The state in one word, with a hint that explains it."""
-    done = f"{run.measured:,} of {numbers.count(run.tried, 'config')} measured"
+    done = f"{run.measured:,} of {count(run.tried, 'config')} measured"
     tone, word = outcome(run.complete, run.tried, run.measured)
     return State(tone, word, done if run.tried else "no trials ran")
 
@@ -166,8 +167,8 @@ def _unread(run: UnreadableRun) -> UnreadRow:
 
 
 def _summary(run_list: RunList, suites: int) -> str:
-    runs = numbers.count(len(run_list.runs), "run")
-    return f"{runs} of {numbers.count(suites, 'suite')}, newest first" if run_list.runs else "No readable runs"
+    runs = count(len(run_list.runs), "run")
+    return f"{runs} of {count(suites, 'suite')}, newest first" if run_list.runs else "No readable runs"
 
 
 def _note(run_list: RunList) -> str | None:
@@ -175,7 +176,7 @@ def _note(run_list: RunList) -> str | None:
     if not run_list.left_out:
         return None
     shown = len(run_list.runs) + len(run_list.unreadable)
-    return f"Showing the newest {shown:,}; {numbers.count(run_list.left_out, 'older run')} not listed."
+    return f"Showing the newest {shown:,}; {count(run_list.left_out, 'older run')} not listed."
 
 
 def render_index(document: IndexDocument) -> str:
@@ -199,7 +200,9 @@ def update_index(run_folder: Path) -> Path | None:
     try:
         if not _may_write(parent):
             return None
-        return _write(parent / INDEX_FILE, render_index(build_index(list_runs(parent), version("loaderbench"))))
+        text = render_index(build_index(list_runs(parent), version("loaderbench")))
+        write_whole(parent / INDEX_FILE, text, shared=True)  # two runs can end at the same time
+        return parent / INDEX_FILE
     except Exception as error:  # a failed list must not end a run that took hours
         reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
         _LOG.warning("%s", printable(f"loaderbench: {parent / INDEX_FILE}: was not written: {reason}"))
@@ -220,16 +223,3 @@ def _is_list_of_runs(file: Path) -> bool:
         return False
     with file.open("rb") as opened:
         return _OURS.search(opened.read(_HEAD_BYTES)) is not None
-
-
-def _write(file: Path, text: str) -> Path:
-    """Write the file atomically. The temporary file's name has the pid, because two runs can end at the same time."""
-    part = file.with_name(f".{file.name}.{os.getpid()}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(file)
-    except OSError:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-        raise
-    return file

@@ -132,7 +132,7 @@ class Lanes:
 
         At the end of an epoch, to the time when the loop finished with the batch.
         """
-        following = {_key(wait.batch): wait.began_s for wait in self.waits}
+        following = {key_of(wait.batch): wait.began_s for wait in self.waits}
         pieces = []
         for one in self.taken:
             ended_s = following.get((one.batch.epoch, one.batch.batch + 1), one.ended_s)
@@ -151,6 +151,11 @@ class Lanes:
         ]
 
     @cached_property
+    def loop(self) -> tuple[Piece, ...]:
+        """All that the loop does: it waits, computes, and does other work between epochs."""
+        return (*self.waits, *self.steps, *self.breaks)
+
+    @cached_property
     def calls(self) -> list[Piece]:
         """The calls of `next()` in the main process."""
         return [Piece("next", one.batch, one.asked_s, one.got_s) for one in self.taken]
@@ -158,9 +163,11 @@ class Lanes:
     @cached_property
     def ready(self) -> list[Ready]:
         """The number of ready batches at each change; empty without workers."""
-        made = [(m.ended_s, 1, _key(m.batch)) for worker, own in self.makers.items() if worker is not None for m in own]
+        made = [
+            (m.ended_s, 1, key_of(m.batch)) for worker, own in self.makers.items() if worker is not None for m in own
+        ]
         known = {key for _, _, key in made}
-        taken = [(one.got_s, -1, _key(one.batch)) for one in self.taken if _key(one.batch) in known]
+        taken = [(one.got_s, -1, key_of(one.batch)) for one in self.taken if key_of(one.batch) in known]
         ready, changes = set[tuple[int, int]](), []
         awaited = deque(key for _, _, key in taken)
         for at_s, change, key in sorted(made + taken):
@@ -208,7 +215,8 @@ def _taken(batches: Iterable[BatchTimes]) -> Iterator[Taken]:
             yield Taken(batch, asked_s, got_s, wait_s, ended_s)
 
 
-def _key(batch: BatchTimes) -> tuple[int, int]:
+def key_of(batch: BatchTimes) -> tuple[int, int]:
+    """The epoch and the number of a batch, which identify it in a trial."""
     return batch.epoch, batch.batch
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal
 
-from loaderbench.report.lanes import Lanes, Taken
+from loaderbench.report.lanes import Lanes, Made, Piece, Taken
 
 WHOLE = 40  # the most batches of a trial drawn in one window
 MOST_PIECES = 290  # pieces in one window; a report draws two windows
@@ -38,6 +38,10 @@ class Window:
     def place(self, at_s: float) -> float:
         """The position of a time in the window, 0 to 1. Times outside are clipped."""
         return min(1.0, max(0.0, (at_s - self.began_s) / self.seconds))
+
+    def overlaps(self, one: Piece | Made) -> bool:
+        """Whether any of its time is in the window."""
+        return one.ended_s > self.began_s and one.began_s < self.ended_s
 
 
 @dataclass(frozen=True)
@@ -204,9 +208,7 @@ def pieces_in(lanes: Lanes, window: Window) -> Iterator[object]:
     """All that is drawn in a window: stages and frames of batches, waits and steps."""
     for own in lanes.shown.values():
         for made in own:
-            if made.ended_s > window.began_s and made.began_s < window.ended_s:
+            if window.overlaps(made):
                 yield made
                 yield from made.stages()
-    for piece in (*lanes.waits, *lanes.steps, *lanes.breaks):
-        if piece.ended_s > window.began_s and piece.began_s < window.ended_s:
-            yield piece
+    yield from filter(window.overlaps, lanes.loop)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from loaderbench.report.model import Document, Fact, Glance, Row, Table, Text, Value
+from loaderbench.report.model import Document, Fact, Glance, Row, Table, Text
 from loaderbench.report.sections.failures import FailureGroup, Failures
 from loaderbench.report.sections.recommendations import Card, Cards
 from loaderbench.report.sections.sweep import Ranking
@@ -122,7 +122,7 @@ def _figures(document: Document, key_figures: KeyFigures) -> str:
     header = ["", "Baseline", key_figures.best_label] if compared else ["", key_figures.best_label]
     rows = []
     for figure in key_figures.figures:
-        before = [_short(figure.before) if figure.before else ""] if compared else []
+        before = [inline(figure.before.short) if figure.before else ""] if compared else []
         rows.append([inline(figure.label), *before, inline(figure.value.text)])
     shown = table(header, [False] + [True] * (len(header) - 1), rows)
     title = next(section.title for section in document.sections if key_figures in section.blocks)
@@ -188,19 +188,13 @@ def _ranking(ranking: Ranking) -> str:
 
 
 def _table(found: Table, rows: Sequence[Row]) -> str:
-    header = [inline(column.label) for column in found.columns]
-    numeric = [column.numeric for column in found.columns]
-    return table(header, numeric, [_cells(row) for row in rows])
+    return filled(found, [_cells(row) for row in rows])
 
 
 def _cells(row: Row) -> list[str]:
     """The cells of a row. Missing values have no reason here."""
-    first, *others = map(_short, row.cells)
+    first, *others = (inline(cell.short) for cell in row.cells)
     return [f"{_MARKS.get(row.mark, '')}{'&ensp;' * row.depth}{first}", *others]
-
-
-def _short(cell: Text) -> str:
-    return inline(cell.main if isinstance(cell, Value) and cell.missing else cell.text)
 
 
 def _failure(group: FailureGroup) -> str:
@@ -240,6 +234,12 @@ def fenced(text: str, language: str) -> str:
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"
+
+
+def filled(found: Table, rows: Sequence[Sequence[str]]) -> str:
+    """The columns of a table with these cells, which are already Markdown."""
+    header = [inline(column.label) for column in found.columns]
+    return table(header, [column.numeric for column in found.columns], rows)
 
 
 def table(header: Sequence[str], numeric: Sequence[bool], rows: Sequence[Sequence[str]]) -> str:

@@ -20,6 +20,11 @@ class Text:
     text: str
     title: str | None = None
 
+    @property
+    def short(self) -> str:
+        """The text for a table without room for the reason of a missing value."""
+        return self.text
+
 
 @dataclass(frozen=True)
 class Value(Text):
@@ -32,6 +37,11 @@ class Value(Text):
     detail: str = ""
     sort: float | None = None
     missing: bool = False
+
+    @property
+    def short(self) -> str:
+        """The text, or for a missing value its first half."""
+        return self.main if self.missing else self.text
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ def difference(value: Interval | None, unit: str, reason: str | None = None) -> 
 def share(value: Interval | float | None, reason: str | None = None) -> Value:
     """A share of 0 to 1 as a percentage: `41% (38-44%)`, or `41%` without an interval."""
     if isinstance(value, Interval):
-        return interval(scaled(value, 100), reason, "%", digits=2)
+        return interval(value.scaled(100), reason, "%", digits=2)
     return percent(None if value is None else value * 100, reason)
 
 
@@ -113,13 +113,6 @@ def percent(value: float | None, reason: str | None = None) -> Value:
     if value is None or not math.isfinite(value):
         return missing(reason)
     return quantity(value, "%", digits=3 if abs(value) >= 99.5 else 2)
-
-
-def scaled(value: Interval, factor: float) -> Interval:
-    """The interval in another unit."""
-    low = None if value.lo is None else value.lo * factor
-    high = None if value.hi is None else value.hi * factor
-    return Interval(value.est * factor, low, high)
 
 
 def with_unit(text: str, unit: str) -> str:
@@ -193,11 +186,6 @@ def _signed(ratio: float, like: float) -> str:
     """A ratio as a signed percentage, with the decimals of two digits of the ratio `like`."""
     percentage = (ratio - 1) * 100
     return f"{'+' if percentage > 0 else ''}{_rounded(percentage, _places((like - 1) * 100, 2))}%"
-
-
-def count(number_of: int, one: str, many: str | None = None) -> str:
-    """`1 trial`, `3 trials`."""
-    return f"{number_of:,} {one if number_of == 1 else many or one + 's'}"
 
 
 def when(started_at: str, finished_at: str) -> str:

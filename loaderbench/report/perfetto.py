@@ -16,7 +16,7 @@ from loaderbench.errors import UsageError
 from loaderbench.records import Readings, RunRecord, Trial, config_name
 from loaderbench.records.metrics import BY_ID
 from loaderbench.records.timeline import Series
-from loaderbench.report.lanes import MOST_BATCHES, Lanes, Made, Piece, lanes_of
+from loaderbench.report.lanes import MOST_BATCHES, Lanes, Made, Piece, key_of, lanes_of
 from loaderbench.report.model import Json
 from loaderbench.report.view import View
 
@@ -48,7 +48,7 @@ def chrome_trace(run: RunRecord, readings: Readings, trial: str | None = None) -
         *_names(lanes, f"{run.name}, trial {shown.id}: {config_name(shown.config)}"),
         *(event for worker, own in lanes.makers.items() for made in own for event in _batch(made, worker)),
         *(_slice(CALLS, f"next() for batch {call.batch.batch}", call, "next") for call in lanes.calls),
-        *(_slice(STEPS, _NAMES[piece.what], piece, piece.what) for piece in sorted(_loop(lanes), key=_begin)),
+        *(_slice(STEPS, _NAMES[piece.what], piece, piece.what) for piece in sorted(lanes.loop, key=_begin)),
         *_arrows(lanes),
         *(_counter("ready batches", one.at_s, one.count) for one in lanes.ready),
         *(event for name, own in read for event in _readings(_metric(name), own)),
@@ -109,10 +109,6 @@ def _known(view: View) -> str:
     return f"expected one of {', '.join(names)}" if names else ""
 
 
-def _loop(lanes: Lanes) -> list[Piece]:
-    return [*lanes.waits, *lanes.steps, *lanes.breaks]
-
-
 def _begin(piece: Piece) -> float:
     return piece.began_s
 
@@ -161,9 +157,9 @@ def _slice(thread: int, name: str, piece: Piece, category: str, more: Json | Non
 
 def _arrows(lanes: Lanes) -> Iterator[Json]:
     """Arrows from each batch of a worker to the call that received it."""
-    made_by_key = {(one.batch.epoch, one.batch.batch): one for own in lanes.makers.values() for one in own}
+    made_by_key = {key_of(one.batch): one for own in lanes.makers.values() for one in own}
     for number, call in enumerate(lanes.calls):
-        source = made_by_key.get((call.batch.epoch, call.batch.batch))
+        source = made_by_key.get(key_of(call.batch))
         if source is not None and source.batch.worker is not None:
             start = max(source.began_s * 1e6, source.ended_s * 1e6 - _EDGE_US)
             end = max(call.began_s * 1e6, call.ended_s * 1e6 - _EDGE_US)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from loaderbench.records import Spread
+from loaderbench.records.words import count
 from loaderbench.report import numbers
 from loaderbench.report.model import Column, Row, Segment, Table, Text, Value
 
@@ -73,10 +74,15 @@ def _milliseconds(time_s: float, places: int) -> Value:
     return Value(text, main=text, sort=time_s)
 
 
+def left_out(rows: int, where: str, one: str = "more config", many: str | None = None) -> str | None:
+    """A note below a table that leaves out this many rows, such as `3 more configs in run.json.`, if any."""
+    return f"{count(rows, one, many)} {where}." if rows > 0 else None
+
+
 def of_spreads(caption: str, one: str, many: str, found: Sequence[tuple[str, Spread]]) -> Table:
     """A table of distributions in ms, one row each. `one` and `many` name the counted items."""
     columns = (Column("Time"), *(Column(name, numeric=True) for name in _QUANTILES))
-    over = numbers.count(max(spread.count for _, spread in found), one, many)
+    over = count(max(spread.count for _, spread in found), one, many)
     rows = tuple(
         Row((Text(name), *milliseconds((spread.mean_s, spread.p50_s, spread.p95_s, spread.p99_s, spread.max_s))))
         for name, spread in found

@@ -11,7 +11,7 @@ from rich.table import Table as RichTable
 from rich.text import Text as RichText
 
 from loaderbench.report.metrics import SAMPLES
-from loaderbench.report.model import Column, Document, Fact, Glance, Row, Table, Text, Value
+from loaderbench.report.model import Column, Document, Fact, Glance, Row, Table, Text
 from loaderbench.report.sections.failures import FailureGroup, Failures
 from loaderbench.report.sections.recommendations import Cards
 from loaderbench.report.sections.sweep import Ranking
@@ -252,13 +252,8 @@ def _rich_table(console: Console, columns: tuple[Column, ...], rows: tuple[Row, 
 
 def _texts(row: Row) -> list[str]:
     """A row's texts, indented if the row is a part of the row above."""
-    first, *others = map(_short, row.cells)
+    first, *others = (cell.short for cell in row.cells)
     return [f"{'  ' * row.depth}{first}", *others]
-
-
-def _short(cell: Text) -> str:
-    """A cell's text. A table has no room for the reason of a missing value."""
-    return cell.main if isinstance(cell, Value) and cell.missing else cell.text
 
 
 def _plain_table(console: Console, columns: tuple[Column, ...], rows: tuple[Row, ...]) -> None:
@@ -280,6 +275,11 @@ def _pad(text: str, width: int, right: bool) -> str:
 def say(console: Console, text: str = "", style: str = "") -> None:
     """Print one line. It wraps in a terminal, and stays unwrapped for a program."""
     console.print(RichText(_fit(text, console), style=style), soft_wrap=not console.is_terminal)
+
+
+def say_whole(console: Console, line: str, style: str | None = None) -> None:
+    """Print a line as it is, and leave wrapping to the terminal: a path in it can be copied."""
+    console.print(line, style=style, highlight=False, markup=False, soft_wrap=True)
 
 
 def _fit(text: str, console: Console) -> str:

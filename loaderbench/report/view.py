@@ -9,7 +9,8 @@ from functools import cached_property
 from pathlib import Path
 
 from loaderbench.records import Config, Configuration, Readings, RunRecord, Trial
-from loaderbench.report import axes, numbers, words
+from loaderbench.records.words import count
+from loaderbench.report import axes, words
 
 MOST_ROWS = 400  # rows in the table of trials, to limit the report's size; the downloads have all trials
 MOST_CHOICES = 150  # some kB of HTML each; the table of trials and run.json have the others
@@ -131,7 +132,7 @@ def trials_with_stacks(view: View) -> list[Trial]:
 def failures_in_words(trials: Sequence[Trial]) -> list[str]:
     """How trials without a measurement ended, and how often: `worker killed in 3 of 3 trials`."""
     kinds = Counter(t.failure.kind if t.failure else t.status for t in trials if t.status != "completed")
-    of = numbers.count(len(trials), "trial")
+    of = count(len(trials), "trial")
     return [f"{words.plain(kind.replace('_', ' '), words.NAME_LIMIT)} in {n} of {of}" for kind, n in kinds.items()]
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping
-from typing import Literal
 
-from loaderbench.records import Config, IsolationName, config_name
+from loaderbench.records import Config, IsolationRunName, config_name
 from loaderbench.records.stages import STAGE_NAMES
 from loaderbench.report.model import Text
 
@@ -17,7 +16,6 @@ LABEL_LIMIT = 120
 SENTENCE_LIMIT = 600
 MESSAGE_LIMIT = 1200
 
-IsolationRunName = IsolationName | Literal["end_to_end"]
 ISOLATION_RUNS: dict[IsolationRunName, str] = {
     "replay_device": "cached batches in GPU memory",
     "replay_host": "cached batches in host memory",

@@ -18,7 +18,7 @@ from loaderbench.monitors import MachineWatch, ProgramUse, WorkerWatch
 from loaderbench.recorder import Rules, loader_inside
 from loaderbench.recorder.inside import path_of, stalls_of
 from loaderbench.recorder.measure import FEWEST_BEFORE_SLICES, batches_wanted
-from loaderbench.recorder.samples import count_samples, counter_of_items
+from loaderbench.recorder.samples import UNBATCHED, count_samples, counter_of_items, given_batch_size
 from loaderbench.recorder.stalls import StallSums, Wait
 from loaderbench.records import LoaderInside
 from loaderbench.records.words import NO_WORKER_PROCESSES
@@ -90,10 +90,16 @@ def batch_source(
     if isolation == "loader_cold":
         if batches.samples_per_epoch is None:
             raise ValueError("the dataset has no length, so the start of a second pass is unknown")
-        return OnePass(watched, batches.samples_per_epoch, batches.batch_size), PassRules(seconds, ahead, cycle, wanted)
+        one_pass = OnePass(watched, batches.samples_per_epoch, counted_size(batches))
+        return one_pass, PassRules(seconds, ahead, cycle, wanted)
     if order.in_time_slices:
         return watched, Rules(seconds, ahead, cycle, FEWEST_BEFORE_SLICES, FEWEST_BEFORE_SLICES)
     return watched, Rules(seconds, ahead, cycle, wanted)
+
+
+def counted_size(batches: Batches) -> int | None:
+    """The batch size for counting samples; `UNBATCHED` for a loader that returns the items of its dataset."""
+    return UNBATCHED if given_batch_size(batches.iterable) == UNBATCHED else batches.batch_size
 
 
 def _runs_user_code(order: TrialOrder) -> bool:

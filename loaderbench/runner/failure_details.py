@@ -24,7 +24,7 @@ from loaderbench.diagnosis.failures import (
 )
 from loaderbench.diagnosis.gpu_memory import gpu_shortage
 from loaderbench.environment import oom_kills, process_limit, read_limits, refused_processes
-from loaderbench.loaders import Prefetch, backend_of
+from loaderbench.loaders import Prefetch, prefetch_of
 from loaderbench.ranks import rank_count
 from loaderbench.records import Failure, in_bytes
 from loaderbench.runner.protocol import TrialOrder
@@ -98,8 +98,7 @@ def _shared_memory(order: TrialOrder, _: int | None) -> str:
 
 
 def _prefetch(order: TrialOrder) -> Prefetch:
-    arguments = {**order.suite.loader, **order.planned.config}
-    return backend_of(arguments).prefetch(arguments)
+    return prefetch_of(order.suite.loader, order.planned.config)
 
 
 def _memory(order: TrialOrder, kills_before: int | None) -> str:

@@ -88,8 +88,10 @@ def measure_here(
     dataset, if all ranks share it.
     """
     _check_imports()
+    from loaderbench.consumers.accelerator import make_current
     from loaderbench.runner.batch_source import batch_source, prepare_files
 
+    make_current(str(getattr(order.suite.consumer, "device", "")))
     rank = rank or AloneInTrial()
     unrepeatable = _set_determinism(order)
     pipe.send(Phase(BUILDING))
@@ -124,6 +126,7 @@ class _PreparedTrial:
     def measure(self, unrepeatable: Callable[[], str]) -> None:
         """Measure and report to the run. `unrepeatable` names the operations that torch cannot repeat exactly."""
         from loaderbench.recorder import measure
+        from loaderbench.runner.batch_source import counted_size
 
         self.pipe.send(Phase("first batch and warm-up"))
         with closing(self.batches):
@@ -131,7 +134,7 @@ class _PreparedTrial:
                 self.taken_from,
                 self.rank.counted(self.consumer),
                 self.rules,
-                batch_size=self.batches.batch_size,
+                batch_size=counted_size(self.batches),
                 on_steady=self._begin,
                 on_closed=lambda found, steps: self._report(found, steps, unrepeatable()),
                 on_progress=lambda: self.pipe.send(Progress()),
@@ -197,7 +200,7 @@ def _consumer(order: TrialOrder, counters: SharedCounters) -> Consumer:
     consumer = make_consumer(
         order.suite.consumer,
         order.consumer,
-        order.planned.config,
+        _arguments(order),
         order.suite_folder,
         counters.now_s,
         capped=not _compares_rates(order),
@@ -254,8 +257,7 @@ def build_dataset(order: TrialOrder) -> Built:
 
 def _arguments(order: TrialOrder) -> dict[str, Any]:
     """The arguments of the loader and the dataset, without the number of ranks."""
-    given = {**order.suite.loader, **order.planned.config}
-    return {name: value for name, value in given.items() if name != RANKS}
+    return {name: value for name, value in order.arguments.items() if name != RANKS}
 
 
 def _loader(order: TrialOrder, built: Built) -> tuple[Any, Batches]:

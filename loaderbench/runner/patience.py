@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from loaderbench.diagnosis.failures import hang, no_progress
-from loaderbench.loaders import backend_of
+from loaderbench.loaders import backend_of, prefetch_of
 from loaderbench.ranks import process_count
 from loaderbench.records import Failure
 from loaderbench.runner.protocol import BUILDING, TrialOrder
@@ -42,18 +41,12 @@ class Neighbors:
 
 
 def _starts_interpreters(order: TrialOrder) -> bool:
-    arguments = _arguments(order)
-    return backend_of(arguments).starts_interpreters(arguments)
+    return backend_of(order.arguments).starts_interpreters(order.arguments)
 
 
 def _samples_in_flight(order: TrialOrder) -> int:
-    arguments = _arguments(order)
-    found = backend_of(arguments).prefetch(arguments)
+    found = prefetch_of(order.suite.loader, order.planned.config)
     return (found.batch_size or 1) * max(1, found.workers or 1) * process_count(order.planned.config)
-
-
-def _arguments(order: TrialOrder) -> dict[str, Any]:
-    return {**order.suite.loader, **order.planned.config}
 
 
 class Patience:

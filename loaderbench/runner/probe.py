@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from loaderbench.consumers import AUTO, ConsumerKind, consumer_of, resolve_consumer
+from loaderbench.consumers import ConsumerKind, chosen_kinds, consumer_of, resolve_consumer
 from loaderbench.errors import MissingError
 from loaderbench.records import Gpu, Reasons
 from loaderbench.runner.server import TrialServer
@@ -92,8 +92,7 @@ def import_advice(error: str) -> str:
 
 def targets_of(suite: Suite) -> list[str]:
     """The user code that a suite imports, by name."""
-    kind = suite.consumer.kind
-    stepped = [] if kind == AUTO else consumer_of(suite.consumer, kind).targets()
+    stepped = [name for kind in chosen_kinds(suite.consumer) for name in consumer_of(suite.consumer, kind).targets()]
     return [*stepped, *suite.dataset.targets(suite.options)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from loaderbench.cuda_use import PeakMemory
 from loaderbench.formats import StoredCopy
@@ -33,6 +34,11 @@ class TrialOrder:
     patience_s: float | None = None
     freeing: Freeing | None = None
     copy: StoredCopy | None = None
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of the loader and the dataset: those that the suite fixes, and the configuration."""
+        return {**self.suite.loader, **self.planned.config}
 
     def lasting(self, seconds: float) -> TrialOrder:
         """The order with another length of the steady state."""

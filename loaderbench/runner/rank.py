@@ -60,8 +60,9 @@ def _join_process_group(order: TrialOrder, ranks: int) -> None:
 
     if ranks > 1 and "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(1)
-    on_gpu = consumer_of(order.suite.consumer, order.consumer).may_use_device
-    backend = "cpu:gloo,cuda:nccl" if on_gpu else "gloo"
+    may_use_gpu = consumer_of(order.suite.consumer, order.consumer).may_use_device
+    has_nccl = torch.cuda.is_available() and torch.distributed.is_nccl_available()
+    backend = "cpu:gloo,cuda:nccl" if may_use_gpu and has_nccl else "gloo"
     torch.distributed.init_process_group(backend, timeout=timedelta(seconds=order.suite.measure.timeout_s))
 
 

@@ -8,8 +8,8 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -92,19 +92,32 @@ def _launch_config(order: TrialOrder, ranks: int, method: str) -> Any:
     from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
     from torch.distributed.launcher.api import LaunchConfig
 
-    return LaunchConfig(
-        min_nodes=1,
-        max_nodes=1,
-        nproc_per_node=ranks,
-        run_id=order.planned.id,
-        rdzv_backend="c10d",
-        rdzv_endpoint="localhost:0",
-        local_addr="localhost",
-        max_restarts=0,
-        monitor_interval=0.1,
-        start_method=method,
-        logs_specs=DefaultLogsSpecs(log_dir=_launcher_folder(order)),
-    )
+    with _gpus_hidden():
+        return LaunchConfig(
+            min_nodes=1,
+            max_nodes=1,
+            nproc_per_node=ranks,
+            run_id=order.planned.id,
+            rdzv_backend="c10d",
+            rdzv_endpoint="localhost:0",
+            local_addr="localhost",
+            max_restarts=0,
+            monitor_interval=0.1,
+            start_method=method,
+            logs_specs=DefaultLogsSpecs(log_dir=_launcher_folder(order)),
+        )
+
+
+@contextmanager
+def _gpus_hidden() -> Iterator[None]:
+    """Hide all GPUs while torch counts them: without NVML, and with MIG, that would start CUDA before the fork."""
+    before = {name: os.environ.get(name) for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")}
+    os.environ.update(dict.fromkeys(before, ""))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
 class RankRelay(threading.Thread):

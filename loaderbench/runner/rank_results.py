@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from loaderbench.recorder import Measurement
 from loaderbench.recorder.ranks import RankSteps, waits_for_others
+from loaderbench.records.words import sum_if_all_known
 from loaderbench.runner.protocol import Result
 
 ALIKE = 0.03
@@ -29,7 +30,7 @@ def result_of_ranks(results: Sequence[Result]) -> Result:
     return replace(
         slowest,
         measurement=_combined_measurement([result.measurement for result in results], slowest.measurement),
-        samples_per_epoch=_sum_of([result.samples_per_epoch for result in results]),
+        samples_per_epoch=sum_if_all_known(result.samples_per_epoch for result in results),
         can_be_stopped=False,
         cuda_devices=tuple(sorted({index for result in results for index in result.cuda_devices})),
         cuda_memory=tuple(peak for result in results for peak in result.cuda_memory),
@@ -72,11 +73,6 @@ def _combined_measurement(ranks: Sequence[Measurement], slowest: Measurement) ->
         samples=sum(one.samples for one in ranks),
         ended_early=any(one.ended_early for one in ranks),
     )
-
-
-def _sum_of(counts: Sequence[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None
 
 
 def _same_samples(results: Sequence[Result]) -> str:

@@ -18,6 +18,7 @@ from loaderbench.loaders import Batches
 from loaderbench.recorder import NoBatchesError
 from loaderbench.recorder.stalls import Wait
 from loaderbench.records import LoaderInside
+from loaderbench.records.words import count
 
 MOST_BATCHES, MOST_BYTES, MOST_S = 16, 1 << 30, 5.0
 """Limits on the cached batches: too many for a CPU cache, yet few enough for a slow loader."""
@@ -80,8 +81,7 @@ class Replayed:
 
     def inside(self, waits: Sequence[Wait]) -> LoaderInside:  # noqa: ARG002 - no worker made what was waited for
         """No readings, because no loader runs."""
-        count = len(self._batches)
-        sampled = f"{count} batch{'' if count == 1 else 'es'} cached and replayed"
+        sampled = f"{count(len(self._batches), 'batch', 'batches')} cached and replayed"
         return LoaderInside(sampled=sampled, not_measured=dict.fromkeys(_UNKNOWN, _WHY))
 
 

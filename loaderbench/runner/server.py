@@ -7,8 +7,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager, suppress
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -100,38 +100,31 @@ class TrialServer:
         return process
 
     def ask(self, target: Callable[..., None], *args: object, timeout_s: float, log: Path | None = None) -> Any:
-        """Call `target(pipe, *args)` in a process and return what it sends; `None` if it ends or takes too long.
+        """Call the target as `ask_each` does, and return what it sends first; `None` if it ends or takes too long."""
+        with closing(self.ask_each(target, *args, timeout_s=timeout_s, log=log)) as answers, suppress(TimeoutError):
+            return next(answers, None)
+        return None
 
-        The process writes its output to `log`, if given.
+    def ask_each(
+        self, target: Callable[..., None], *args: object, timeout_s: float, log: Path | None = None
+    ) -> Generator[Any, None, None]:
+        """Call `target(pipe, *args)` in a process and yield what it sends, until it ends.
+
+        The process writes its output to `log`, if given. Raises `TimeoutError` on silence.
         """
         parent_end, child_end = self.pipe()
         try:
             process = self.start(_answer, log, target, child_end, *args)
-        except ForkServerKilledError:
-            return None
-        child_end.close()
-        try:
-            return parent_end.recv() if parent_end.poll(timeout_s) else None
-        except (EOFError, OSError):
-            return None
-        finally:
-            parent_end.close()
-            end_session(process)
-
-    def ask_each(self, target: Callable[..., None], *args: object, timeout_s: float) -> Iterator[Any]:
-        """Call the target in a process and yield what it sends, until it ends. Raises `TimeoutError` on silence."""
-        parent_end, child_end = self.pipe()
-        try:
-            process = self.start(_answer, None, target, child_end, *args)
         except ForkServerKilledError:
             return
         child_end.close()
         try:
             while parent_end.poll(timeout_s):
                 yield parent_end.recv()
-            raise TimeoutError
-        except (EOFError, ConnectionError):
+        except (EOFError, OSError):
             return
+        else:
+            raise TimeoutError
         finally:
             parent_end.close()
             end_session(process)

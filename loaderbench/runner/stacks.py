@@ -10,7 +10,6 @@ import faulthandler
 import re
 import signal
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,6 +18,7 @@ import psutil
 SIGNAL = getattr(signal, "SIGUSR2", None)
 _WRITE_S = 0.3  # a stopped thread is dumped by the signal itself, immediately
 _FRAME = re.compile(r'^\s+File "(?P<file>[^"]*)", line (?P<line>\d+) in (?P<name>.+)$', re.MULTILINE)
+_CAUGHT = re.compile(r"^SigCgt:\s*([0-9a-f]+)", re.MULTILINE)
 _MOST_ANSWERS = 4
 
 
@@ -67,14 +67,8 @@ def _innermost(dump: str) -> str:
 
 def _catches_signal(pid: int) -> bool:
     """Whether the process catches the signal, which would kill it otherwise."""
-    caught = next(_status_values(Path(f"/proc/{pid}/status"), "SigCgt:"), "0")
-    return SIGNAL is not None and bool(int(caught, 16) >> (SIGNAL - 1) & 1)
-
-
-def _status_values(file: Path, name: str) -> Iterator[str]:
-    for line in _read(file).splitlines():
-        if line.startswith(name):
-            yield line.partition(":")[2].strip()
+    caught = _CAUGHT.search(_read(Path(f"/proc/{pid}/status")))
+    return SIGNAL is not None and caught is not None and bool(int(caught[1], 16) >> (SIGNAL - 1) & 1)
 
 
 def _read(file: Path) -> str:

@@ -21,6 +21,7 @@ from loaderbench.script.naming import Makers
 from loaderbench.script.order import RecordOrder, take_order
 from loaderbench.script.own_imports import note_path, own_imports
 from loaderbench.script.own_iterators import OwnIterators
+from loaderbench.stderr import say
 
 if TYPE_CHECKING:
     from loaderbench.script.recorder import ScriptRecorder
@@ -192,7 +193,7 @@ class RecordedKind:
                 self._made = ScriptRecorder(self._order, self._begin, self._give_back, self._makers)
             except Exception as error:
                 self._give_back()
-                print(f"loaderbench: cannot record this script: {type(error).__name__}: {error}", file=sys.stderr)
+                say(f"cannot record this script: {type(error).__name__}: {error}")
             finally:
                 random.setstate(drawn)
         return self._made

@@ -11,13 +11,14 @@ from shutil import rmtree
 from tempfile import mkdtemp
 
 from loaderbench.errors import LoaderbenchError, UsageError
-from loaderbench.profiler.profiler import check_number
+from loaderbench.profiler.profiler import checked_number
 from loaderbench.ranks import rank_of_training
 from loaderbench.script.hook import RecordedKind, is_recorded
 from loaderbench.script.hosts import find_machines
 from loaderbench.script.order import RecordOrder
 from loaderbench.script.recording import SENT, read_recordings
 from loaderbench.script.run_folders import RecordedLoader, make_run_folder, write_run_folders
+from loaderbench.stderr import say
 
 _AGAIN = "this script is already recorded; its callback does nothing"
 
@@ -32,8 +33,8 @@ class LoaderRecording:
     """
 
     def __init__(self, out: str | Path | None = None, steps: int | None = None, *, quiet: bool = False) -> None:
-        check_number("steps", steps, 1)
-        self._out, self._steps, self._quiet = out, steps, quiet
+        self._out, self._quiet = out, quiet
+        self._steps = None if steps is None else checked_number("steps", steps, 1)
         self._recorded: RecordedKind | None = None
         self._folder: Path | None = None
         self._rank: int | None = None
@@ -46,13 +47,13 @@ class LoaderRecording:
         if self._recorded is not None:
             return
         if is_recorded(DataLoader):
-            _say(_AGAIN)
+            say(_AGAIN)
             return
         self._rank, self._pid = rank_of_training(), os.getpid()
         try:
             self._folder = Path(mkdtemp(prefix="loaderbench-callback-"))
         except OSError as error:
-            _say(f"cannot record: {error.strerror or error}; the training continues")
+            say(f"cannot record: {error.strerror or error}; the training continues")
             return
         order = RecordOrder(folder=str(self._folder), python_path=None, steps=self._steps)
         self._recorded = RecordedKind(DataLoader, order)
@@ -71,7 +72,7 @@ class LoaderRecording:
                 return []
             found = write_run_folders(read_recordings(self._folder), self._run_folder())
         except Exception as error:
-            _say(str(error) if isinstance(error, LoaderbenchError | OSError) else f"cannot write: {error!r}")
+            say(str(error) if isinstance(error, LoaderbenchError | OSError) else f"cannot write: {error!r}")
             return []
         finally:
             rmtree(self._folder, ignore_errors=True)
@@ -88,7 +89,7 @@ class LoaderRecording:
         except UsageError as error:
             if self._out is None:
                 raise
-            _say(str(error).partition(";")[0] + "; the run is written to a new folder")
+            say(str(error).partition(";")[0] + "; the run is written to a new folder")
             return make_run_folder(name, None)
 
 
@@ -98,7 +99,3 @@ def _print(found: Sequence[RecordedLoader]) -> None:
     from loaderbench.script.summary import print_loaders
 
     print_loaders(found, Console(stderr=True))
-
-
-def _say(line: str) -> None:
-    print(f"loaderbench: {line}", file=sys.stderr)

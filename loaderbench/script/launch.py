@@ -20,6 +20,7 @@ from loaderbench.script.live import LiveTo, followed, open_trackers
 from loaderbench.script.order import LIVE_SAVE_S, LONGEST_SAVE_S, RecordOrder, own_python_path
 from loaderbench.script.recorded_processes import begun_pids, has_lost, wait_for_last_saves
 from loaderbench.script.recording import SENT, Recording, read_recordings
+from loaderbench.stderr import say
 
 if TYPE_CHECKING:
     from loaderbench.script.tuner import TunedLoader
@@ -144,7 +145,7 @@ def _wait_for_ranks(folder: Path) -> None:
     left = wait_for_last_saves(folder, LAST_SAVE_S)
     if left:
         processes = "1 process of the script is" if left == 1 else f"{left} processes of the script are"
-        print(f"loaderbench: {processes} still running; the report contains what was saved so far", file=sys.stderr)
+        say(f"{processes} still running; the report contains what was saved so far")
 
 
 @contextmanager

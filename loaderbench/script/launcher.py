@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from loaderbench.rank_errors import why_no_gpu, why_no_ranks
+from loaderbench.stderr import say
 
 HOME_OF_LAUNCHER = "torch.distributed.launcher.api"
 LATE_S = 60.0
@@ -68,9 +69,8 @@ def _warn_if_late(folder: Path, over: threading.Event) -> None:
     while not over.wait(LOOK_S) and not (folder / _BEGUN).exists():
         waited_s += LOOK_S if (folder / _LAUNCHING).exists() else 0.0
         if waited_s >= LATE_S:
-            print(
-                f"loaderbench: no rank started within {waited_s:.0f} s: torchrun is waiting for other machines. "
-                "Start the same command on each; check --nnodes, address and port.",
-                file=sys.stderr,
+            say(
+                f"no rank started within {waited_s:.0f} s: torchrun is waiting for other machines. "
+                "Start the same command on each; check --nnodes, address and port."
             )
             return

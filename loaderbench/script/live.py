@@ -7,7 +7,6 @@ after an hour.
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,10 +18,12 @@ from statistics import fmean
 from loaderbench.errors import printable
 from loaderbench.exporters.exporter import LivePoint, LiveTracker
 from loaderbench.exporters.table import Numbers, numbers_of_trial
+from loaderbench.new_files import numbered
 from loaderbench.records import Trial
 from loaderbench.records.metrics import BY_ID, METRICS, Metric
 from loaderbench.records.timeline import Series
 from loaderbench.script.recording import Recording, own_files, read_file
+from loaderbench.stderr import say
 
 LOOK_S = 0.5
 END_S = 10.0
@@ -87,7 +88,7 @@ class _Follower(threading.Thread):
             self._tracker.close()
         except Exception as error:
             text = " ".join(f"{type(error).__name__}: {error}".split())[:_MOST_TEXT]
-            say(f"--live {self._called}: {text}; the script continues, without this tracker")
+            say(printable(f"--live {self._called}: {text}; the script continues, without this tracker"))
             with suppress(Exception):
                 self._tracker.close()
 
@@ -107,9 +108,8 @@ class _Follower(threading.Thread):
         """The loader at this position of a file. Loaders with the same name in one rank are numbered."""
         if key not in self._loaders:
             taken = {one.name for one in self._loaders.values() if one.rank == recording.rank}
-            name = recording.folder_name
-            names = [name, *(f"{name}-{number}" for number in range(2, len(taken) + 2))]
-            self._loaders[key] = _Loader(next(one for one in names if one not in taken), recording.rank)
+            name = next(one for one in numbered(recording.folder_name) if one not in taken)
+            self._loaders[key] = _Loader(name, recording.rank)
         return self._loaders[key]
 
 
@@ -141,12 +141,7 @@ def followed(folder: Path, trackers: Sequence[tuple[str, LiveTracker]]) -> Itera
         for (name, _), one in zip(trackers, followers, strict=True):
             one.join(max(0.0, until_s - time.monotonic()))
             if one.is_alive():
-                say(f"--live {name}: did not take the last numbers within {END_S:.0f} s")
-
-
-def say(line: str) -> None:
-    """Print one line to stderr."""
-    print(f"loaderbench: {printable(line)}", file=sys.stderr)
+                say(printable(f"--live {name}: did not take the last numbers within {END_S:.0f} s"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from types import CodeType, MethodType
 from typing import Any
 
 from loaderbench.script.naming import MOST_HELD
+from loaderbench.stderr import say
 
 _HOOK = "__init_subclass__"
 _MOST_DECORATORS = 10
@@ -115,7 +115,7 @@ class OwnIterators:
     def say_missed(self) -> None:
         """Print a line for every class that was expected to call `__iter__` of its base class, but never did."""
         for name in sorted(self._passed_on - self._begun):
-            _say(f"cannot record a {name}: its __iter__ does not start an epoch the way its base class does")
+            say(f"cannot record a {name}: its __iter__ does not start an epoch the way its base class does")
         self._passed_on.clear()
 
     def _owner(self, loader: Any) -> Any:
@@ -152,7 +152,7 @@ class OwnIterators:
             self._changed[id(found)] = _Changed(found, usual, ours)
         except Exception as error:  # a class can be arbitrary
             name = getattr(found, "__name__", "DataLoader")
-            _say(f"cannot record a {name}: {type(error).__name__}: {error}; the script continues")
+            say(f"cannot record a {name}: {type(error).__name__}: {error}; the script continues")
 
 
 def _bound(iterate: Any) -> Iterate:
@@ -186,7 +186,3 @@ def _names_by_function(code: CodeType) -> Iterator[set[str]]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _names_by_function(constant)
-
-
-def _say(line: str) -> None:
-    print(f"loaderbench: {line}", file=sys.stderr)

@@ -39,6 +39,7 @@ from loaderbench.script.recorded_epoch import ClockedEpoch, RecordedEpoch
 from loaderbench.script.recorded_processes import note_begun, ranks_by_files
 from loaderbench.script.recording import MOST_LOADERS, Recording, write_recordings
 from loaderbench.script.step_stages import StepStages
+from loaderbench.stderr import say
 from loaderbench.switch_interval import SWITCH_INTERVAL
 from loaderbench.tracing.clock import thread
 from loaderbench.tracing.loader import Begin
@@ -136,7 +137,7 @@ class ScriptRecorder:
         except Exception as error:
             if error is self._last.error:
                 raise
-            _say(f"cannot record {description_of(loader)}: {type(error).__name__}: {error}; the script continues")
+            say(f"cannot record {description_of(loader)}: {type(error).__name__}: {error}; the script continues")
             return self._usual(loader)
 
     def note_pause(self, loader: Any) -> None:
@@ -193,7 +194,7 @@ class ScriptRecorder:
         except Exception as error:
             problem = f"cannot bring the ranks of all machines together: {type(error).__name__}: {error}"
         if problem:
-            _say(problem)
+            say(problem)
 
     def _begin(self, loader: Any) -> Iterator[Any]:
         try:
@@ -281,7 +282,7 @@ class ScriptRecorder:
                 write_recordings(Path(self._order.folder), found)
         except Exception as error:
             if Path(self._order.folder).exists():  # otherwise the command has ended: it waits for a limited time
-                _say(f"cannot save what was recorded: {type(error).__name__}: {error}")
+                say(f"cannot save what was recorded: {type(error).__name__}: {error}")
 
     def _recording_of(self, one: _Recorded, *, has_ended: bool) -> Recording:
         """The recording of one loader. If each rank is recorded separately, only ranks of a launcher count."""
@@ -343,7 +344,3 @@ def _is_alike(one: _Recorded, place: Place, loader: Any) -> bool:
     """Whether a loader has the same lines of code and classes, as the loaders of many clients in a list."""
     same_lines = (one.place.file, one.place.line, one.place.made) == (place.file, place.line, place.made)
     return same_lines and one.profiler.is_alike(loader)
-
-
-def _say(line: str) -> None:
-    print(f"loaderbench: {line}", file=sys.stderr)

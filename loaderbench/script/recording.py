@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from loaderbench.new_files import write_whole
 from loaderbench.profiler.other_loaders import waits_for_others
 from loaderbench.recorder.steps import StepTimes
 from loaderbench.records import Measured, Readings
@@ -79,10 +80,7 @@ def read_file(file: Path) -> list[Recording]:
 
 def write_recordings(folder: Path, found: Sequence[Recording], name: str = "") -> None:
     """Atomically write this process's file, or that of another process by its `name`."""
-    file = folder / f"{name or os.getpid()}{SUFFIX}"
-    part = file.with_suffix(".part")
-    part.write_bytes(pickle.dumps(list(found)))
-    part.replace(file)
+    write_whole(folder / f"{name or os.getpid()}{SUFFIX}", pickle.dumps(list(found)))
 
 
 def read_recordings(folder: Path) -> list[Recording]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from loaderbench.conclusion import conclude
 from loaderbench.diagnosis.thresholds import NOTICED
 from loaderbench.errors import UsageError
+from loaderbench.new_files import free_place
 from loaderbench.recorder.ranks import RankRun, merge_ranks
 from loaderbench.report.index import update_index
 from loaderbench.result import Run
@@ -72,13 +73,13 @@ def write_run_folders(recordings: Sequence[Recording], folder: Path) -> list[Rec
             folder.rmdir()
         return []
     if folder.exists() and any(folder.iterdir()):
-        folder = _free(folder / "loaderbench")
+        folder = free_place(folder / "loaderbench")
     found = _main_first([*_of_jobs(recordings)])
     (main, *others), left_out = found[:MOST_LOADERS], found[MOST_LOADERS:]
     longer = _note_on_longer_waits(main, others, found)
     written = [_write(main, folder, on_others=[_note_on_left_out(left_out, found), *longer.values()])]
     written += [
-        _write(recording, _free(folder / _slug(recording)), on_wait=longer.get(recording.place, ""))
+        _write(recording, free_place(folder / _slug(recording)), on_wait=longer.get(recording.place, ""))
         for recording in others
     ]
     update_index(folder)
@@ -149,8 +150,3 @@ def _note_on_left_out(left_out: Sequence[Recording], found: Sequence[Recording])
 def _slug(recording: Recording) -> str:
     rank = "" if recording.rank is None else f"-rank{recording.rank}"
     return recording.folder_name + rank
-
-
-def _free(folder: Path) -> Path:
-    numbered = (folder.with_name(f"{folder.name}-{number}") for number in range(2, 1000))
-    return next(place for place in (folder, *numbered) if not place.exists())

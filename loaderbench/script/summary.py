@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from loaderbench.report.terminal import print_summary
+from loaderbench.report.terminal import print_summary, say_whole
 from loaderbench.script.run_folders import RecordedLoader
 
 if TYPE_CHECKING:
@@ -41,22 +41,20 @@ def print_loaders(
     """
     if failure or not found:
         unknown = _LOST if lost else _UNRECORDED if begun else _NONE.format(verb=verb)
-        console.print(f"loaderbench: {failure}" if failure else unknown, highlight=False, markup=False, soft_wrap=True)
+        say_whole(console, f"loaderbench: {failure}" if failure else unknown)
     if not found:
         return
     main, *others = found
     if sent_to:
         line = f"verdict for all ranks: on the machine of rank 0, {sent_to}; report of this machine: {main.page}"
-        console.print(f"loaderbench: {line}", highlight=False, markup=False, soft_wrap=True)
+        say_whole(console, f"loaderbench: {line}")
         return
     print_summary(main.run.document, console, report_path=str(main.page), with_next_step=with_next_step)
     for other in others[:_MOST_OTHERS]:
         parts = filter(None, (other.run.verdict.headline, _first_fix(other), other.note, str(other.page)))
-        line = f"Loader: {other.place}: {'; '.join(parts)}"
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        say_whole(console, f"Loader: {other.place}: {'; '.join(parts)}")
     if len(others) > _MOST_OTHERS:
-        line = f"{len(others) - _MOST_OTHERS} more loaders: {main.page.parent / '*' / main.page.name}"
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        say_whole(console, f"{len(others) - _MOST_OTHERS} more loaders: {main.page.parent / '*' / main.page.name}")
 
 
 def _first_fix(found: RecordedLoader) -> str:

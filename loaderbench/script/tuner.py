@@ -20,6 +20,7 @@ from loaderbench.script.loader_profiler import LoaderProfiler
 from loaderbench.script.naming import Makers
 from loaderbench.script.order import RecordOrder
 from loaderbench.script.tuning_ranks import one_rank_tunes, shortest_step_s
+from loaderbench.stderr import say
 from loaderbench.tracing.loader import worker_arguments
 from loaderbench.tracing.other_loader import OtherLoader
 from loaderbench.tuning import OwnLoop, Tuned, TuneOrder, TuningInterrupted, tune_loader
@@ -79,8 +80,7 @@ class ScriptTuner:
         if not trains and (not is_alone or time.monotonic() < self._began_s + patience_s):
             return
         if not trains:
-            what = f"no optimizer step seen; treating the loop over {profiler.name} as training"
-            print(f"loaderbench: {what}", file=sys.stderr)
+            say(f"no optimizer step seen; treating the loop over {profiler.name} as training")
         self.is_done = True
         profiler.end()  # what follows is not the script's loop
         save()
@@ -91,10 +91,7 @@ class ScriptTuner:
         if self._order.keep_training:
             return
         if threading.current_thread() is not threading.main_thread():
-            print(
-                "loaderbench: the training loop runs in a thread and cannot be stopped; the script continues",
-                file=sys.stderr,
-            )
+            say("the training loop runs in a thread and cannot be stopped; the script continues")
             return
         raise SystemExit(0)
 
@@ -104,7 +101,7 @@ class ScriptTuner:
         try:
             return step()
         except Exception as error:
-            print(f"loaderbench: cannot tune {profiler.name}: {type(error).__name__}: {error}", file=sys.stderr)
+            say(f"cannot tune {profiler.name}: {type(error).__name__}: {error}")
             return None
 
     def _own_loop(self, profiler: LoaderProfiler) -> OwnLoop:
@@ -115,10 +112,7 @@ class ScriptTuner:
     def _tune(self, profiler: LoaderProfiler, own: OwnLoop) -> None:
         loader = profiler.source
         if not self._order.quiet:
-            print(
-                f"loaderbench: tuning {profiler.name} for up to {self._order.tune_s:.0f} s; the script waits",
-                file=sys.stderr,
-            )
+            say(f"tuning {profiler.name} for up to {self._order.tune_s:.0f} s; the script waits")
         order = TuneOrder(
             name=profiler.name,
             budget_s=self._order.tune_s or 0.0,

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from loaderbench.monitors.machine import allowed_cpus, other_ranks
+from loaderbench.cpu_lists import allowed_cpus
+from loaderbench.monitors.machine import other_ranks
+from loaderbench.new_files import write_whole
 from loaderbench.ranks import rank_of_training, ranks_of_training
 from loaderbench.script.recorded_processes import begun_pids
+from loaderbench.stderr import say
 
 DONE = "tuned"
 LOOK_S = 0.1
@@ -30,9 +32,7 @@ def shortest_step_s(folder: Path, own_s: float | None) -> float | None:
     if rank is None or ranks > _ranks_here(folder):
         return own_s
     if rank:
-        file = _step_file(folder, rank)
-        file.with_suffix(".part").write_text("" if own_s is None else repr(own_s), encoding="ascii")
-        file.with_suffix(".part").replace(file)
+        write_whole(_step_file(folder, rank), "" if own_s is None else repr(own_s))
         return own_s
     files, until_s = [_step_file(folder, other) for other in range(1, ranks)], time.monotonic() + STEPS_S
     while not all(file.exists() for file in files) and time.monotonic() < until_s:
@@ -57,7 +57,7 @@ def one_rank_tunes(folder: Path) -> Iterator[bool]:
         yield True
     elif (ranks_of_training() or 1) > _ranks_here(folder):
         if os.environ.get("LOCAL_RANK", f"{rank}") == "0":
-            print(f"loaderbench: {SEVERAL}", file=sys.stderr)
+            say(SEVERAL)
         (folder / REFUSED).touch()
         yield False
     elif rank:
@@ -86,7 +86,7 @@ def _own_share_of_cpus() -> Iterator[None]:
     if ranks == 1 or not hasattr(os, "sched_setaffinity"):
         yield
         return
-    print(f"loaderbench: rank 0 tunes on {len(share)} of {len(cpus)} CPUs; the other ranks wait", file=sys.stderr)
+    say(f"rank 0 tunes on {len(share)} of {len(cpus)} CPUs; the other ranks wait")
     os.sched_setaffinity(0, share)
     try:
         yield

@@ -1,6 +1,6 @@
 """Runs a suite from start to verdict: propose trials, measure them, draw the conclusion, and write the report."""
 
-from loaderbench.session.listener import Listener, Silent
+from loaderbench.session.listener import Listener
 from loaderbench.session.resuming import overrides_of
 from loaderbench.session.running import SessionResult, run, run_suite
 from loaderbench.session.side_by_side import run_side_by_side
@@ -11,7 +11,6 @@ __all__ = [
     "Listener",
     "MoreRounds",
     "SessionResult",
-    "Silent",
     "opened_versions",
     "overrides_of",
     "run",

@@ -19,19 +19,7 @@ from loaderbench.environment import describe_machine
 from loaderbench.errors import MissingError
 from loaderbench.monitors import GpuMonitor, count_gpus
 from loaderbench.plan import Plan, make_plan, rank_counts
-from loaderbench.records import (
-    AssumedDemand,
-    Dropped,
-    Environment,
-    Final,
-    FormatCopy,
-    Gpu,
-    Measured,
-    Parity,
-    Reasons,
-    Trial,
-    Verification,
-)
+from loaderbench.records import AssumedDemand, Environment, Gpu, Measured, Reasons
 from loaderbench.records.words import utc_now
 from loaderbench.runner import TrialServer, probe
 from loaderbench.session.copies import check_stores
@@ -80,19 +68,8 @@ class Conditions:
         """Whether trials have a GPU."""
         return bool(self.environment.gpus)
 
-    def measured(
-        self,
-        trials: Sequence[Trial],
-        verification: Verification | None,
-        left_out: Reasons,
-        why_partial: str | None,
-        *,
-        dropped: tuple[Dropped, ...] = (),
-        final: Final | None = None,
-        parity: tuple[Parity, ...] = (),
-        copies: tuple[FormatCopy, ...] = (),
-    ) -> Measured:
-        """Return the record of the run with these trials."""
+    def measured(self, left_out: Reasons, why_partial: str | None) -> Measured:
+        """The record of the run before its first trial."""
         suite, plan = self.loaded.suite, self.plan
         return Measured(
             name=suite.name,
@@ -104,13 +81,8 @@ class Conditions:
             finished_at=utc_now(),
             complete=why_partial is None,
             consumer=self.consumer,
-            trials=tuple(trials),
+            trials=(),
             cpu_percent_before=self.cpu_percent_before,
-            dropped=dropped,
-            final=final,
-            parity=parity,
-            copies=copies,
-            verification=verification,
             left_out=dict(left_out),
             notes=(
                 *([why_partial] if why_partial else []),

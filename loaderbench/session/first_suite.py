@@ -13,7 +13,8 @@ from PIL import Image
 
 from loaderbench import host_memory
 from loaderbench.datasets.folder_scan import ImageFiles, scan_image_folder
-from loaderbench.report.numbers import count, number
+from loaderbench.records.words import count
+from loaderbench.report.numbers import number
 
 SAMPLE = 20_000  # maximum number of files that a run reads of a larger folder
 _INSPECTED = 64  # files whose header is read

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from loaderbench.diagnosis.failures import TOO_MANY_FILES
-from loaderbench.loaders import backend_of
+from loaderbench.loaders import backend_of, prefetch_of
 from loaderbench.loaders.worker_options import SHARING
 from loaderbench.records import Candidate, Config, Trial
 from loaderbench.search import why_pruned
@@ -49,10 +49,9 @@ class Fitting:
 
     def _with_less(self, config: Config) -> Iterator[Config]:
         """Changes that reduce the bytes in flight, starting with the one that costs the user least."""
-        arguments = {**self.suite.loader, **config}
-        if SHARING in backend_of(arguments).worker_options and self._ran_out_of_files():
+        if SHARING in backend_of({**self.suite.loader, **config}).worker_options and self._ran_out_of_files():
             yield {SHARING: "file_system"}
-        found, dataset = backend_of(arguments).prefetch(arguments), self.suite.dataset.with_axes(config)
+        found, dataset = prefetch_of(self.suite.loader, config), self.suite.dataset.with_axes(config)
         smaller = dataset.with_axes(dataset.smaller_samples).sample_bytes()
         shrinks = smaller is not None and smaller < (dataset.sample_bytes() or 0)
         samples: Config = dict(dataset.smaller_samples) if shrinks else {}

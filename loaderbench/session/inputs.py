@@ -12,6 +12,7 @@ from loaderbench.errors import MissingError
 from loaderbench.loaders import backends_of, check_installed
 from loaderbench.plan import rank_counts
 from loaderbench.records import DatasetSummary, Reasons
+from loaderbench.records.words import count
 from loaderbench.session.listener import Listener
 from loaderbench.suite import LoadedSuite, Suite
 
@@ -80,8 +81,7 @@ def prepare_inputs(loaded: LoadedSuite, listener: Listener) -> RunInputs:
 def _prepare(dataset: DatasetKind, loaded: LoadedSuite, listener: Listener) -> Inputs:
     inputs = dataset.prepare(loaded.suite.options, loaded.folder, listener)
     if loaded.suite.measure.cache == "warm" and inputs.samples:
-        count = len(inputs.samples)
-        listener.doing(f"warming the page cache: reading {count:,} file{'' if count == 1 else 's'}")
+        listener.doing(f"warming the page cache: reading {count(len(inputs.samples), 'file')}")
         page_cache.warm(path for path, _ in inputs.samples)
     return inputs
 
@@ -114,7 +114,6 @@ def notes_left_out(inputs: RunInputs) -> list[str]:
 
 def note_left_out(found: DatasetSummary, of_which: str = "") -> str:
     """The note on files that cannot be decoded."""
-    count = found.bad_files or 0
-    files = f"{count:,} file{'' if count == 1 else 's'}{of_which}"
-    more = f"; and {count - _MAX_LISTED:,} more" if count > _MAX_LISTED else ""
-    return f"skipped {files} that cannot be decoded: {'; '.join(found.bad_images[:_MAX_LISTED])}{more}"
+    bad, listed = found.bad_files or 0, "; ".join(found.bad_images[:_MAX_LISTED])
+    more = f"; and {bad - _MAX_LISTED:,} more" if bad > _MAX_LISTED else ""
+    return f"skipped {count(bad, 'file')}{of_which} that cannot be decoded: {listed}{more}"

@@ -7,8 +7,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from loaderbench.loaders import backend_of
-from loaderbench.plan import Plan, isolation_left_out, isolation_seconds
+from loaderbench.loaders import prefetch_of
+from loaderbench.plan import isolation_left_out, isolation_seconds
 from loaderbench.ranks import process_count
 from loaderbench.recorder.measure import FEWEST_BATCHES, batches_wanted
 from loaderbench.records import Config, PlannedTrial, Reasons, Trial
@@ -17,7 +17,6 @@ from loaderbench.session.listener import Progress
 from loaderbench.session.session import Session
 from loaderbench.session.time_left import mean_trial_s
 from loaderbench.statistics.configurations import rates_by_round
-from loaderbench.suite import Suite
 
 FILES_SHARE = 8
 """Files to read vs an end-to-end trial of the same length: warm-up needs some, and a loader alone is faster."""
@@ -44,7 +43,7 @@ def measure_isolation(session: Session, subject: Config | None) -> None:
     if why := session.why_no_later_step:
         found.left_out["isolation"] = why
         return
-    planned = _planner(session.conditions, subject).plan(subject, sweep)
+    planned = plan_isolation(session.conditions, subject, sweep)
     found.left_out |= planned.left_out
     if planned.trials and session.is_late(len(planned.trials) * plan.isolation_s):
         found.left_out["isolation"] = f"{session.budget_used_up} left no time for isolation runs"
@@ -72,62 +71,50 @@ def _note_not_reached(session: Session, left: Sequence[PlannedTrial]) -> None:
         session.found.left_out[name] = f"{session.budget_used_up} left no time for it"
 
 
-def _planner(conditions: Conditions, config: Config | None) -> IsolationPlanner:
+def plan_isolation(conditions: Conditions, config: Config | None, trials: Sequence[Trial]) -> IsolationPlan:
+    """The isolation runs of a configuration after the sweep of these trials, shuffled within each round."""
+    if config is None:
+        return IsolationPlan(left_out={"isolation": "nothing was measured"})
+    suite, plan = conditions.loaded.suite, conditions.plan
+    files, too_short = _one_pass(conditions, config, trials)
+    reasons = isolation_left_out(suite, conditions.consumer, conditions.accelerator, too_short, config)
+    if why := suite.dataset.why_not_on_device({**suite.loader, **config}):
+        reasons["replay_device"] = reasons["replay_device"] or why
+    names = [name for name, why in reasons.items() if not why]
+    order = random.Random(plan.seed)
+    planned = []
+    for number in range(1, plan.isolation_rounds + 1):
+        order.shuffle(names)
+        planned += [plan.isolation(name, config, number) for name in names]
+    return IsolationPlan(tuple(planned), {name: why for name, why in reasons.items() if why}, files)
+
+
+def _one_pass(conditions: Conditions, config: Config, trials: Sequence[Trial]) -> tuple[int | None, str]:
+    """How many files the loader alone reads, and why one pass over them is too short for a steady state, if it is.
+
+    The number is the same for warm and cold runs, and small enough to read the files again in each run. A file can
+    hold many samples, so the samples per epoch come from the sweep's trials.
+    """
     suite = conditions.loaded.suite
-    files = len(conditions.inputs.samples(suite.dataset.with_axes(config))) if config is not None else 0
-    return IsolationPlanner(
-        suite, conditions.plan, consumer=conditions.consumer, accelerator=conditions.accelerator, files=files
-    )
-
-
-class IsolationPlanner:
-    """Plans the isolation runs of a suite after its sweep."""
-
-    def __init__(self, suite: Suite, plan: Plan, *, consumer: str, accelerator: bool, files: int) -> None:
-        self._suite, self._plan, self._files = suite, plan, files
-        self._consumer, self._accelerator = consumer, accelerator
-
-    def plan(self, config: Config | None, trials: Sequence[Trial]) -> IsolationPlan:
-        """The isolation runs of a configuration, shuffled within each round."""
-        if config is None:
-            return IsolationPlan(left_out={"isolation": "nothing was measured"})
-        files, too_short = self._one_pass(config, trials)
-        reasons = isolation_left_out(self._suite, self._consumer, self._accelerator, too_short, config)
-        if why := self._suite.dataset.why_not_on_device({**self._suite.loader, **config}):
-            reasons["replay_device"] = reasons["replay_device"] or why
-        names = [name for name, why in reasons.items() if not why]
-        order = random.Random(self._plan.seed)
-        planned = []
-        for number in range(1, self._plan.isolation_rounds + 1):
-            order.shuffle(names)
-            planned += [self._plan.isolation(name, config, number) for name in names]
-        return IsolationPlan(tuple(planned), {name: why for name, why in reasons.items() if why}, files)
-
-    def _one_pass(self, config: Config, trials: Sequence[Trial]) -> tuple[int | None, str]:
-        """How many files the loader alone reads, and why one pass over them is too short for a steady state, if it is.
-
-        The number is the same for warm and cold runs, and small enough to read the files again in each run. A file can
-        hold many samples, so the samples per epoch come from the sweep's trials.
-        """
-        sizes = [
-            (trial.samples_per_epoch, trial.samples / trial.batches)
-            for trial in trials
-            if trial.config == config and trial.samples_per_epoch and trial.samples and trial.batches
-        ]
-        if not sizes or not self._files:
-            return None, f"samples per pass over the files are unknown, {_SECOND_PASS}"
-        epoch, batch = sizes[-1]
-        arguments = {**self._suite.loader, **config}
-        ahead = backend_of(arguments).prefetch(arguments).batches or 0
-        rate = max(rates_by_round(config, trials).values(), default=0.0)
-        ranks = process_count(config)
-        at_least = ranks * (ahead + batches_wanted(math.ceil(batch))) * batch
-        wanted = FILES_SHARE * rate * isolation_seconds(self._suite) + at_least
-        files = min(self._files, math.ceil(wanted * self._files / epoch))
-        batches = int(files * epoch / (self._files * batch * ranks))
-        if batches > max(1, ahead) + FEWEST_BATCHES:
-            return files, ""
-        held = f"{files:,} file{'s' * (files != 1)} = {batches} batch{'es' * (batches != 1)}"
-        read = f", workers prefetch {ahead}" if ahead else ""
-        read += f", in each of {ranks} ranks" if ranks > 1 else ""
-        return files, f"too few files for a steady state ({held}{read}), {_SECOND_PASS}"
+    all_files = len(conditions.inputs.samples(suite.dataset.with_axes(config)))
+    sizes = [
+        (trial.samples_per_epoch, trial.samples / trial.batches)
+        for trial in trials
+        if trial.config == config and trial.samples_per_epoch and trial.samples and trial.batches
+    ]
+    if not sizes or not all_files:
+        return None, f"samples per pass over the files are unknown, {_SECOND_PASS}"
+    epoch, batch = sizes[-1]
+    ahead = prefetch_of(suite.loader, config).batches or 0
+    rate = max(rates_by_round(config, trials).values(), default=0.0)
+    ranks = process_count(config)
+    at_least = ranks * (ahead + batches_wanted(math.ceil(batch))) * batch
+    wanted = FILES_SHARE * rate * isolation_seconds(suite) + at_least
+    files = min(all_files, math.ceil(wanted * all_files / epoch))
+    batches = int(files * epoch / (all_files * batch * ranks))
+    if batches > max(1, ahead) + FEWEST_BATCHES:
+        return files, ""
+    held = f"{files:,} file{'s' * (files != 1)} = {batches} batch{'es' * (batches != 1)}"
+    read = f", workers prefetch {ahead}" if ahead else ""
+    read += f", in each of {ranks} ranks" if ranks > 1 else ""
+    return files, f"too few files for a steady state ({held}{read}), {_SECOND_PASS}"

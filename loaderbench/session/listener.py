@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from loaderbench.datasets import PrepareListener
 from loaderbench.errors import MissingError
@@ -31,8 +31,8 @@ class Progress:
     best: str | None
 
 
-class Listener(Protocol):
-    """Receives the events of a session."""
+class Listener:
+    """Receives the events of a session, and ignores those that a subclass does not handle."""
 
     def doing(self, what: str) -> None:
         """A task that takes a while begins."""
@@ -57,34 +57,6 @@ class Listener(Protocol):
 
     def verdict_so_far(self, verdict: Verdict, after: str, report: Path) -> None:
         """A provisional verdict after a part of the run (`round 1 of 3`); its report is already written."""
-
-
-class Silent:
-    """Ignores every event."""
-
-    def doing(self, what: str) -> None:
-        """Ignore the event."""
-
-    def warned(self, why: str) -> None:
-        """Ignore the event."""
-
-    def generating(self, done: int, total: int) -> None:
-        """Ignore the event."""
-
-    def writing(self, name: str, done: int, total: int) -> None:
-        """Ignore the event."""
-
-    def planned(self, plan: Plan) -> None:
-        """Ignore the event."""
-
-    def trial_started(self, planned: PlannedTrial, progress: Progress) -> None:
-        """Ignore the event."""
-
-    def trial_ended(self, trial: Trial, progress: Progress) -> None:
-        """Ignore the event."""
-
-    def verdict_so_far(self, verdict: Verdict, after: str, report: Path) -> None:
-        """Ignore the event."""
 
 
 class InTime:

@@ -11,6 +11,7 @@ from loaderbench.conclusion import conclude
 from loaderbench.diagnosis.ranking import rank
 from loaderbench.ending_signals import put_off_signals, restored_signals
 from loaderbench.errors import Terminated, UsageError
+from loaderbench.options import shown
 from loaderbench.records import Measured, Scalar
 from loaderbench.records.words import utc_now
 from loaderbench.report.index import update_index
@@ -21,7 +22,7 @@ from loaderbench.session.conditions import find_conditions
 from loaderbench.session.final import measure_final
 from loaderbench.session.freeing import measure_bottlenecks
 from loaderbench.session.isolation import measure_isolation
-from loaderbench.session.listener import Listener, Silent
+from loaderbench.session.listener import Listener
 from loaderbench.session.measuring import TrialMeasurer
 from loaderbench.session.resuming import (
     Earlier,
@@ -37,6 +38,7 @@ from loaderbench.session.sweep import MoreRounds, add_rounds, compare_batches, m
 from loaderbench.session.verifying import try_remedies
 from loaderbench.store import Store, new_run_folder
 from loaderbench.suite import LoadedSuite, Override, load_suite
+from loaderbench.user_paths import expanded
 
 NOT_ENDED = "the run is in progress or was killed; results so far are in trials.jsonl, and --resume continues it"
 
@@ -76,7 +78,8 @@ def run_suite(
     store = _store(loaded, out, earlier)
     try:
         with restored_signals():
-            return _run_into(store, loaded, listener or Silent(), earlier, server or TrialServer(), more_rounds, doubt)
+            server, listener = server or TrialServer(), listener or Listener()
+            return _run_into(store, loaded, listener, earlier, server, more_rounds, doubt)
     except BaseException:
         if earlier is None:
             store.discard()
@@ -104,7 +107,7 @@ def _run_into(  # noqa: PLR0917
     """Prepare, measure, conclude and write."""
     server.warm_up()
     conditions = find_conditions(loaded, server, listener, earlier.record.started_at if earlier else utc_now())
-    nothing_yet = conditions.measured((), None, dict.fromkeys(LATER_STEPS, NOT_ENDED), NOT_ENDED)
+    nothing_yet = conditions.measured(dict.fromkeys(LATER_STEPS, NOT_ENDED), NOT_ENDED)
     if doubt is not None and (warning := doubt(nothing_yet)):
         listener.warned(warning)
     runner = TrialRunner(server, conditions.environment)
@@ -208,10 +211,10 @@ def run(
     if data is not None:
         if not os.fspath(data):
             raise UsageError("data: expected a folder, got an empty string")
-        overrides.append(Override(("dataset", "root"), str(Path(data).resolve()), f"data={str(data)!r}"))
+        overrides.append(Override(("dataset", "root"), str(expanded(os.fspath(data)).resolve()), f"data={str(data)!r}"))
     for name, value in (("rounds", rounds), ("seconds", seconds), ("verify", verify)):
         if value is not None:
-            overrides.append(Override(("measure", name), value, f"{name}={value!r}"))
+            overrides.append(Override(("measure", name), value, f"{name}={shown(value)}"))
     loaded = load_suite(Path(suite), overrides)
     result = run_suite(loaded, place, listener, earlier)
     if result.stopped_by is not None:

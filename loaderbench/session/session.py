@@ -25,6 +25,7 @@ from loaderbench.records import (
     Trial,
     Verification,
 )
+from loaderbench.records.words import count
 from loaderbench.runner import TrialOutcome, not_tried
 from loaderbench.session.conditions import Conditions
 from loaderbench.session.listener import Listener, Progress
@@ -113,18 +114,17 @@ class Session:
 
     def _measured(self, left_out: Reasons, why_partial: str | None) -> Measured:
         found = self.found
-        measured = self.conditions.measured(
-            found.trials,
-            found.verification,
-            left_out,
-            why_partial,
+        conditions = self.conditions.measured(left_out, why_partial)
+        measured = replace(
+            conditions,
+            trials=tuple(found.trials),
             dropped=found.dropped,
             final=found.final,
             parity=found.parity,
             copies=found.copies,
+            verification=found.verification,
+            notes=(*conditions.notes, *found.remarks.values()),
         )
-        if found.remarks:
-            measured = replace(measured, notes=(*measured.notes, *found.remarks.values()))
         return measured if found.side_by_side is None else _of_two_versions(measured, found.side_by_side)
 
     def measure(self, planned: PlannedTrial) -> Trial:
@@ -216,13 +216,8 @@ class Session:
             return f"interrupted {_AFTER_SWEEP[self.step]}"
         done, of = len(self.found.of("sweep", "twin", "ab")), self.plan.trials
         if self.step == "sweep" and not self.plan.is_adaptive and done <= of:
-            return f"interrupted after {done} of {of} trials"
-        return f"interrupted after {trials_counted(done)}"  # a gate can ask for rounds that were not planned
-
-
-def trials_counted(count: int) -> str:
-    """`1 trial`, `2 trials`."""
-    return f"{count} trial{'' if count == 1 else 's'}"
+            return f"interrupted after {done:,} of {of:,} trials"
+        return f"interrupted after {count(done, 'trial')}"  # a gate can ask for rounds that were not planned
 
 
 def _of_two_versions(measured: Measured, found: SideBySide) -> Measured:

@@ -11,10 +11,11 @@ from functools import partial
 from loaderbench.loaders import AXIS, DEFAULT_BACKEND
 from loaderbench.plan import Plan
 from loaderbench.records import Config, Measured, Parity, PlannedTrial, config_name
+from loaderbench.records.words import count
 from loaderbench.search import Adaptive, Grid
 from loaderbench.session.listener import Progress
 from loaderbench.session.measuring import TrialMeasurer
-from loaderbench.session.session import ALL_FAILED, Session, trials_counted
+from loaderbench.session.session import ALL_FAILED, Session
 from loaderbench.session.time_left import mean_trial_s
 from loaderbench.statistics.gates import LOOKS
 from loaderbench.suite.batch_bytes import prefetched_bytes
@@ -59,7 +60,7 @@ def measure_sweep(session: Session, round_ended: Callable[[str], None] = lambda 
     cut_short = is_late or (session.budget_s is not None and round_ < plan.fewest_rounds)
     if found.why_partial is None and cut_short and not _has_a_winner(session):
         done = len(found.of("sweep", "twin"))
-        found.why_partial = f"{session.budget_used_up} was used up after {trials_counted(done)}"
+        found.why_partial = f"{session.budget_used_up} was used up after {count(done, 'trial')}"
 
 
 def _measure_round(session: Session, search: Grid, proposed: Sequence[PlannedTrial]) -> bool:
@@ -129,8 +130,8 @@ def add_rounds(session: Session, more: MoreRounds) -> None:
         for number in range(done + 1, 2 * done + 1):
             if not _measure_one_more(session, configs, number, until_s):
                 return
-            count, named = number - session.plan.rounds, " and ".join(map(config_name, configs))
-            said = f"{count} more round{'s' * (count > 1)} of {named} measured to {more.purpose}"
+            more_rounds, named = number - session.plan.rounds, " and ".join(map(config_name, configs))
+            said = f"{count(more_rounds, 'more round')} of {named} measured to {more.purpose}"
             session.found.remarks["rounds"] = said
         done *= 2
 

@@ -8,7 +8,7 @@ from statistics import fmean, linear_regression, median
 
 from loaderbench.consumers import consumer_kind
 from loaderbench.errors import UsageError
-from loaderbench.loaders import backend_of
+from loaderbench.loaders import prefetch_of
 from loaderbench.records import CALIBRATION_FORMAT, Calibration, RunRecord, StepTime, Trial
 from loaderbench.statistics.intervals import rate_interval
 
@@ -50,8 +50,7 @@ def _precision(run: RunRecord) -> str | None:
 def _steps(run: RunRecord, trials: Sequence[Trial]) -> list[StepTime]:
     by_size: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for trial in trials:
-        arguments = {**run.loader, **trial.config}
-        size, step_s = backend_of(arguments).prefetch(arguments).batch_size, _step_s(trial)
+        size, step_s = prefetch_of(run.loader, trial.config).batch_size, _step_s(trial)
         if size and step_s:
             by_size[size][str(trial.config)].append(step_s)
     fastest = {size: min(found.values(), key=median) for size, found in sorted(by_size.items())}

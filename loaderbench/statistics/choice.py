@@ -8,6 +8,7 @@ from typing import Any
 
 from loaderbench.loaders import worker_count
 from loaderbench.records import Baseline, Best, Config, Configuration, Dropped, Scalar, Trial, config_label
+from loaderbench.records.words import count
 from loaderbench.statistics.configurations import PRACTICAL_TIE, rates_by_round, ratio_of
 from loaderbench.statistics.intervals import FEWEST_ROUNDS, is_below_one
 
@@ -56,10 +57,12 @@ def choose_best(
 def describe_baseline(configurations: Sequence[Configuration], config: Config, why: str) -> Baseline:
     """Describe the starting configuration, which is measured like any other."""
     found = next((c for c in configurations if c.config == config), None)
+    is_tied = found is not None and found.tied_with_best
     return Baseline(
         config=config,
         samples_per_s=found.samples_per_s if found else None,
         data_wait_share=found.data_wait_share if found else None,
+        ties=tuple(c.config for c in configurations if c.tied_with_best and c is not found) if is_tied else (),
         why_this_one=why,
         not_measured={k: v for k, v in (found.not_measured if found else {}).items() if k in Baseline.__annotations__},
     )
@@ -91,8 +94,7 @@ def _no_winner(configurations: Sequence[Configuration], trials: Sequence[Trial],
     if not rounds:
         return "no config was measured"
     if planned_rounds < FEWEST_ROUNDS:
-        few = f"only {rounds} round{'s' * (rounds > 1)}"
-        return f"{few}: a best config needs {FEWEST_ROUNDS} or more (--rounds {FEWEST_ROUNDS})"
+        return f"only {count(rounds, 'round')}: a best config needs {FEWEST_ROUNDS} or more (--rounds {FEWEST_ROUNDS})"
     return f"no config completed {FEWEST_ROUNDS} rounds; the most was {rounds}"
 
 
@@ -160,9 +162,9 @@ def _next_criterion(chosen: Configuration, top: Configuration) -> str:
 def _savings(chosen: Configuration, tied: Sequence[Configuration], loader: Mapping[str, Any]) -> list[str]:
     """The savings vs the costliest tie: worker processes, and memory as measured."""
     sentences, own = [], worker_count(chosen.config, loader)
-    counts = [count for found in tied if (count := worker_count(found.config, loader)) is not None]
+    counts = [of_one for found in tied if (of_one := worker_count(found.config, loader)) is not None]
     if own is not None and (workers := max(counts) - own) > 0:
-        sentences.append(f"{workers} worker process{'es' * (workers > 1)}")
+        sentences.append(count(workers, "worker process", "worker processes"))
     for name, kind in (("pss_bytes", "RAM"), ("gpu_memory_used_bytes", "GPU memory")):
         size = getattr(chosen, name)
         most = max((value for found in tied if (value := getattr(found, name)) is not None), default=0)
@@ -192,17 +194,15 @@ def _undecided_others(top: Configuration, others: Sequence[Configuration], trial
     unknown = len(undecided) - slower
     sentences = []
     if slower:
-        count = "1 other is" if slower == 1 else f"{slower} others are"
-        sentences.append(f"{count} over {_LIMIT} slower (not significant)")
+        sentences.append(f"{count(slower, 'other is', 'others are')} over {_LIMIT} slower (not significant)")
     if unknown:
-        sentences.append(f"{unknown} other{'s' * (unknown > 1)} not compared: too few rounds in common")
+        sentences.append(f"{count(unknown, 'other')} not compared: too few rounds in common")
     return sentences
 
 
 def _too_few_rounds(found: Configuration, trials: Sequence[Trial]) -> str:
     rounds = len(rates_by_round(found.config, trials))
-    counted = f"{rounds} round{'s' * (rounds > 1)}"
-    return f"{config_label(found.config)} was faster, in {counted} only"
+    return f"{config_label(found.config)} was faster, in {count(rounds, 'round')} only"
 
 
 def _rank(found: Configuration) -> int:

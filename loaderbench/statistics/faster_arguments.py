@@ -10,6 +10,7 @@ from loaderbench.records import Config, Interval, RunRecord, TunedArguments
 from loaderbench.statistics.configurations import PRACTICAL_TIE, ratio_of, rounds_of_both
 from loaderbench.statistics.gates import LEVEL_OF_LOOKS
 from loaderbench.statistics.intervals import FEWEST_ROUNDS, LEVEL, at_another_time, is_above_one
+from loaderbench.statistics.machine_speed import sd_between_times
 from loaderbench.statistics.open_fixes import open_fixes
 
 DEFAULTS: Config = {"prefetch_factor": PREFETCH, "persistent_workers": False}
@@ -64,7 +65,7 @@ def _tuned(run: RunRecord, config: Config, gain: Interval, pairs: int, *, by_fix
         change={name: value for name, value in change.items() if name not in WORKER_OPTIONS},
         worker_options={name: value for name, value in change.items() if name in WORKER_OPTIONS},
         config=config,
-        gain=at_another_time(gain, pairs),
+        gain=at_another_time(gain, pairs, sd_between_times(run.trials)),
         pairs=pairs,
         by_fixes=by_fixes,
     )

@@ -217,16 +217,16 @@ def _level_in_words(gate: Gate, found: Interval) -> str:
     if gate.metric == "samples_per_s":
         est, between = _figures(found, gate.limit, places=0)
         return f"{est} samples/s{between}"
-    est, between = _figures(_scaled(found, 100, 0), gate.limit * 100, unit="%")
+    est, between = _figures(found.scaled(100), gate.limit * 100, unit="%")
     return f"data wait {est}%{between}"
 
 
 def _change_in_words(gate: Gate, change: Interval) -> str:
     """The change as it is judged, with its interval."""
     if gate.metric == "samples_per_s":
-        est, between = _figures(_scaled(change, 100, -100), gate.limit * 100, signed=True, unit="%")
+        est, between = _figures(change.scaled(100, -100), gate.limit * 100, signed=True, unit="%")
         return f"samples/s changed by {est}%{between}"
-    est, between = _figures(_scaled(change, 100, 0), gate.limit * 100, signed=True)
+    est, between = _figures(change.scaled(100), gate.limit * 100, signed=True)
     return f"data wait changed by {est} percentage points{between}"
 
 
@@ -246,8 +246,3 @@ def _figures(
         return est, " (no interval: one process)"
     low, high = (f"{bound:,.{digits}f}".replace("-", _MINUS) for bound in bounds)
     return est, f" ({low}{' to ' if bounds[0] < 0 else _EN_DASH}{high}{unit})"
-
-
-def _scaled(found: Interval, factor: float, added: float) -> Interval:
-    low, high = (None if bound is None else bound * factor + added for bound in (found.lo, found.hi))
-    return Interval(found.est * factor + added, low, high)

@@ -18,12 +18,6 @@ Key = TypeVar("Key")
 
 LEVEL = 0.95
 
-REPEATED_SD = 0.03
-"""Standard deviation of a log ratio between two times on a quiet machine, in new processes.
-
-It adds to the variation between rounds, which are only minutes apart. Measured by `benchmarks/repeated_gains.py`.
-"""
-
 REPEATED_ROUNDS = 3
 """Rounds of a repeat, as few as a comparison needs. Their noise is part of what the repeat shows."""
 
@@ -66,15 +60,16 @@ def ratio_interval(
     return rate_interval(ratios, level) if ratios else None
 
 
-def at_another_time(ratio: Interval, rounds: int) -> Interval:
+def at_another_time(ratio: Interval, rounds: int, sd_between_times: float) -> Interval:
     """Widen the interval over `rounds` to cover the same comparison at another time, over `REPEATED_ROUNDS`.
 
-    The result is the prediction interval for the average of that many rounds, plus `REPEATED_SD`. A repeat has noise of
-    its own, so it often lies outside the interval of an average. Source: Hahn and Meeker, "Statistical Intervals".
+    The result is the prediction interval for the average of that many rounds, plus the standard deviation of the log
+    ratio between two times. A repeat has noise of its own, so it often lies outside the interval of an average. Source:
+    Hahn and Meeker, "Statistical Intervals".
     """
     if ratio.lo is None or ratio.hi is None:
         return ratio
-    by_time = NormalDist().inv_cdf(0.5 + LEVEL / 2) * REPEATED_SD
+    by_time = NormalDist().inv_cdf(0.5 + LEVEL / 2) * sd_between_times
     wider = math.sqrt(1 + rounds / REPEATED_ROUNDS)
     below, above = (math.hypot(wider * math.log(bound / ratio.est), by_time) for bound in (ratio.lo, ratio.hi))
     return Interval(ratio.est, ratio.est * math.exp(-below), ratio.est * math.exp(above))

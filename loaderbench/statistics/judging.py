@@ -68,12 +68,12 @@ def judge(changed: Config, unchanged: Config, trials: Sequence[Trial]) -> Judgem
     return Judgement("no gain" if surely_small else "undecided", ratio, pairs)
 
 
-def is_lost(changed: Config, unchanged: Config, trials: Sequence[Trial], fewest: int = 3) -> bool:
+def is_lost(changed: Config, unchanged: Config, trials: Sequence[Trial]) -> bool:
     """Whether a few pairs already show that the changed configuration is slower, or fails."""
     found = judge(changed, unchanged, trials)
     if found.answer == "failed":
         return True
-    return found.pairs >= fewest and found.ratio is not None and excludes_one(found.ratio) and found.ratio.est < 1
+    return found.pairs >= ENOUGH_PAIRS and found.ratio is not None and excludes_one(found.ratio) and found.ratio.est < 1
 
 
 def _all_failed(config: Config, trials: Sequence[Trial]) -> bool:

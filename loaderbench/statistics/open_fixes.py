@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from loaderbench.records import NOTHING_LEFT, Config, Interval, RunRecord, Tried, Verification
 from loaderbench.statistics.configurations import PRACTICAL_TIE
 from loaderbench.statistics.intervals import at_another_time
+from loaderbench.statistics.machine_speed import sd_between_times
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,11 +30,7 @@ def open_fixes(run: RunRecord, answer: Config) -> tuple[OpenFix, ...]:
     found = run.verification
     if found is None:
         return ()
-    fixes = [
-        _open_fix(tried, run.plan.baseline)
-        for tried in _promising_tries(found)
-        if not _is_settled(tried, found, answer)
-    ]
+    fixes = [_open_fix(tried, run) for tried in _promising_tries(found) if not _is_settled(tried, found, answer)]
     return tuple(sorted(fixes, key=lambda fix: -fix.ratio.est))
 
 
@@ -57,14 +54,14 @@ def _is_settled(tried: Tried, found: Verification, answer: Config) -> bool:
     return is_gone or bool(axes & tried.change.keys()) or tried.change.items() <= answer.items()
 
 
-def _open_fix(tried: Tried, baseline: Config) -> OpenFix:
+def _open_fix(tried: Tried, run: RunRecord) -> OpenFix:
     judgement = tried.judgement
     assert judgement is not None
     assert judgement.ratio is not None
     return OpenFix(
         change=tried.change,
-        over={axis: value for axis, value in tried.against.items() if baseline.get(axis) != value},
-        ratio=at_another_time(judgement.ratio, judgement.pairs),
+        over={axis: value for axis, value in tried.against.items() if run.plan.baseline.get(axis) != value},
+        ratio=at_another_time(judgement.ratio, judgement.pairs, sd_between_times(run.trials)),
         pairs=judgement.pairs,
         is_gain=judgement.answer == "gain",
     )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from loaderbench.consumers import consumer_kind, demand_of
-from loaderbench.loaders import backend_of
+from loaderbench.loaders import prefetch_of
 from loaderbench.ranks import process_count
-from loaderbench.records import Config, MetricChange, RunRecord
+from loaderbench.records import Config, Measured, MetricChange, RunRecord
 
 AT_THE_CAP = 0.97
 """Minimum share of the target at which the emulated GPU, not the loader, may limit the rate."""
@@ -13,18 +13,17 @@ AT_THE_CAP = 0.97
 CAPPED = "both runs reach the target of the emulated GPU, which would hide a slower loader; use consumer.kind: none"
 
 
-def target_rate(run: RunRecord, config: Config) -> float | None:
-    """The target in samples/s of all ranks, for this configuration's batch size; `None` if nothing caps the rate."""
-    assumed = demand_of(run) if consumer_kind(run.consumer).capped else None
+def target_rate(run: Measured, config: Config) -> float | None:
+    """Samples/s at which emulated GPUs, one per rank, take this configuration's batches; `None` without any."""
+    assumed = demand_of(run)
     if assumed is None:
         return None
-    arguments = {**run.loader, **config}
-    return process_count(config) * assumed.rate_at(backend_of(arguments).prefetch(arguments).batch_size)
+    return process_count(config) * assumed.rate_at(prefetch_of(run.loader, config).batch_size)
 
 
 def is_hidden(change: MetricChange, run: RunRecord) -> bool:
     """Whether this change of samples/s is meaningless because both rates reach the target of the later `run`."""
     if change.metric != "samples_per_s" or change.before is None or change.after is None:
         return False
-    target = target_rate(run, change.config)
+    target = target_rate(run, change.config) if consumer_kind(run.consumer).capped else None
     return target is not None and min(change.before.est, change.after.est) >= AT_THE_CAP * target

@@ -8,7 +8,6 @@ from loaderbench.store.reading import (
     folder_of,
     measured_files,
     read_run,
-    read_timeline,
     readable_timeline,
     readable_trials,
 )
@@ -36,7 +35,6 @@ __all__ = [
     "new_run_folder",
     "note_without_parquet",
     "read_run",
-    "read_timeline",
     "readable_timeline",
     "readable_trials",
     "run_json",

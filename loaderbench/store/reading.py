@@ -99,16 +99,8 @@ def readable_trials(folder: Path) -> tuple[list[Trial], tuple[str, ...]]:
     return found, (f"{file}: line {first}{f' and {more} more' if more else ''} cannot be read",)
 
 
-def read_timeline(path: Path) -> Readings:
-    """Read the timeline and the batches in a run folder, if any. Raises `RunFileError`, with a one-line message."""
-    found, unreadable = readable_timeline(path)
-    if unreadable:
-        raise RunFileError(unreadable[0])
-    return found
-
-
 def readable_timeline(path: Path) -> tuple[Readings, tuple[str, ...]]:
-    """The readable parts of timeline and batches, and one line for each file that cannot be read."""
+    """The readable parts of timeline and batches, if any, and one line for each file that cannot be read."""
     folder, found, unreadable = folder_of(path), Readings(), list[str]()
     try:
         for trial, batches in read_batches(folder / BATCHES_FILE).items():

@@ -15,6 +15,7 @@ from typing import IO
 
 from loaderbench.errors import UsageError
 from loaderbench.locking import hold
+from loaderbench.new_files import free_place, whole_file
 from loaderbench.records import Readings, RunRecord, Trial, to_dict
 from loaderbench.store.batches import BATCHES_FILE, write_batches
 from loaderbench.store.parquet import note_without_parquet
@@ -129,14 +130,8 @@ class Store:
     def _replace(self, name: str, write: Callable[[Path], object], kept: str = "") -> Path:
         """Write a file atomically: if `write` fails or the process ends, an earlier file is kept."""
         path = self.folder / name
-        part = path.with_name(f".{name}.part")
-        with _one_line_errors(path, kept):
-            try:
-                write(part)
-                part.replace(path)
-            except OSError:
-                part.unlink(missing_ok=True)
-                raise
+        with _one_line_errors(path, kept), whole_file(path) as part:
+            write(part)
         return path
 
 
@@ -170,9 +165,7 @@ def new_run_folder(name: str, parent: Path = Path("reports")) -> Path:
     """A path `<parent>/<suite>-<UTC time>` that does not exist yet."""
     slug = re.sub(r"[^\w.-]+", "-", name).strip("-.")[:60] or "suite"
     slug = slug.encode()[:MOST_NAME_BYTES].decode(errors="ignore")
-    stem = f"{slug}-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
-    taken = (parent / f"{stem}{suffix}" for suffix in ("", *(f"-{number}" for number in range(2, 1000))))
-    return next(folder for folder in taken if not folder.exists())
+    return free_place(parent / f"{slug}-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}")
 
 
 def run_json(run: RunRecord) -> str:

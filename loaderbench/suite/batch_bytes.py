@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loaderbench.loaders import backend_of
+from loaderbench.loaders import prefetch_of
 from loaderbench.ranks import process_count
 from loaderbench.records import Config
 from loaderbench.suite.model import Suite
@@ -10,7 +10,7 @@ from loaderbench.suite.model import Suite
 
 def batch_bytes(suite: Suite, config: Config) -> int | None:
     """Bytes of one batch; `None` if unknown."""
-    found = backend_of({**suite.loader, **config}).prefetch({**suite.loader, **config})
+    found = prefetch_of(suite.loader, config)
     each = suite.dataset.with_axes(config).sample_bytes()
     return None if each is None or found.batch_size is None else found.batch_size * each
 
@@ -20,7 +20,7 @@ def prefetched_bytes(suite: Suite, config: Config) -> int | None:
 
     0 if the consumer's own process loads, because nothing is shared then.
     """
-    found = backend_of({**suite.loader, **config}).prefetch({**suite.loader, **config})
+    found = prefetch_of(suite.loader, config)
     if not found.shares_memory:
         return 0
     each = batch_bytes(suite, config)

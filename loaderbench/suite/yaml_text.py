@@ -125,7 +125,7 @@ class _Reader:
             if plain and not (text and path[:2] in self._texts):
                 tag = str(self._yaml.resolver.resolve(ScalarNode, text, (True, False)))
         kind = tag.removeprefix(_CORE)
-        if kind in {"str", "timestamp"}:
+        if kind in {"str", "timestamp"} or (kind in {"int", "float"} and "_" in text):  # `1_0` is text in YAML 1.2
             return text
         try:
             if kind in {"map", "seq"}:

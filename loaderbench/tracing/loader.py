@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from inspect import isgenerator
-from itertools import chain
+from itertools import chain, repeat
 from multiprocessing.sharedctypes import RawArray
 from typing import Any
 
@@ -29,6 +29,7 @@ from loaderbench.tracing.worker import TracedCollate, TracedInit
 Begin = Callable[[Any], Iterator[Any]]
 """Begins an epoch over a loader, like `iter`."""
 
+_TRACED = ("dataset", "num_workers", "collate_fn", "worker_init_fn")
 _DATAPIPES = ("IterDataPipe", "MapDataPipe")
 
 
@@ -251,9 +252,13 @@ def start_method_of(source: Any) -> str:
 
 
 def is_loader(source: Any) -> bool:
-    """Whether `source` is a torch `DataLoader` or an `OtherLoader`; always false before torch is imported."""
+    """Whether `source` is a torch `DataLoader` or an `OtherLoader`; always false before torch is imported.
+
+    A subclass that never calls `DataLoader.__init__` is not one: it has none of the attributes that are traced.
+    """
     data = sys.modules.get("torch.utils.data")
-    return data is not None and isinstance(source, data.DataLoader | OtherLoader)
+    is_one = data is not None and isinstance(source, data.DataLoader | OtherLoader)
+    return is_one and all(hasattr(source, name) for name in _TRACED)
 
 
 def worker_arguments(loader: Any) -> Config:
@@ -297,7 +302,9 @@ class IterableTrace:
         """Begin an epoch."""
         self._tracer.bind()
         self._made.begin_epoch()
-        made = InProcess(self._batches_made(iter(self._source)), self._tracer, None, hooked=self._hooked)
+        # `map` continues after an exception, unlike a generator
+        timed = map(self._tracer.batch, repeat(iter(self._source).__next__), repeat(self._count))
+        made = InProcess(timed, self._tracer, None, hooked=self._hooked)
         return Taken(made, self.taking) if self._hooked else made
 
     def made(self, epoch: int, batch: int) -> Made | None:
@@ -316,10 +323,3 @@ class IterableTrace:
     def stop(self) -> None:
         """Stop tracing."""
         self._block.header[layout.ENABLED] = 0.0
-
-    def _batches_made(self, batches: Iterator[Any]) -> Iterator[Any]:
-        while True:
-            try:
-                yield self._tracer.batch(batches.__next__, self._count)
-            except StopIteration:
-                return

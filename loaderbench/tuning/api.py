@@ -17,6 +17,7 @@ from loaderbench.options import within_limits
 from loaderbench.ranks import ranks_of_training
 from loaderbench.records import Config
 from loaderbench.records.words import OUT_OF_RANGE, out_of_range
+from loaderbench.stderr import say
 from loaderbench.suite import parse_duration_s
 from loaderbench.tracing.loader import is_loader
 from loaderbench.tuning.kept import Kept, keep_answer, kept_answer, kept_folder
@@ -51,17 +52,17 @@ def tune(loader: Any, demand: float | None = None, budget: str | float = "20s") 
     name = f"{type(loader.dataset).__name__} loader"
     known = kept_answer(loader, demand, budget_s)
     if known is not None:
-        _say(f"{name}: arguments of an earlier call, kept in {kept_folder()}", *cautions(known.caveats))
+        say(f"{name}: arguments of an earlier call, kept in {kept_folder()}", *cautions(known.caveats))
         return _keywords(loader, known.arguments)
     if int(os.environ.get("WORLD_SIZE") or 1) > 1 or (ranks_of_training() or 1) > 1:
         _warn(name, "one of several ranks; tune in a single process")
         return _keywords(loader, {})
-    _say(f"tuning {name} for up to {budget_s:.0f} s")
+    say(f"tuning {name} for up to {budget_s:.0f} s")
     with TemporaryDirectory(prefix="loaderbench-tune-") as folder:
         own = OwnLoop(step_s_per_sample=1 / demand if demand else None)
         order = TuneOrder(name=name, budget_s=budget_s, own=own, script=Path(next(iter(sys.argv), "") or "-").resolve())
         found = tune_loader(loader, order, Path(folder) / "run")
-    _say(headline(name, found), *asides(found))
+    say(headline(name, found), *asides(found))
     if found.holds_later:
         keep_answer(loader, demand, Kept(found.arguments, budget_s, found.caveats))
     elif not found.is_decided:
@@ -105,16 +106,11 @@ def _keywords(loader: Any, found: Config) -> dict[str, Any]:
         arguments.setdefault("persistent_workers", loader.persistent_workers)
     asked_for = worker_setup(arguments, loader.worker_init_fn)
     if asked_for and not arguments["num_workers"]:
-        _say(_NO_WORKER_CALLS)
+        say(_NO_WORKER_CALLS)
     setup = asked_for or loader.worker_init_fn
     for name in WORKER_OPTIONS:
         arguments.pop(name, None)
     return arguments if setup is None else {**arguments, "worker_init_fn": setup}
-
-
-def _say(*lines: str) -> None:
-    for line in lines:
-        print(f"loaderbench: {line}", file=sys.stderr)
 
 
 def _warn(name: str, why: str) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from loaderbench.cache_folder import user_cache
 from loaderbench.environment import cpus_allotted
+from loaderbench.new_files import write_whole
 from loaderbench.records import Config
 from loaderbench.tracing.loader import start_method_of, worker_arguments
 from loaderbench.tuning.described import described
@@ -45,9 +46,7 @@ def keep_answer(loader: Any, demand: float | None, found: Kept) -> None:
     with suppress(OSError):
         file = _file(loader, demand)
         file.parent.mkdir(parents=True, exist_ok=True)
-        part = file.with_suffix(".part")
-        part.write_text(json.dumps(asdict(found)), encoding="utf-8")
-        part.replace(file)
+        write_whole(file, json.dumps(asdict(found)), shared=True)
 
 
 def _file(loader: Any, demand: float | None) -> Path:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from loaderbench.records import Config
+from loaderbench.records.words import count
 from loaderbench.report import numbers
 from loaderbench.statistics.open_fixes import OpenFix
 
 
 def why_none(fix: OpenFix) -> str:
     """The reason for keeping the current arguments."""
-    ratio, pairs = fix.ratio, pairs_of(fix.pairs)
+    ratio, pairs = fix.ratio, count(fix.pairs, "pair")
     gain = numbers.gain(ratio.est, ratio.lo, ratio.hi).main
     setting = arguments({**fix.over, **fix.change})
     than = f" than {arguments(fix.over)}" if fix.over else ""
@@ -25,7 +26,7 @@ def in_detail(fix: OpenFix) -> str:
     """One line about a fix that is not part of the result."""
     ratio = fix.ratio
     gain = numbers.gain(ratio.est, ratio.lo, ratio.hi, f"vs {arguments(fix.over) or 'current arguments'}").text
-    setting = f"{arguments(fix.change)}: {gain}, {pairs_of(fix.pairs)}"
+    setting = f"{arguments(fix.change)}: {gain}, {count(fix.pairs, 'pair')}"
     if fix.is_gain:
         return f"Also faster: {setting}. A longer budget may combine it with other changes"
     return f"May be faster: {setting}, undecided. Use a longer budget to find out"
@@ -34,8 +35,3 @@ def in_detail(fix: OpenFix) -> str:
 def arguments(found: Config) -> str:
     """Text such as `num_workers=2, in_order=False`."""
     return ", ".join(f"{name}={value!r}" for name, value in found.items())
-
-
-def pairs_of(count: int) -> str:
-    """Text such as `1 pair` or `3 pairs`."""
-    return "1 pair" if count == 1 else f"{count} pairs"

@@ -10,6 +10,7 @@ from loaderbench.diagnosis.failures import last_words
 from loaderbench.diagnosis.gathering import gather
 from loaderbench.diagnosis.limits import disturbed
 from loaderbench.records import Config, Configuration, Interval, Recommendation, RunRecord
+from loaderbench.records.words import count
 from loaderbench.report import numbers
 from loaderbench.statistics.configurations import PRACTICAL_TIE
 from loaderbench.statistics.faster_arguments import (
@@ -144,8 +145,8 @@ def _why_none(run: RunRecord) -> str:
         most = Counter(last_words(trial.failure.message) for trial in run.sweep if trial.failure).most_common(1)
         if not most:
             return f"{NO_DECISION}; use a longer budget"
-        count = f"{most[0][1]} trial{'s' if most[0][1] > 1 else ''}"
-        return f"{NO_DECISION}; {count} failed: {most[0][0]}"
+        message, failed = most[0]
+        return f"{NO_DECISION}; {count(failed, 'trial')} failed: {message}"
     config, ratio = fastest
     if ratio <= 1 + PRACTICAL_TIE:
         return AS_FAST

@@ -9,9 +9,10 @@ from loaderbench.diagnosis.thresholds import MOST
 from loaderbench.environment import cpus_allotted
 from loaderbench.loaders.worker_options import WORKER_OPTIONS, setup_code
 from loaderbench.records import Config
+from loaderbench.records.words import count
 from loaderbench.report import numbers
 from loaderbench.tuning.edit import HUGGING_FACE, HUGGING_FACE_NAMES, diff_of_call
-from loaderbench.tuning.open_fixes import arguments, in_detail, pairs_of
+from loaderbench.tuning.open_fixes import arguments, in_detail
 from loaderbench.tuning.plan import OwnLoop
 from loaderbench.tuning.tuned import Tuned
 
@@ -25,7 +26,7 @@ def headline(name: str, tuned: Tuned) -> str:
     if found is None:
         return f"{name}: keep {arguments(tuned.present)}: {tuned.why_none}"
     gained = numbers.gain(found.est, found.lo, found.hi, "vs current arguments").text
-    return f"{name}: set {arguments(tuned.changed)}: {gained}, {pairs_of(tuned.pairs)}"
+    return f"{name}: set {arguments(tuned.changed)}: {gained}, {count(tuned.pairs, 'pair')}"
 
 
 def details(tuned: Tuned, made_at: CodeLine | None, own: OwnLoop) -> Iterator[str]:

@@ -9,7 +9,7 @@ from run_large import large
 from loaderbench.records import Readings, TimelinePoint
 from loaderbench.report.document import build_document
 from loaderbench.report.html import render_html
-from loaderbench.store import Store, read_run, read_timeline
+from loaderbench.store import Store, read_run, readable_timeline
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 READINGS = 80  # of each trial, of one metric
@@ -25,8 +25,8 @@ def page(tmp_path: Path) -> Path:
         Readings(TimelinePoint(t.id, i / 10, "data_wait_s", i / 1e3) for t in run.trials for i in range(READINGS))
     )
     store.close()
-    saved, readings = read_run(tmp_path / "run"), read_timeline(tmp_path / "run")
-    assert isinstance(readings, Readings)
+    saved, (readings, unreadable) = read_run(tmp_path / "run"), readable_timeline(tmp_path / "run")
+    assert not unreadable
     assert len(readings) == READINGS * len(run.trials)
     return store.write_page(render_html(build_document(saved, readings)))
 

@@ -179,7 +179,9 @@ def test_a_module_that_one_version_cannot_import_is_named_with_it(tmp_path: Path
     git(folder, "commit", "-qam", "photos that git does not track")
     result = in_process("ab", "suite.yaml", "-q", cwd=folder)
     assert result.returncode == 5
-    assert result.stderr.startswith("loaderbench: before (HEAD (")
+    warning, error, *_ = result.stderr.splitlines()
+    assert warning.startswith("Warning: before and after are the same code")
+    assert error.startswith("loaderbench: before (HEAD (")
     assert str(folder) not in result.stderr
     assert "pass data with --data" in result.stderr
     (folder / "suite.yaml").write_text(SUITE.replace("num_workers: 0", "workers: 0"))

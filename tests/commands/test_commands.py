@@ -131,6 +131,8 @@ def test_check_imports_nothing_that_a_suite_names(cli: Cli, tmp_path: Path) -> N
         (["-P", "num_workers"], 2, "expected AXIS=V1,V2"),
         (["-P", "num_workers=0,[1"], 2, "-P num_workers=0,[1"),
         (["-P", "num_workers=many"], 2, "expected an integer"),
+        (["-P", "num_workers=0", "-P", "num_workers=1"], 2, "num_workers was already given by -P num_workers=0"),
+        (["--data", "~nobody_here/photos"], 5, "no such folder"),
         (["--rounds", "9" * 310], 2, "9: integer of more than 63 bits"),
         (["--data", "nowhere"], 5, "no such folder"),
         (["--data", ""], 2, "loaderbench: --data: expected a folder, got an empty string"),

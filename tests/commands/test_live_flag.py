@@ -45,7 +45,7 @@ def test_a_value_that_makes_no_sense_is_one_usage_line(
 def test_without_its_library_a_tracker_is_the_line_and_code_of_export(
     cli: Cli, script: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exporter, "find_spec", lambda _: None)
+    monkeypatch.setattr(exporter, "is_installed", lambda _: False)
     done = cli("profile", "--live", "wandb=x", "train.py")
     assert (done.returncode, done.stderr.count("\n")) == (5, 1)
     assert "wandb is not installed; pip install wandb" in done.stderr

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 
 import run_factory as runs
 
-from loaderbench.commands.outputs import check_outputs
+from loaderbench.commands.outputs import Outputs
 from loaderbench.conclusion import conclude
 from loaderbench.errors import UsageError
 from loaderbench.result import Run, load
@@ -123,9 +123,9 @@ def test_a_run_leaves_the_list_of_runs_and_its_markdown(cli: Cli, tmp_path: Path
 def test_a_result_may_go_into_the_folder_that_the_run_makes(tmp_path: Path) -> None:
     for place in (tmp_path / "new" / "c.md", tmp_path / "other" / ".." / "new" / "c.md"):
         (tmp_path / "other").mkdir(exist_ok=True)
-        check_outputs(None, str(place), folder=tmp_path / "new")
+        Outputs(md=str(place)).check(folder=tmp_path / "new")
     with pytest.raises(UsageError, match="No such file"):
-        check_outputs(None, str(tmp_path / "elsewhere" / "c.md"), folder=tmp_path / "new")
+        Outputs(md=str(tmp_path / "elsewhere" / "c.md")).check(folder=tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 
@@ -153,7 +153,7 @@ def test_a_result_does_not_take_a_path_that_the_run_writes_to(tmp_path: Path, na
     if exists:
         (tmp_path / "new").mkdir()
     with pytest.raises(UsageError, match="the run writes to this path itself; choose another file"):
-        check_outputs(None, str(tmp_path / "new" / name), folder=tmp_path / "new")
+        Outputs(md=str(tmp_path / "new" / name)).check(folder=tmp_path / "new")
 
 
 @pytest.mark.parametrize("arguments", [("run", "s.yaml"), ("ab", "s.yaml"), ("profile", "s.py"), ("tune", "s.py")])
@@ -186,9 +186,9 @@ def test_a_result_replaces_neither_another_run_nor_a_program(tmp_path: Path) -> 
         (tmp_path / name).touch()
     for name, why in (("run.json", "what was measured"), ("mine.py", "a Python file")):
         with pytest.raises(UsageError, match=f"would replace {why}; choose another file"):
-            check_outputs(str(tmp_path / name), None)
+            Outputs(json=str(tmp_path / name)).check()
     (tmp_path / "trials.jsonl").unlink()
-    check_outputs(str(tmp_path / "run.json"), None)  # a copy that an earlier `--json` wrote
+    Outputs(json=str(tmp_path / "run.json")).check()  # a copy that an earlier `--json` wrote
 
 
 def test_a_report_and_its_markdown_are_two_files(cli: Cli, saved: Path) -> None:
@@ -198,6 +198,12 @@ def test_a_report_and_its_markdown_are_two_files(cli: Cli, saved: Path) -> None:
         assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
         assert "two results cannot share one file" in result.stderr
     assert not page.exists()
+
+
+@pytest.mark.parametrize("name", ["perfetto", "speedscope"])
+def test_a_trace_is_never_written_to_stdout(name: str) -> None:
+    with pytest.raises(UsageError, match=f"^--{name} -: this result cannot go to stdout; name a file$"):
+        Outputs(**{name: Path("-")}).check()  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -221,7 +227,7 @@ def test_a_result_never_replaces_what_was_measured(cli: Cli, saved: Path, argume
 
 def test_a_link_to_a_file_that_is_not_there_yet_is_left(tmp_path: Path) -> None:
     (tmp_path / "latest.md").symlink_to("run.md")
-    check_outputs(None, str(tmp_path / "latest.md"))
+    Outputs(md=str(tmp_path / "latest.md")).check()
     assert (tmp_path / "latest.md").is_symlink()
 
 
@@ -250,9 +256,9 @@ def test_two_results_go_to_two_pipes_as_a_shell_substitutes_them(saved: Path) ->
 @pytest.mark.skipif(sys.platform == "win32", reason="named pipes of POSIX")
 def test_a_named_pipe_is_opened_once_there_is_a_result(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    check_outputs(None, str(tmp_path / "pipe"))  # to open it would wait for its reader
+    Outputs(md=str(tmp_path / "pipe")).check()  # to open it would wait for its reader
 
 
 def test_a_folder_is_refused_before_measuring(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="Is a directory"):
-        check_outputs(None, str(tmp_path))
+        Outputs(md=str(tmp_path)).check()

@@ -50,6 +50,15 @@ def test_a_line_names_the_phase_the_trials_of_it_and_the_time_left_of_the_run(
     ]
 
 
+def test_without_progress_only_warnings_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    with make_listener(ProgressKind.none, verbose=False) as quiet:
+        quiet.doing("Looking")
+        quiet.planned(PLAN)
+        quiet.warned("before and after are the same code")
+        quiet.trial_ended(DONE, SWEEP)
+    assert capsys.readouterr().err == "Warning: before and after are the same code\n"
+
+
 def test_the_bar_is_as_far_as_the_run_is_and_never_goes_back() -> None:
     bar = Bar()
     bar.planned(PLAN)

@@ -18,15 +18,17 @@ from loaderbench.consumers import (
     OptionProblem,
     consumer_kind,
     consumer_of,
+    ignored_options,
     make_consumer,
     needs_accelerator,
     option_problems,
     resolve_consumer,
     who_takes,
 )
+from loaderbench.consumers.model import classifiers
 from loaderbench.consumers.none import Nothing
-from loaderbench.consumers.torchvision_models import classifiers
 from loaderbench.errors import MissingError, SuiteError
+from loaderbench.runner.probe import targets_of
 from loaderbench.store import read_run
 from loaderbench.suite import Suite, load_suite
 
@@ -84,6 +86,20 @@ def test_auto_calls_a_step_that_is_named_with_or_without_a_gpu(accelerator: bool
     assert problem.what == "options of emulated and of target are set; set `kind` to one of them"
     (problem,) = option_problems(section(kind="emulated", target="mine:step"))
     assert problem == OptionProblem("target", "has no effect on `kind: emulated`; use `kind: target`, or drop it", True)
+
+
+def test_a_step_named_without_a_kind_is_known_before_the_run() -> None:
+    own = Suite.model_validate({"consumer": {"target": "mine:step", "demand": 500}})
+    assert targets_of(own) == ["mine:step"]
+    (ignored,) = ignored_options(own.consumer)
+    assert (ignored.option, ignored.what) == (
+        "demand",
+        "ignored: an option of `kind: emulated`, not of `kind: target`",
+    )
+
+
+def test_nothing_is_ignored_while_the_machine_decides_the_kind() -> None:
+    assert not list(ignored_options(section(demand=1000, model="resnet50")))
 
 
 def test_options_that_ask_for_two_kinds_need_one_of_them_to_be_named() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from simulated_device import patch_machine
 
 from loaderbench.consumers import accelerator, training_step
 from loaderbench.consumers.accelerator import device_here
@@ -51,6 +52,22 @@ def test_a_machine_with_xpu_has_gpus(monkeypatch: pytest.MonkeyPatch, with_accel
         ("xpu:1", "Intel Arc B580", 12 << 30, "XPU"),
     ]
     assert [device_here(name) for name in ("cuda", "cuda:0", "cpu")] == ["xpu", "cuda:0", "cpu"]
+
+
+def test_each_rank_has_the_gpu_of_its_number_on_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accelerator, "has_ranks", lambda: True)
+    monkeypatch.setenv("LOCAL_RANK", "3")
+    assert [device_here(name) for name in ("cuda", "cuda:1", "cpu")] == ["cuda:3", "cuda:1", "cpu"]
+    play(monkeypatch, "xpu")
+    assert device_here("cuda") == "xpu"
+
+
+def test_a_gpu_that_a_suite_names_by_its_index_becomes_the_current_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = patch_machine(monkeypatch, devices=2)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    for name, current in (("cuda", 0), ("cpu", 0), ("cuda:1", 1)):
+        accelerator.make_current(name)
+        assert machine.current == current
 
 
 @pytest.mark.parametrize("with_accelerator", [True, False])

@@ -18,6 +18,21 @@ def test_evicting_and_warming_read_nothing_wrong(tmp_path: Path) -> None:
     assert file.read_bytes() == b"x" * 100_000
 
 
+@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="this system cannot evict a file from the page cache")
+def test_a_file_system_without_fsync_is_evicted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that are only read, such as squashfs."""
+
+    def fails(_: int) -> None:
+        raise OSError(22, "Invalid argument")
+
+    forgotten: list[int] = []
+    monkeypatch.setattr("loaderbench.datasets.page_cache.os.fsync", fails)
+    monkeypatch.setattr("loaderbench.datasets.page_cache.os.posix_fadvise", lambda *given: forgotten.append(given[-1]))
+    (tmp_path / "a").write_bytes(b"x")
+    evict([str(tmp_path / "a")])
+    assert forgotten == [os.POSIX_FADV_DONTNEED]
+
+
 def test_warming_stops_at_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("loaderbench.datasets.page_cache.WARM_BYTES", 15)
     read: list[int] = []

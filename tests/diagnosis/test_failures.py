@@ -47,6 +47,22 @@ def test_a_message_has_its_kind_and_a_hint(kind: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "raised",
+    [
+        "OSError: [Errno 28] No space left on device: '/data/cache/0001.npy'",
+        "ConnectionError: s3 bucket: operation exited unexpectedly",
+    ],
+)
+def test_an_error_of_the_dataset_is_not_taken_for_one_of_the_loader(raised: str) -> None:
+    assert classify(raised).kind == "error"
+
+
+@pytest.mark.parametrize("place", ["", ": '/dev/shm/pym-12-abc'"])
+def test_shared_memory_that_is_full_has_no_file_or_one_in_it(place: str) -> None:
+    assert classify(f"OSError: [Errno 28] No space left on device{place}").kind == "shared_memory_full"
+
+
+@pytest.mark.parametrize(
     ("kind", "raised"),
     [
         ("missing", "FileNotFoundError: [Errno 2] No such file or directory: '/data/a/x.jpg'"),

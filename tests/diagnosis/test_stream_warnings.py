@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 import run_factory as runs
 
-from loaderbench.diagnosis.setup_notes import find_setup_notes
-from loaderbench.diagnosis.warnings import describe_noise, find_warnings
+from loaderbench.diagnosis.warnings import describe_noise, find_setup_notes, find_warnings
 from loaderbench.records import Kind, Scalar, Trial, WorkerStates
 
 TRIAL = Trial(

@@ -33,7 +33,7 @@ def test_the_trackers_are_there() -> None:
 def test_without_its_library_a_tracker_is_one_line_that_installs_it(
     to: str, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "find_spec", lambda _: None)
+    monkeypatch.setattr(module, "is_installed", lambda _: False)
     done = cli("export", EXAMPLE, "--to", to, "--out", "place")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (5, "", 1)
     assert f"is not installed; pip install {EXPORTERS[to].package}\n" in done.stderr
@@ -45,7 +45,7 @@ def test_without_its_library_a_tracker_is_one_line_that_installs_it(
 def test_either_library_of_tensorboard_is_enough(
     installed: set[str], missing: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "find_spec", lambda name: name if name in installed else None)
+    monkeypatch.setattr(module, "is_installed", lambda name: name in installed)
     refused: list[str] = []
     try:
         EXPORTERS["tensorboard"].require()

@@ -144,7 +144,7 @@ def test_a_full_disk_is_one_line_and_keeps_the_parts_that_are_complete(samples: 
     ) as caught:
         written_copy(samples, "tar", Counting(4, full), cache_dir=tmp_path)
     assert "\n" not in str(caught.value)
-    assert not [*tmp_path.rglob("*.unfinished")]
+    assert not [*tmp_path.rglob("*.unfinished"), *tmp_path.rglob("*.part")]
     again = Counting()
     written_copy(samples, "tar", again, cache_dir=tmp_path)
     assert len(again.begun) == 12

@@ -16,6 +16,7 @@ from loader_batches import built, drawn, files_of, images, wait_for  # noqa: E40
 from loaderbench.datasets.image_samples import TRANSFORMS  # noqa: E402
 from loaderbench.loaders import tf_data  # noqa: E402
 from loaderbench.loaders.tf_data import TfData, TfDataBatches  # noqa: E402
+from loaderbench.loaders.thread_workers import Asked  # noqa: E402
 
 if not TfData().is_installed():  # importing it here would end the process as soon as a test imports Triton
     pytest.skip("TensorFlow is not installed", allow_module_level=True)
@@ -53,7 +54,7 @@ def test_tf_data_makes_no_more_batches_ahead_than_it_says(
     threads: int, queued: int, batch_size: int, photos: Path
 ) -> None:
     files = tf_data.image_files(images(files_of(photos)), "", TRANSFORMS)
-    made = Counted(files, batch_size, threads, queued, shuffle=False, seed=0)
+    made = Counted(files, Asked(batch_size, threads, queued, seed=0, shuffle=False))
     ahead = TfData().prefetch({"threads": threads, "queued": queued, "batch_size": batch_size}).batches or 0
     try:
         next(iter(made))

@@ -23,6 +23,7 @@ from loaderbench.errors import BadImageError  # noqa: E402
 from loaderbench.loaders.image_files import ImageFiles  # noqa: E402
 from loaderbench.loaders.tf_images import tensorflow  # noqa: E402
 from loaderbench.loaders.tf_queue import TfQueue, TfQueueBatches, in_order  # noqa: E402
+from loaderbench.loaders.thread_workers import Asked  # noqa: E402
 
 if not TfQueue().is_installed():  # importing it here would end the process as soon as a test imports Triton
     pytest.skip("TensorFlow is not installed", allow_module_level=True)
@@ -35,11 +36,11 @@ def samples_of(photos: Path, count: int) -> list[tuple[str, int]]:
 
 
 @contextmanager
-def batches_of(samples: list[tuple[str, int]], **arguments: Any) -> Iterator[TfQueueBatches]:
+def batches_of(samples: list[tuple[str, int]], epochs: int | None = None, **arguments: Any) -> Iterator[TfQueueBatches]:
     """Batches of four, in the order of the files where nothing else is asked for."""
     files = ImageFiles(samples, "imagenet_eval", True)
     given = {"batch_size": 4, "threads": 3, "queued": 2, "seed": 0, "shuffle": False, **arguments}
-    made = TfQueueBatches(files, **given)
+    made = TfQueueBatches(files, Asked(**given), epochs)
     try:
         yield made
     finally:

@@ -9,8 +9,9 @@ from collections import namedtuple
 
 import pytest
 
+from loaderbench.cpu_lists import allowed_cpus
 from loaderbench.monitors import machine, proc
-from loaderbench.monitors.machine import MachineWatch, allowed_cpus, busy_s, other_ranks, use_of_this_program
+from loaderbench.monitors.machine import MachineWatch, busy_s, other_ranks, use_of_this_program
 
 
 def _burn(seconds: float) -> None:

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
-from loops import Numbers, Planted, Unpicklable, pause, state_of
+from loops import Numbers, Planted, Unpicklable, pause, state_of, trial_of
 from torch.utils.data import DataLoader, TensorDataset
 
 from loaderbench import Profiler
@@ -174,11 +175,19 @@ def test_a_stopped_profiler_lets_batches_through() -> None:
         ({"warmup": None}, "warmup"),
         ({"steps": 0}, "steps must be an integer of 1 or more, got 0"),
         ({"steps": True}, "steps"),
+        ({"steps": np.array([4, 8])}, "steps"),
     ],
 )
 def test_arguments_that_make_no_sense_are_refused(arguments: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         Profiler(**arguments)
+
+
+def test_integers_may_be_those_of_numpy() -> None:
+    with Profiler(warmup=np.int64(2), steps=np.int32(5)) as prof:  # type: ignore[arg-type]
+        for _ in prof.iter([1] * 30):
+            pass
+    assert trial_of(prof.result).batches == 5
 
 
 @pytest.mark.parametrize("source", [3, None, object()])

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+import torch
 from hypothesis import given, strategies as st
 from simulated_device import SimulatedDevice, patch
 
@@ -109,6 +110,47 @@ def test_a_nested_stage_is_none_of_the_one_around_it(outer_s: float, inner_s: fl
         assert (stages.seconds(STEADY, OUTER) or 0) / 10 == pytest.approx(outer_s)
         assert (stages.seconds(STEADY, INNER) or 0) / 10 == pytest.approx(inner_s)
         assert stages.seconds(WARMUP, OUTER) is None
+
+
+def test_the_wait_for_data_is_none_of_a_stage_around_the_request(device: SimulatedDevice) -> None:
+    def loader() -> Iterator[list[int]]:
+        for _ in range(40):
+            device.host(20e-3)
+            yield [0] * 4
+
+    with Profiler(warmup=5) as prof:
+        batches = iter(prof.iter(loader()))
+        for _ in range(40):
+            with prof.stage("transfer"):
+                next(batches)
+                device.launch(1e-3)
+            device.launch(4e-3)
+        next(batches, None)
+    (trial,) = prof.result.trials
+    assert trial.step_stages is None, "the stage ends where the request begins"
+    assert prof.result.verdict.bound == "input"
+
+
+def test_what_is_captured_in_a_graph_is_timed_by_no_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    device, capturing = patch(monkeypatch), [False]
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: capturing[0])
+    stages = DeviceStages(CudaWaitClock())
+
+    def run_stages(before: bool, after: bool) -> None:
+        capturing[0] = before
+        stages.enter(OUTER)
+        device.launch(1e-3)
+        capturing[0] = after
+        stages.leave()
+        capturing[0] = False
+        stages.end_body(STEADY)
+
+    for before, after in ((False, False), (True, True), (True, False), (False, True), (False, False)):
+        run_stages(before, after)
+    device.synchronize()
+    stages.end_body(STEADY)
+    assert stages.seconds(STEADY, OUTER) == pytest.approx(2e-3)
+    assert not stages._unread
 
 
 def test_after_the_last_step_that_is_recorded_no_event_is_put_on_the_stream(device: SimulatedDevice) -> None:

@@ -90,6 +90,16 @@ def test_a_loader_that_is_made_for_each_epoch_is_known_as_such(anew: bool) -> No
     assert ("new_loader" in trial_of(prof.result).dataset_traits) is anew
 
 
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_batches_in_a_list_are_the_same_loader_in_each_epoch(kind: type[Any]) -> None:
+    batches = kind(np.zeros((4, 40), np.float32) for _ in range(32))
+    with Profiler("train") as prof:
+        for _ in range(3):
+            for _ in prof.iter(batches):
+                pass
+    assert "new_loader" not in trial_of(prof.result).dataset_traits
+
+
 @pytest.mark.parametrize(
     ("shape", "trait"),
     [

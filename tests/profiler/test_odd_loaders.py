@@ -122,6 +122,48 @@ def test_a_loop_that_goes_on_after_an_exception_gets_the_other_batches(
     assert trial_of(prof.result).batches == recorded
 
 
+class RaisesOnce:
+    """An iterator of your own that continues after an exception."""
+
+    def __init__(self) -> None:
+        self.made = 0
+
+    def __iter__(self) -> RaisesOnce:
+        return self
+
+    def __next__(self) -> torch.Tensor:
+        self.made += 1
+        if self.made == 4:
+            raise ValueError("planted")
+        if self.made > 10:
+            raise StopIteration
+        return torch.tensor([self.made])
+
+
+@TRACED
+def test_an_iterator_of_your_own_continues_after_an_exception(trace: bool) -> None:
+    with Profiler(warmup=0, trace=trace) as prof:
+        assert taken_and_raised(iter(prof.iter(RaisesOnce()))) == ([1, 2, 3, 5, 6, 7, 8, 9, 10], 1)
+    assert trial_of(prof.result).batches == 2
+
+
+class NotSetUp(DataLoader[torch.Tensor]):
+    """A loader in place of torch's, which has none of its attributes."""
+
+    def __init__(self) -> None:
+        pass
+
+    def __iter__(self) -> Any:
+        return iter([torch.zeros(4, 2)] * 30)
+
+
+@TRACED
+def test_a_data_loader_that_never_calls_torch_is_recorded_as_a_loader_of_your_own(trace: bool) -> None:
+    with Profiler(warmup=2, trace=trace) as prof:
+        assert sum(1 for _ in prof.iter(NotSetUp())) == 30
+    assert (trial_of(prof.result).batches, trial_of(prof.result).samples) == (28, 28 * 4)
+
+
 def test_a_stage_after_an_exception_is_not_timed() -> None:
     """It would count for a step of the next epoch."""
     with Profiler(warmup=0) as prof:

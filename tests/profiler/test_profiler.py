@@ -262,7 +262,7 @@ def test_every_missing_figure_has_a_reason() -> None:
         list(prof.iter(Planted(5, 0.0)))
     trial = trial_of(prof.result)
     silent = {name for name, value in vars(trial).items() if value is None} - set(trial.not_measured)
-    assert silent == {"failure", "freed", "isolation", "rank", "rank_wait_share", "side", "slowest_rank"}
+    assert silent == {"failure", "freed", "isolation", "rank", "side", "slowest_rank"}
 
 
 def test_the_trial_of_a_profile_has_the_consumer_of_its_run_measured_or_not() -> None:

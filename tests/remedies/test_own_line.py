@@ -27,6 +27,12 @@ def test_the_title_names_the_line_and_its_share() -> None:
     assert of_collate["cheaper_collate"].title == "Speed up data.py:28 (86% of loading time)"
 
 
+@pytest.mark.parametrize("name", ["train_{fold}", "a{}", "{"])
+def test_a_file_may_have_braces_in_its_name(name: str) -> None:
+    line = replace(LINE, file=f"{name}.py")
+    assert advised(line)["cheaper_sample"].title == f"Speed up {name}.py:28 (54% of loading time)"
+
+
 @pytest.mark.parametrize(
     "line",
     [None, replace(LINE, file=f"{'long_name' * 5}.py")],

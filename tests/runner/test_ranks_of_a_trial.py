@@ -18,7 +18,7 @@ from PIL import Image
 
 from loaderbench.environment import describe_machine
 from loaderbench.records import PlannedTrial, Trial
-from loaderbench.runner import TrialOrder, TrialRunner, TrialServer
+from loaderbench.runner import TrialOrder, TrialRunner, TrialServer, rank_launch
 from loaderbench.suite import Suite
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="ranks are forked")
@@ -57,6 +57,8 @@ def late():
     if distributed.get_rank() == 1: time.sleep(1000)
     return Samples(10_000)
 def stream(): return Stream()
+def step(batch): time.sleep(0.01)
+
 def few():
     batch = torch.zeros(4, 3, 64, 64), torch.zeros(4, dtype=torch.long)
     return (batch for _ in range(8)) if distributed.get_rank() else some()
@@ -128,6 +130,14 @@ def test_each_rank_is_read_and_their_rates_add_up(measured: Measure) -> None:
     assert not list(Path.cwd().glob("*.launcher"))
 
 
+def test_gpus_are_hidden_only_while_the_launcher_counts_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-1")
+    monkeypatch.delenv("HIP_VISIBLE_DEVICES", raising=False)
+    with rank_launch._gpus_hidden():
+        assert (os.environ["CUDA_VISIBLE_DEVICES"], os.environ["HIP_VISIBLE_DEVICES"]) == ("", "")
+    assert (os.environ["CUDA_VISIBLE_DEVICES"], "HIP_VISIBLE_DEVICES" in os.environ) == ("MIG-1", False)
+
+
 def test_a_slow_rank_is_the_slowest(measured: Measure) -> None:
     trial = measured("some", slow_rank=1)
 
@@ -146,6 +156,13 @@ def test_ranks_that_train_together_take_the_same_steps_and_wait_for_one_another(
     assert (fast.warmup_batches or 0) + (fast.batches or 0) == (slow.warmup_batches or 0) + (slow.batches or 0)
     assert (slow.data_wait_share or 0) > (fast.data_wait_share or 0)
     assert (fast.rank_wait_share or 0) > (slow.rank_wait_share or 0)
+
+
+def test_ranks_may_have_a_step_of_the_user_without_any_gpu(measured: Measure) -> None:
+    trial = measured("some", {"kind": "target", "target": "lb_ranks:step"})
+
+    assert trial.status == "completed", trial.failure
+    assert [rank.rank for rank in trial.ranks] == [0, 1]
 
 
 def test_an_iterable_that_does_not_divide_its_samples_is_noted(measured: Measure) -> None:

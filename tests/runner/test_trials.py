@@ -47,12 +47,16 @@ def numbers(spoil=None): return Numbers(spoil)
 def stream(): return Stream()
 def announced(place): open(f"{place}/started-{os.getpid()}", "w").close(); return Numbers()
 def loader(batch_size): return DataLoader(Numbers(), batch_size=batch_size)
+def unbatched(): return DataLoader(Images(), batch_size=None)
 def generator(): return (torch.zeros(5) for _ in range(100_000))
 def stands_still(): subprocess.Popen(["sleep", "1234.{OWN}"]); time.sleep(1000)
 def kills_itself(): os.kill(os.getpid(), signal.SIGKILL)
 def exits(): print("last words", file=sys.stderr, flush=True); os._exit(7)
 def not_a_loader(): return 3
 def leaves_a_child(): subprocess.Popen(["sleep", "4321.{OWN}"], start_new_session=True); return Numbers()
+
+class Images(Numbers):
+    def __getitem__(self, index): return torch.zeros(3, 32, 32), index
 
 class Heavy(Numbers):
     held = None
@@ -63,6 +67,8 @@ class Heavy(Numbers):
 def heavy(): return Heavy()
 def step(batch): time.sleep(0.01)
 def slow_step(batch, pause_s=0.0): time.sleep(pause_s)
+def step_of_size(batch, batch_size): time.sleep(0.1 if len(batch[0]) == batch_size else 0.0)
+def makes_step_of_size(batch_size): return lambda batch: step_of_size(batch, batch_size)
 def make_step(): return step
 """.replace("{OWN}", str(os.getpid()))
 
@@ -92,11 +98,17 @@ def run(
     dataset: dict[str, Any],
     config: dict[str, Any],
     consumer: Any = None,
+    loader: dict[str, Any] | None = None,
     **measure: Any,
 ) -> TrialOutcome:
     (place / "lb_runner_targets.py").write_text(TARGETS)
     suite = Suite.model_validate(
-        {"dataset": dataset, "measure": {"seconds": 0.2, **measure}, "consumer": consumer or {"kind": "none"}}
+        {
+            "dataset": dataset,
+            "loader": loader or {},
+            "measure": {"seconds": 0.2, **measure},
+            "consumer": consumer or {"kind": "none"},
+        }
     )
     planned = PlannedTrial(id="r1-c00", role="sweep", config=config, round=1)
     return runner.run(TrialOrder(planned, suite, place, (), suite.consumer.kind, place / "log"))
@@ -168,6 +180,26 @@ def test_the_user_s_own_step_or_what_makes_one_is_a_consumer(runner: TrialRunner
     assert (trial.data_wait_share or 1) < 0.5
 
 
+@pytest.mark.parametrize("loader", [None, {"batch_size": None, "drop_last": True}])
+def test_without_batches_each_item_is_a_sample(runner: TrialRunner, tmp_path: Path, loader: Any) -> None:
+    name = "unbatched" if loader is None else "Images"
+    trial = completed(run(runner, tmp_path, target(name), {}, loader=loader))
+    assert trial.samples == trial.batches
+
+
+def test_a_step_receives_the_axes_that_it_has_parameters_for(runner: TrialRunner, tmp_path: Path) -> None:
+    consumer = {"kind": "target", "target": "lb_runner_targets:step_of_size"}
+    trial = completed(run(runner, tmp_path, target("loader"), {"batch_size": 16}, consumer))
+    assert (trial.data_wait_share or 1) < 0.5
+
+
+def test_what_makes_a_step_receives_what_the_suite_fixes(runner: TrialRunner, tmp_path: Path) -> None:
+    consumer = {"kind": "target", "target": "lb_runner_targets:makes_step_of_size"}
+    dataset = target("loader")
+    trial = completed(run(runner, tmp_path, dataset, {}, consumer, loader={"batch_size": 16}))
+    assert (trial.data_wait_share or 1) < 0.5
+
+
 @pytest.mark.parametrize(
     ("name", "config", "kind", "words"),
     [
@@ -194,7 +226,7 @@ def test_a_failing_trial_is_a_record_with_its_cause(
     assert words in f"{trial.failure.message} {trial.failure.hint}"
     assert trial.samples_per_s is None
     silent = {field for field, value in vars(trial).items() if value is None} - set(trial.not_measured)
-    assert silent == {"freed", "isolation", "rank", "rank_wait_share", "side", "slowest_rank"}
+    assert silent == {"freed", "isolation", "rank", "side", "slowest_rank"}
 
 
 def test_the_memory_of_workers_is_read_while_they_live(runner: TrialRunner, tmp_path: Path) -> None:

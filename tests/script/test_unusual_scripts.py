@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from scripts import HEAD, profile, write
+import pytest
+from scripts import HEAD, call, profile, write
 
 from loaderbench.result import load
 
@@ -54,3 +55,14 @@ for _ in range(3):
     assert profile(tmp_path, "--out", "run", "train.py").returncode == 0
     begun = [load(file.parent).trials[0].epochs for file in (tmp_path / "run").rglob("run.json")]
     assert sorted(epochs.begun for epochs in begun if epochs) == [3] * 19 + [3 * 5]
+
+
+@pytest.mark.parametrize("command", ["profile", "tune"])
+def test_a_result_that_was_not_written_is_named_however_quiet(tmp_path: Path, command: str) -> None:
+    write(tmp_path, "print('done')")
+    done = call(tmp_path, command, "-q", "--json", "-", "--md", "r.md", "train.py")
+    assert (done.returncode, done.stdout) == (0, "done\n")
+    assert done.stderr.splitlines() == [
+        "loaderbench: --json -: not written: nothing was recorded",
+        "loaderbench: --md r.md: not written: nothing was recorded",
+    ]

@@ -16,8 +16,10 @@ from loaderbench.records import (
     DatasetSummary,
     Failure,
     FormatCopy,
+    Measured,
     PlannedTrial,
     Readings,
+    Reasons,
     TimelinePoint,
     Trial,
 )
@@ -136,12 +138,41 @@ def session_of(
         consumer="none",
         accelerator=False,
         environment=TWO_CPUS,
-        measured=lambda trials, verification, left_out, why, **_: (tuple(trials), verification, dict(left_out), why),
+        measured=measured,
     )
     vars(made).update(conditions)
     fake: Any = notes
     measure: Any = measuring
     return Session(made, measure, store=fake, listener=fake, earlier=earlier)  # type: ignore[arg-type]
+
+
+def conditions_of(found: Suite, files: int, consumer: str = "none", *, accelerator: bool = False) -> Any:
+    """What its isolation runs are planned from, with this many files."""
+    return SimpleNamespace(
+        loaded=SimpleNamespace(suite=found),
+        plan=plan_of(found, consumer, accelerator=accelerator),
+        inputs=SimpleNamespace(samples=lambda _: range(files)),
+        consumer=consumer,
+        accelerator=accelerator,
+    )
+
+
+def measured(left_out: Reasons, why_partial: str | None) -> Measured:
+    """What the conditions of a run know before its first trial."""
+    return Measured(
+        name="",
+        suite={},
+        environment=TWO_CPUS,
+        dataset=DatasetSummary(""),
+        plan=plan_of(suite()).summary(),
+        started_at="",
+        finished_at="",
+        complete=why_partial is None,
+        consumer="none",
+        trials=(),
+        left_out=dict(left_out),
+        notes=() if why_partial is None else (why_partial,),
+    )
 
 
 def earlier_of(*trials: Trial) -> Any:

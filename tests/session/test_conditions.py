@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from fakes import planned, suite, trial_of
+from fakes import suite
 
 from loaderbench.datasets import Inputs
 from loaderbench.records import DatasetSummary, Measured
@@ -45,16 +45,15 @@ def made(gpus: tuple[Any, ...] = (), left_out: int = 0) -> Conditions:
 
 def test_the_conditions_of_a_run_are_part_of_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conditions, "utc_now", lambda: "now")
-    trial = trial_of(planned("r1-c00"))
-    found: Measured = made().measured([trial], None, {"isolation": "why"}, None)
+    found: Measured = made().measured({"isolation": "why"}, None)
     assert (found.name, found.consumer, found.started_at, found.finished_at) == ("mine", "model", "then", "now")
-    assert (found.complete, found.notes, found.trials) == (True, (), (trial,))
+    assert (found.complete, found.notes, found.trials) == (True, (), ())
     assert (found.left_out, found.cpu_percent_before, found.suite_file) == ({"isolation": "why"}, 3.5, "s.yaml")
     assert found.overrides == {"measure.seed": 7, "sweep.x": [1]}
 
 
 def test_a_run_that_is_not_complete_says_why_first() -> None:
-    found = made(left_out=1).measured([], None, {}, "a budget")
+    found = made(left_out=1).measured({}, "a budget")
     assert (found.complete, found.notes[0]) == (False, "a budget")
     assert "skipped 1 file" in found.notes[1]
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from loaderbench import libraries
 from loaderbench.consumers import resolve_consumer
-from loaderbench.datasets import Inputs, dali, image_folder, nvimagecodec, page_cache, photos
+from loaderbench.datasets import Inputs, image_folder, nvimagecodec, page_cache, photos
 from loaderbench.datasets.bad_images import NAMED
 from loaderbench.errors import MissingError
 from loaderbench.records import DatasetSummary
@@ -171,10 +172,10 @@ def test_without_dali_its_decoder_is_missed_with_the_command_that_installs_it(
     folder_only, module = ModuleSpec("nvidia.dali", None), ModuleSpec("nvidia.dali", None, origin="__init__.py")
     nvidia = ModuleSpec("nvidia", None)  # of other packages
     for there in ({}, {"nvidia": nvidia}, {"nvidia": nvidia, "nvidia.dali": folder_only}):
-        monkeypatch.setattr(dali, "find_spec", there.get)
+        monkeypatch.setattr(libraries, "find_spec", there.get)
         with pytest.raises(MissingError, match="decoder dali: package not installed; run `uv pip install nvidia-dali"):
             described(loaded)
-    monkeypatch.setattr(dali, "find_spec", {"nvidia": nvidia, "nvidia.dali": module}.get)
+    monkeypatch.setattr(libraries, "find_spec", {"nvidia": nvidia, "nvidia.dali": module}.get)
     assert described(loaded)
 
 

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
-from fakes import Clock, FakeMeasuring, Notes, plan_of, planned, session_of, suite, trial_of
+from fakes import Clock, FakeMeasuring, Notes, conditions_of, planned, session_of, suite, trial_of
 
 from loaderbench.records import Config, Trial
 from loaderbench.session import sweep as sweep_step
-from loaderbench.session.isolation import IsolationPlan, IsolationPlanner, measure_isolation
+from loaderbench.session.isolation import IsolationPlan, measure_isolation, plan_isolation
 
 CONFIG: Config = {"num_workers": 2}
 
 
 def planner(
     files: int = 100_000, consumer: str = "target", *, accelerator: bool = False, **parts: Any
-) -> IsolationPlanner:
+) -> Callable[[Config | None, Sequence[Trial]], IsolationPlan]:
     found = suite(loader={"batch_size": 32}, **parts)
-    plan = plan_of(found, consumer, accelerator=accelerator)
-    return IsolationPlanner(found, plan, consumer=consumer, accelerator=accelerator, files=files)
+    return partial(plan_isolation, conditions_of(found, files, consumer, accelerator=accelerator))
 
 
 def sweep(
@@ -39,48 +40,46 @@ def names(found: IsolationPlan) -> set[str]:
 
 
 def test_each_round_holds_each_run_once_in_an_order_of_its_own_and_the_same_for_the_same_seed() -> None:
-    found = planner(measure={"rounds": 5, "seed": 1}).plan(CONFIG, sweep())
+    found = planner(measure={"rounds": 5, "seed": 1})(CONFIG, sweep())
     rounds = [[one.isolation for one in found.trials if one.round == number] for number in (1, 2, 3)]
     assert [sorted(map(str, each)) for each in rounds] == [["loader_cold", "loader_warm", "replay_host"]] * 3
     assert len(found.trials) == 9
     assert all(one.config == CONFIG and one.role == "isolation" for one in found.trials)
-    assert found == planner(measure={"rounds": 5, "seed": 1}).plan(CONFIG, sweep())
+    assert found == planner(measure={"rounds": 5, "seed": 1})(CONFIG, sweep())
     orders = {
-        tuple(one.isolation for one in planner(measure={"rounds": 5, "seed": seed}).plan(CONFIG, sweep()).trials)
+        tuple(one.isolation for one in planner(measure={"rounds": 5, "seed": seed})(CONFIG, sweep()).trials)
         for seed in range(8)
     }
     assert len(orders) > 1
 
 
 def test_what_is_left_out_says_why_and_what_is_measured_does_not() -> None:
-    found = planner().plan(CONFIG, sweep())
+    found = planner()(CONFIG, sweep())
     assert names(found) == {"replay_host", "loader_warm", "loader_cold"}
     assert set(found.left_out) == {"replay_device"}
-    assert names(planner(accelerator=True).plan(CONFIG, sweep())) == {*names(found), "replay_device"}
+    assert names(planner(accelerator=True)(CONFIG, sweep())) == {*names(found), "replay_device"}
 
 
 def test_files_that_the_gpu_decodes_cannot_be_on_it_before_the_step() -> None:
-    found = planner(accelerator=True).plan(
-        {**CONFIG, "decoder": "device"}, sweep(config={**CONFIG, "decoder": "device"})
-    )
+    found = planner(accelerator=True)({**CONFIG, "decoder": "device"}, sweep(config={**CONFIG, "decoder": "device"}))
     assert "replay_device" not in names(found)
     assert found.left_out["replay_device"] == "decoder=device: the GPU decodes files from host memory"
 
 
 def test_nothing_measured_leaves_nothing_to_take_apart() -> None:
-    assert planner().plan(None, []) == IsolationPlan(left_out={"isolation": "nothing was measured"})
+    assert planner()(None, []) == IsolationPlan(left_out={"isolation": "nothing was measured"})
 
 
 @pytest.mark.parametrize(("rate", "ahead_of_time"), [(1000.0, 8 * 1000 * 0.5), (0.0, 0.0)])
 def test_the_loader_alone_reads_as_many_files_as_it_could_and_no_more(rate: float, ahead_of_time: float) -> None:
     """Eight times those of end to end in half a second, four batches that workers read ahead, and twenty more."""
-    assert planner().plan(CONFIG, sweep(rate)).files == ahead_of_time + 4 * 32 + 20 * 32
-    assert planner(files=50).plan(CONFIG, sweep(rate, epoch=50)).files == 50
+    assert planner()(CONFIG, sweep(rate)).files == ahead_of_time + 4 * 32 + 20 * 32
+    assert planner(files=50)(CONFIG, sweep(rate, epoch=50)).files == 50
 
 
 def test_the_fastest_round_says_how_many_files_are_read() -> None:
-    slow = planner().plan(CONFIG, sweep(500.0)).files
-    fast = planner().plan(CONFIG, sweep(1000.0)).files
+    slow = planner()(CONFIG, sweep(500.0)).files
+    fast = planner()(CONFIG, sweep(1000.0)).files
     assert slow is not None
     assert fast is not None
     assert fast - slow == 8 * 500 * 0.5
@@ -88,7 +87,7 @@ def test_the_fastest_round_says_how_many_files_are_read() -> None:
 
 def test_files_are_counted_by_the_batch_and_what_workers_read_ahead() -> None:
     def files(config: Config, batch: int = 32, **sizes: int) -> int:
-        found = planner(**sizes).plan(config, sweep(0.0, config, batch=batch)).files
+        found = planner(**sizes)(config, sweep(0.0, config, batch=batch)).files
         assert found is not None
         return found
 
@@ -105,7 +104,7 @@ def test_files_are_counted_by_the_batch_and_what_workers_read_ahead() -> None:
 @pytest.mark.parametrize("files", [8, 4 * 32])
 def test_a_pass_that_is_no_steady_state_is_not_measured_cold(batches: int, files: int) -> None:
     """Two workers read four batches ahead, and five more are needed, in however many files."""
-    found = planner(files=files).plan(CONFIG, sweep(epoch=batches * 32))
+    found = planner(files=files)(CONFIG, sweep(epoch=batches * 32))
     assert ("loader_cold" in names(found)) == (batches > 9)
     if "loader_cold" in found.left_out:
         assert f"{files} files = {batches} batches, workers prefetch 4" in found.left_out["loader_cold"]
@@ -114,14 +113,14 @@ def test_a_pass_that_is_no_steady_state_is_not_measured_cold(batches: int, files
 def test_without_workers_a_pass_needs_seven_batches() -> None:
     config: Config = {"num_workers": 0}
     for batches, cold in ((6, False), (7, True)):
-        found = planner(files=batches * 32).plan(config, sweep(config=config, epoch=batches * 32))
+        found = planner(files=batches * 32)(config, sweep(config=config, epoch=batches * 32))
         assert ("loader_cold" in names(found)) == cold
-    one = planner(files=1).plan(config, sweep(config=config, epoch=32))
+    one = planner(files=1)(config, sweep(config=config, epoch=32))
     assert "(1 file = 1 batch)" in one.left_out["loader_cold"]
 
 
 def test_a_pass_of_unknown_length_is_not_measured_cold_and_the_loader_alone_reads_all_files() -> None:
-    found = planner().plan(CONFIG, sweep(epoch=None))
+    found = planner()(CONFIG, sweep(epoch=None))
     assert names(found) == {"replay_host", "loader_warm"}
     assert "samples per pass" in found.left_out["loader_cold"]
     assert found.files is None
@@ -131,7 +130,7 @@ def test_a_pass_of_unknown_length_is_not_measured_cold_and_the_loader_alone_read
     ("consumer", "cache", "warm"), [("none", "warm", False), ("none", "cold", True), ("target", "warm", True)]
 )
 def test_without_a_cold_run_the_sweep_is_the_loader_alone(consumer: str, cache: str, warm: bool) -> None:
-    found = planner(files=32, consumer=consumer, measure={"cache": cache}).plan(CONFIG, sweep(epoch=32))
+    found = planner(files=32, consumer=consumer, measure={"cache": cache})(CONFIG, sweep(epoch=32))
     assert ("loader_warm" in names(found)) == warm
 
 

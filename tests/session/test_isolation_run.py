@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 from command_line import Cli, in_process
+from fakes import conditions_of, plan_of
 
 from loaderbench.conclusion import conclude
 from loaderbench.environment import cpus_allotted
-from loaderbench.plan import make_plan
-from loaderbench.session.isolation import IsolationPlanner
+from loaderbench.session.isolation import plan_isolation
 from loaderbench.store import read_run
 from loaderbench.suite import Suite
 
@@ -250,17 +250,13 @@ def test_the_loader_alone_reads_warm_and_cold_from_as_many_files() -> None:
               samples_per_s=100.0, data_wait_share=1.0, samples=80, batches=20, samples_per_epoch=20_000)
         for n in (1, 2, 3)
     ]  # fmt: skip
-    plan = make_plan(suite, cpus_allotted=2, accelerator=False, consumer="none")
     baseline = {"batch_size": 4, "num_workers": 2}
-    assert plan.baseline == baseline
-    planned = IsolationPlanner(suite, plan, consumer="none", accelerator=False, files=20_000).plan(
-        trials[0].config, trials
-    )
+    assert plan_of(suite).baseline == baseline
+    planned = plan_isolation(conditions_of(suite, 20_000), trials[0].config, trials)
     assert [trial.round for trial in planned.trials] == [1, 1, 2, 2, 3, 3]
     assert 200 < (planned.files or 0) < 2_000
-    few = IsolationPlanner(suite, plan, consumer="none", accelerator=False, files=30).plan(
-        trials[0].config, [replace(trial, samples_per_epoch=30) for trial in trials]
-    )
+    shorter = [replace(trial, samples_per_epoch=30) for trial in trials]
+    few = plan_isolation(conditions_of(suite, 30), trials[0].config, shorter)
     assert not few.trials
     assert "30 files = 7 batches, workers prefetch 4" in few.left_out["loader_cold"]
     assert "loader alone" in few.left_out["loader_warm"]

@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 
 from loaderbench.plan import Plan
 from loaderbench.records import PlannedTrial, Trial
-from loaderbench.session import Silent, run, sweep as sweep_step, time_slicing
+from loaderbench.session import Listener, run, sweep as sweep_step, time_slicing
 from loaderbench.session.final import measure_final
 from loaderbench.session.isolation import measure_isolation
 from loaderbench.session.listener import Progress
@@ -109,7 +109,7 @@ def test_fixes_may_use_all_that_a_budget_leaves(clock: Clock) -> None:
     assert (found.left_s, found.elapsed_s) == (550.0, 50.0)
 
 
-class Heard(Silent):
+class Heard(Listener):
     """Keeps what a session reports, in order."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ from command_line import SMALL_SUITE, Cli
 import loaderbench as public
 from loaderbench.errors import MissingError
 from loaderbench.records import Verdict
-from loaderbench.session import Silent
+from loaderbench.session import Listener
 
 SmallRun = tuple[Path, "subprocess.CompletedProcess[str]"]
 
@@ -62,7 +62,7 @@ def test_the_result_is_on_stdout_and_progress_on_stderr(small_run: SmallRun) -> 
 def test_a_report_exists_after_the_first_round_and_says_that_it_is_provisional(photos: Path, tmp_path: Path) -> None:
     pages = list[str]()
 
-    class Reads(Silent):
+    class Reads(Listener):
         def verdict_so_far(self, verdict: Verdict, after: str, report: Path) -> None:
             pages.append(report.read_text())
             assert str(verdict).partition(" ")[0] in ("INPUT-BOUND", "COMPUTE-BOUND", "UNKNOWN"), after

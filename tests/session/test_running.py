@@ -16,7 +16,7 @@ from loaderbench.ending_signals import put_off_signals, restored_signals
 from loaderbench.errors import Terminated, UsageError
 from loaderbench.records import Readings
 from loaderbench.session import running
-from loaderbench.session.listener import Silent
+from loaderbench.session.listener import Listener
 from loaderbench.session.running import NOT_ENDED, run_suite
 
 STEPS = [
@@ -193,7 +193,7 @@ def test_a_provisional_report_that_cannot_be_written_is_not_announced_and_ends_n
         raise UsageError("No space left on device")
 
     store = SimpleNamespace(folder=Path("out"), write_page=full_disk)
-    session: Any = FakeSession(None, MEASURING, store=store, listener=Silent(), earlier=None)
+    session: Any = FakeSession(None, MEASURING, store=store, listener=Listener(), earlier=None)
     session.found.trials = [trial_of(planned("r1-c00"))]
     drawn: list[Any] = []
     monkeypatch.setattr(running, "conclude", drawn.append)
@@ -223,7 +223,7 @@ def test_a_run_that_goes_on_keeps_its_trials_where_nothing_has_changed(
     monkeypatch.setattr(running, "read_earlier", lambda _: earlier)
     monkeypatch.setattr(running, "changed_code", lambda *_: "mine.py changed")
     warned: list[str] = []
-    listener = Silent()
+    listener = Listener()
     listener.warned = warned.append  # type: ignore[method-assign]
     run_suite(loaded(), None, listener, Path("left"))
     assert taken[:4] == ["refuse another suite", "store left again", "warm up", "refuse changes"]
@@ -232,7 +232,7 @@ def test_a_run_that_goes_on_keeps_its_trials_where_nothing_has_changed(
 
 
 def test_what_speaks_against_a_planned_run_is_told_before_its_first_trial(taken: list[str]) -> None:
-    listener = Silent()
+    listener = Listener()
     listener.warned = taken.append  # type: ignore[method-assign]
     run_suite(loaded(), Path("out"), listener, doubt=lambda _: "of another machine")
     assert "of another machine" in taken

@@ -167,7 +167,9 @@ def test_the_run_so_far_has_all_that_is_known() -> None:
     session.found.left_out["verification"] = "why"
     trial = session.measure(planned("r1-c00", {"num_workers": 0}))
     session.found.why_partial = "interrupted"
-    assert session.so_far() == ((trial,), None, {"verification": "why"}, "interrupted")
+    so_far = session.so_far()
+    assert (so_far.trials, so_far.verification) == ((trial,), None)
+    assert (so_far.left_out, so_far.notes, so_far.complete) == ({"verification": "why"}, ("interrupted",), False)
     assert session.found.of("sweep") == [trial]
     assert session.found.of("twin", "remedy") == []
 

@@ -12,7 +12,7 @@ from fakes import Clock, FakeMeasuring, session_of, suite
 from loaderbench.errors import UsageError
 from loaderbench.records import Config, PlannedTrial, SideBySide, Version
 from loaderbench.session import session as session_module, side_by_side, time_left
-from loaderbench.session.listener import Silent
+from loaderbench.session.listener import Listener
 from loaderbench.session.side_by_side import MOST_CONFIGS, Pairs, _configs
 from loaderbench.statistics.gates import parse_gate
 
@@ -132,7 +132,7 @@ def test_a_config_that_fails_does_not_end_the_measuring_of_the_others(
     assert found.ended == "decided"
 
 
-class Warned(Silent):
+class Warned(Listener):
     """Notes warnings."""
 
     def __init__(self) -> None:

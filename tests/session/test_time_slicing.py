@@ -15,7 +15,7 @@ from loaderbench.records import Config, PlannedTrial, Trial
 from loaderbench.runner import TrialRunner, TrialServer
 from loaderbench.session import time_slicing
 from loaderbench.session.inputs import prepare_inputs
-from loaderbench.session.listener import Silent
+from loaderbench.session.listener import Listener
 from loaderbench.session.measuring import TrialMeasurer
 from loaderbench.session.time_slicing import SlicedRounds
 from loaderbench.store import Store
@@ -80,8 +80,8 @@ def run(tmp_path: Path) -> Run:
     loaded, server = load_suite(tmp_path / "suite.yaml"), TrialServer()
     runner = TrialRunner(server, describe_machine(server.method, (), {}))
     store = Store(tmp_path / "run")
-    inputs = prepare_inputs(loaded, Silent())
-    measure = TrialMeasurer(server, runner, loaded, inputs, consumer="none", store=store, listener=Silent())
+    inputs = prepare_inputs(loaded, Listener())
+    measure = TrialMeasurer(server, runner, loaded, inputs, consumer="none", store=store, listener=Listener())
     rounds = SlicedRounds(measure)
     counts: list[int] = []
 

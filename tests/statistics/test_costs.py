@@ -111,8 +111,15 @@ def test_the_baseline_is_described_as_it_was_measured() -> None:
     assert found.data_wait_share is not None
     assert found.data_wait_share.est == 0.5
     assert found.not_measured == {}
+    assert found.ties == ()
     unknown = describe_baseline(summarize(configs, trials), {"num_workers": 9}, "")
     assert (unknown.samples_per_s, unknown.data_wait_share, unknown.not_measured) == (None, None, {})
+
+
+def test_the_baseline_names_its_ties_if_it_is_one_of_the_fastest() -> None:
+    configs, trials = trials_of({0: [100, 101, 99], 2: [100, 99, 101], 4: [50, 51, 49]})
+    found = describe_baseline(summarize(configs, trials), {"num_workers": 0}, "torch's default")
+    assert found.ties == ({"num_workers": 2},)
 
 
 def test_without_any_configuration_there_is_no_winner() -> None:

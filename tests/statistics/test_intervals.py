@@ -124,20 +124,20 @@ def test_the_estimate_lies_within_its_interval(values: list[float]) -> None:
 
 
 def test_an_interval_for_another_time_adds_the_variation_between_times() -> None:
-    sure = at_another_time(Interval(2.0, 2.0, 2.0), 5)
+    sure = at_another_time(Interval(2.0, 2.0, 2.0), 5, 0.03)
     assert (sure.lo, sure.hi) == pytest.approx((2 * math.exp(-1.96 * 0.03), 2 * math.exp(1.96 * 0.03)), rel=1e-4)
-    wide = at_another_time(Interval(2.0, 1.0, 3.0), 3)
+    wide = at_another_time(Interval(2.0, 1.0, 3.0), 3, 0.03)
     assert wide.lo == pytest.approx(2 * 0.5 ** math.sqrt(2), rel=0.005)
     assert wide.hi == pytest.approx(2 * 1.5 ** math.sqrt(2), rel=0.005)
     assert wide.lo is not None
     assert wide.lo < 2 * 0.5 ** math.sqrt(2)
-    assert at_another_time(Interval(2.0, None, None), 1) == Interval(2.0, None, None)
+    assert at_another_time(Interval(2.0, None, None), 1, 0.03) == Interval(2.0, None, None)
 
 
 def test_it_covers_what_the_same_comparison_gives_later() -> None:
     draw, hits = random.Random(0), 0
     for _ in range(2000):
-        found = at_another_time(rate_interval([math.exp(draw.gauss(0, 0.1)) for _ in range(5)]), 5)
+        found = at_another_time(rate_interval([math.exp(draw.gauss(0, 0.1)) for _ in range(5)]), 5, 0.03)
         later = fmean(draw.gauss(0, 0.1) for _ in range(3)) + draw.gauss(0, 0.03)
         hits += (found.lo or 0) <= math.exp(later) <= (found.hi or 0)
     assert hits / 2000 == pytest.approx(0.95, abs=0.015)

@@ -57,6 +57,11 @@ def test_a_whole_number_of_more_than_63_bits_is_refused(value: str) -> None:
     assert refusal(f"a: {value}").what == "integer of more than 63 bits"
 
 
+@pytest.mark.parametrize("value", ["1_0", "1_0.5", "${LB_UNSET:-1_0}"])
+def test_a_number_with_an_underscore_is_text_as_in_yaml_1_2(value: str) -> None:
+    assert parse_text(f"a: {value}").value == {"a": value.removeprefix("${LB_UNSET:-").removesuffix("}")}
+
+
 @pytest.mark.parametrize("value", ["${LB_A:-${LB_B}}", "'${LB_A:-${LB_B:-x}}'", "${LB_A:-x${LB_B}}"])
 @pytest.mark.parametrize("found", [None, "set"])
 def test_a_default_that_holds_another_variable_is_refused_whether_or_not_it_is_needed(

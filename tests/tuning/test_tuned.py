@@ -34,6 +34,7 @@ from loaderbench.statistics.faster_arguments import (
     with_tuned,
 )
 from loaderbench.statistics.intervals import at_another_time
+from loaderbench.statistics.machine_speed import LEAST_SD
 from loaderbench.store import read_run
 from loaderbench.tuning.tuned import AS_FAST, NO_DECISION, Tuned, tuned_by
 from loaderbench.tuning.words import asides
@@ -287,7 +288,7 @@ def test_a_gain_over_the_present_arguments_is_the_answer_where_all_together_were
     assert first.judgement is not None
     assert first.judgement.ratio is not None
     assert (found.changed, found.pairs) == ({"worker_threads": 1}, 5)
-    assert found.gain == at_another_time(first.judgement.ratio, 5)
+    assert found.gain == at_another_time(first.judgement.ratio, 5, LEAST_SD)
     assert found.is_decided
     (line,) = asides(found)
     assert line.startswith("Also faster: in_order=False: +20% vs worker_threads=1 (0\N{EN DASH}42%), 5 pairs. ")

@@ -1,4 +1,4 @@
-"""The sections of the report, one file each. Registered sections are drawn in this order."""
+"""The sections of the report, a file for each topic. Registered sections are drawn in this order."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ from collections.abc import Callable, Sequence
 from loaderbench.report.model import Section
 from loaderbench.report.sections import (
     about,
+    around_sweep,
     bottlenecks,
     comparison,
-    copies,
     cost,
-    dropped,
     failures,
     gpu_memory,
     inside,
     isolation,
     lanes,
     noise,
-    parity,
     pipeline,
     ranks,
     recommendations,
@@ -43,9 +41,9 @@ SECTIONS: tuple[Builder, ...] = (
     bottlenecks.section,
     recommendations.section,
     sweep.section,
-    dropped.section,
-    parity.section,
-    copies.section,
+    around_sweep.dropped,
+    around_sweep.parity,
+    around_sweep.copies,
     scaling.section,
     inside.sections,
     stacks.flame_graph,

@@ -8,6 +8,7 @@ from functools import partial
 from loaderbench.diagnosis.copy_bandwidth import PcieLink
 from loaderbench.glossary import of_report
 from loaderbench.records import Environment, Gpu, GpuUse, RunRecord, Trial
+from loaderbench.records.words import count
 from loaderbench.report import head, numbers, words
 from loaderbench.report.model import Details, Fact, Facts, Paragraph, Section, Text
 from loaderbench.report.view import View
@@ -16,7 +17,8 @@ _PROCESSES = "Each trial ran in its own process; monitors ran outside it."
 _OF_ROUNDS = (
     "Intervals: 95%, Student\u2019s t over rounds, never over the batches of one trial. Configs within 5% "
     "of the fastest, with no significant difference, are ties. The cheapest tie is best. Intervals of gains "
-    "also cover the same comparison at another time: they are prediction intervals for three other rounds."
+    "also cover the same comparison at another time. They are prediction intervals for three other rounds, wider "
+    "the more the machine\u2019s speed varied."
 )
 _OF_PAIRS = (
     "Intervals: Student\u2019s t over pairs, never over the batches of one trial. They have simultaneous 95% coverage "
@@ -74,7 +76,7 @@ def _open_files(env: Environment) -> Text:
 
 def _of_sweep(run: RunRecord) -> tuple[str, ...]:
     """The method of measurement, with the numbers of this run."""
-    cache = _setting(run, "cache")
+    cache = words.plain(str(run.section("measure").get("cache") or ""), 20)
     return (
         _plan(run),
         "Samples/s and data wait: steady state only, after a warm-up that fills the queues of all workers."
@@ -86,15 +88,10 @@ def _of_sweep(run: RunRecord) -> tuple[str, ...]:
 
 
 def _plan(run: RunRecord) -> str:
-    configs = numbers.count(run.plan.configurations, "config")
-    rounds = f"{numbers.count(run.plan.rounds, 'round')}, order shuffled within each round"
+    configs = count(run.plan.configurations, "config")
+    rounds = f"{count(run.plan.rounds, 'round')}, order shuffled within each round"
     pairs = "both versions in interleaved pairs, their order alternating"
     return f"Plan: {configs}, {pairs if run.kind == 'ab' else rounds}. {_PROCESSES}"
-
-
-def _setting(run: RunRecord, key: str) -> str | None:
-    value = run.section("measure").get(key)
-    return words.plain(str(value), 20) if value else None
 
 
 def _of_profile(trial: Trial) -> tuple[str, ...]:
@@ -117,7 +114,7 @@ def _of_profile(trial: Trial) -> tuple[str, ...]:
 def _warmup(trial: Trial) -> str:
     if trial.warmup_batches is None:
         return "the first batches"
-    return numbers.count(trial.warmup_batches, "batch", "batches")
+    return count(trial.warmup_batches, "batch", "batches")
 
 
 def gpu_facts(gpus: Sequence[Gpu], uses: Sequence[GpuUse] = ()) -> Iterator[Fact]:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from itertools import zip_longest
 
 from loaderbench.records import Comparison, Config, GateResult, Interval, MetricChange, RunRecord, Trial
-from loaderbench.report import axes, numbers, words
+from loaderbench.records.words import count
+from loaderbench.report import axes, numbers, tables, words
 from loaderbench.report.model import (
     Block,
     Chart,
@@ -117,8 +118,7 @@ def comparison_table(comparison: Comparison, both: str = "runs") -> Table:
     )
     fastest_first = sorted(zip_longest(rates, shares), key=lambda both: -_rate_after(both[0]))
     rows = tuple(_row(*changes, found=comparison) for changes in fastest_first)
-    left = len(rows) - _MOST_ROWS
-    note = f"{numbers.count(left, 'more config')} measured in both {both}." if left > 0 else None
+    note = tables.left_out(len(rows) - _MOST_ROWS, f"measured in both {both}")
     return Table(f"Configs measured in both {both}", columns, rows[:_MOST_ROWS], note)
 
 
@@ -143,7 +143,7 @@ def _ratio(change: Interval | None) -> Text:
 
 
 def _points(change: Interval | None) -> Value:
-    return numbers.interval(numbers.scaled(change, 100), digits=2) if change else numbers.missing()
+    return numbers.interval(change.scaled(100), digits=2) if change else numbers.missing()
 
 
 def version_facts(run: RunRecord) -> tuple[Fact, ...]:
@@ -152,7 +152,7 @@ def version_facts(run: RunRecord) -> tuple[Fact, ...]:
     if side_by_side is None:
         return ()
     complete = sum(pairs_of(config, run.ab_trials) for config in side_by_side.configs)
-    pairs = numbers.count(complete, "complete pair") if complete else "no complete pair"
+    pairs = count(complete, "complete pair") if complete else "no complete pair"
     took = numbers.duration(sum(trial.duration_s or 0.0 for trial in run.ab_trials)).text
     return (
         *(Fact(version.side.capitalize(), words.name(str(version))) for version in side_by_side.versions),

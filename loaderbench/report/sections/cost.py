@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from loaderbench.records import Configuration
-from loaderbench.report import axes, metrics, numbers, style
+from loaderbench.report import axes, metrics, numbers, style, tables
 from loaderbench.report.model import Chart, Column, Columns, Json, Paragraph, Row, Section, Table, Text, data_table
 from loaderbench.report.view import View
 
@@ -166,8 +166,7 @@ def _table(view: View, measured: Sequence[Configuration], resources: Sequence[_R
     unbeaten = [c for c in measured if any(id(c) in line for line in lines.values())]
     unbeaten.sort(key=lambda c: -(c.samples_per_s.est if c.samples_per_s else 0))
     rows = tuple(_row(view, found, named, resources, lines) for found in unbeaten[:_MOST_ROWS])
-    left = len(unbeaten) - len(rows)
-    note = f"{numbers.count(left, 'more config')} on a Pareto frontier." if left else None
+    note = tables.left_out(len(unbeaten) - len(rows), "on a Pareto frontier")
     return Table("Configs on a Pareto frontier", columns, rows, note)
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from loaderbench.diagnosis.failures import cause_of, last_words, what_fits
 from loaderbench.records import RunRecord, Trial
-from loaderbench.report import numbers, words
+from loaderbench.records.words import count
+from loaderbench.report import words
 from loaderbench.report.model import Block, Link, Section, Text
 from loaderbench.report.rerun_command import command_for_configuration
 from loaderbench.report.view import View
@@ -100,7 +101,7 @@ def _group(view: View, kind: str, trials: Sequence[Trial]) -> FailureGroup:
     fits = ". ".join(filter(None, (fits, _largest_batch(view.run, kind))))
     return FailureGroup(
         kind=words.name(kind.replace("_", " ")),
-        count=numbers.count(len(trials), "trial") + (_SEVERAL if len(_causes(trials)) > 1 else ""),
+        count=count(len(trials), "trial") + (_SEVERAL if len(_causes(trials)) > 1 else ""),
         last_words=last,
         hint=words.sentence(f"{fits}. {hint[:1].upper()}{hint[1:]}" if fits else hint),
         log=words.outside(failed.log, words.LABEL_LIMIT) if failed.log else None,

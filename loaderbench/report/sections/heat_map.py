@@ -159,7 +159,7 @@ class Cells:
     def _first_with(self, wanted: Config) -> Configuration | None:
         if wanted.keys() == set(self._axes):
             return self._by_values.get(axes.combination(wanted, self._axes))
-        return next((c for c in self.run.configurations if _holds(c.config, wanted)), None)
+        return next((c for c in self.run.configurations if axes.holds(c.config, wanted)), None)
 
     def _state(self, configuration: Configuration, trials: Sequence[Trial]) -> CellState:
         if configuration.samples_per_s is not None:
@@ -189,10 +189,6 @@ class Cells:
             anchor=next((self._view.anchors[t.id] for t in trials if t.id in self._view.anchors), None),
             choice=self._choices.get(id(configuration)),
         )
-
-
-def _holds(config: Config, wanted: Config) -> bool:
-    return all(axes.key(config.get(axis)) == axes.key(value) for axis, value in wanted.items())
 
 
 def without_workers(config: Config) -> bool:

@@ -6,13 +6,14 @@ from typing import TypeGuard
 
 from loaderbench.consumers import consumer_kind
 from loaderbench.records import Contention, CopyBandwidth, Interval, Isolation, IsolationRun, RunRecord
+from loaderbench.records.words import IsolationRunName, count
 from loaderbench.report import numbers, words
 from loaderbench.report.model import Breakdown, Column, Fact, Glance, Heading, Row, Section, Table, Text, Value
 from loaderbench.report.sections.verdict import ceiling
 from loaderbench.report.view import View
 
 _TITLE = "Isolation runs"
-_INCLUDES: dict[words.IsolationRunName, str] = {
+_INCLUDES: dict[IsolationRunName, str] = {
     "replay_device": "consumer only",
     "replay_host": "host-to-device copy, consumer",
     "loader_warm": "reads from memory, decode, transform, collate",
@@ -81,7 +82,7 @@ def _measured(isolation: Isolation | None) -> TypeGuard[Isolation]:
 
 def _runs(isolation: Isolation, run: RunRecord) -> Breakdown:
     shown = words.configuration(isolation.config).text
-    rounds = numbers.count(isolation.rounds, "round")
+    rounds = count(isolation.rounds, "round")
     rows = tuple(_row(one, run) for one in isolation.runs if one.time_s)  # differences say why others are missing
     return Breakdown(
         title="Cost of each part",
@@ -103,7 +104,7 @@ def _columns(isolation: Isolation) -> tuple[Column, ...]:
 
 def _row(one: IsolationRun, run: RunRecord) -> Row:
     """One isolation run, and what it includes."""
-    time = numbers.interval(numbers.scaled(one.time_s, 1e3) if one.time_s else None)
+    time = numbers.interval(one.time_s.scaled(1e3) if one.time_s else None)
     name = _loader_and_consumer(run) if one.name == "end_to_end" else words.ISOLATION_RUNS[one.name]
     return Row((Text(name), time, numbers.interval(one.samples_per_s), Text(_INCLUDES[one.name])))
 
@@ -130,7 +131,7 @@ def _bandwidth(copy: CopyBandwidth) -> Fact:
 
 def _difference(isolation: Isolation, label: str, field: str) -> Fact:
     value: Interval | None = getattr(isolation, field)
-    shown = numbers.difference(numbers.scaled(value, 1e3) if value else None, "ms", isolation.not_measured.get(field))
+    shown = numbers.difference(value.scaled(1e3) if value else None, "ms", isolation.not_measured.get(field))
     if shown.missing:
         return Fact(label, shown)
     if shown.main == numbers.NONE_SEEN:
@@ -161,7 +162,7 @@ def _contention_summary(run: RunRecord) -> Fact | None:
     most = measured[-1]
     costs = [_ratio("CPU time per sample", most.cpu_ratio)] if most.cpu_ratio else []
     costs += [_ratio("unexplained slowdown", most.beyond_cores, _BEYOND)] if most.beyond_cores else []
-    return Fact(f"Contention ({most.workers} vs {numbers.count(least, 'worker')})", Text(", ".join(costs)))
+    return Fact(f"Contention ({most.workers} vs {count(least, 'worker')})", Text(", ".join(costs)))
 
 
 def _contention_row(contention: Contention) -> Row:
@@ -169,7 +170,7 @@ def _contention_row(contention: Contention) -> Row:
     cells: list[Text] = [Value(str(contention.workers), sort=contention.workers)]
     for cost, ratio in (("cpu_s_per_sample", "cpu_ratio"), ("wall_s_per_sample", "wall_ratio")):
         value: Interval | None = getattr(contention, cost)
-        cells.append(numbers.interval(numbers.scaled(value, 1e3) if value else None, why.get(cost)))
+        cells.append(numbers.interval(value.scaled(1e3) if value else None, why.get(cost)))
         cells.append(numbers.times(getattr(contention, ratio), why.get(ratio)))
     return Row((*cells, numbers.times(contention.beyond_cores, why.get("beyond_cores"))))
 

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from loaderbench.consumers import who_takes
 from loaderbench.diagnosis.stragglers import SlowBatch, slow_batch
 from loaderbench.records import Trial
+from loaderbench.records.words import count
 from loaderbench.report import numbers, tables, words
 from loaderbench.report.lanes import MOST_LANES, UNDIVIDED, Lanes, Made, Piece, lanes_of
 from loaderbench.report.lanes_window import Window, windows_of
 from loaderbench.report.model import Block, Column, Paragraph, Row, Section, Table, Text, data_table
-from loaderbench.report.sections.lanes_drawing import LaneDrawing, drawing_of
+from loaderbench.report.sections.lanes_drawing import LaneDrawing, drawing_of, in_time, lane_name
 from loaderbench.report.view import View, why
 
 _NOT_LINKED = "which worker made which batch is not known"
@@ -50,9 +51,9 @@ def sentences(lanes: Lanes) -> Iterator[str]:
     if made is None or slow is None:
         longest = max((wait for wait in lanes.waits if wait.batch.steady), key=lambda w: w.seconds, default=None)
         if longest is not None:
-            yield f"Longest wait: {_time(longest.seconds)}, for batch {longest.batch.batch}."
+            yield f"Longest wait: {in_time(longest.seconds)}, for batch {longest.batch.batch}."
         return
-    took, typical = _time(slow.took_s), _time(slow.typical_s)
+    took, typical = in_time(slow.took_s), in_time(slow.typical_s)
     if not slow.is_straggler:
         yield f"No straggler: batches took {typical} to make (median), the slowest {took}."
         return
@@ -64,7 +65,7 @@ def sentences(lanes: Lanes) -> Iterator[str]:
 def _cost(slow: SlowBatch) -> Iterator[str]:
     """The cost of a straggler for the loop, if known."""
     if slow.waited_s:
-        yield f"The loop waited {_time(slow.waited_s)} for it."
+        yield f"The loop waited {in_time(slow.waited_s)} for it."
     elif slow.waited_s is not None:
         yield f"The loop did not wait for it{': other batches were ready' if slow.ready else ''}."
 
@@ -84,10 +85,6 @@ def largest_stage(made: Made) -> str | None:
         return None
     pieces = list(made.stages())
     return max(pieces, key=lambda piece: piece.seconds).what
-
-
-def _time(seconds: float) -> str:
-    return numbers.duration(seconds).text
 
 
 def _without_workers(trial: Trial) -> Paragraph:
@@ -114,7 +111,7 @@ def _method(view: View, trial: Trial, lanes: Lanes) -> str:
     if any(made.batch.stages_s for own in lanes.makers.values() for made in own):
         text += " Colors show time per stage, summed over a batch, not in time order."
     left = len(lanes.makers) - MOST_LANES
-    return f"{text} {numbers.count(left, 'more worker')} in the trace of --perfetto." if left > 0 else text
+    return f"{text} {count(left, 'more worker')} in the trace of --perfetto." if left > 0 else text
 
 
 def _table(lanes: Lanes, windows: Sequence[Window], who: str, drawings: Sequence[LaneDrawing]) -> Table:
@@ -128,11 +125,11 @@ def _table(lanes: Lanes, windows: Sequence[Window], who: str, drawings: Sequence
 
 def _made_by_lane(lanes: Lanes) -> Iterator[tuple[str, Sequence[Piece | Made]]]:
     for worker, made in lanes.shown.items():
-        yield "Main process" if worker is None else f"Worker {worker}", made
+        yield lane_name(worker), made
 
 
 def _row(label: str, pieces: Sequence[Piece | Made], window: Window) -> Row:
-    inside = [one for one in pieces if one.ended_s > window.began_s and one.began_s < window.ended_s]
+    inside = [one for one in pieces if window.overlaps(one)]
     busy = sum(window.place(one.ended_s) - window.place(one.began_s) for one in inside)
     longest = max(inside, key=lambda one: one.seconds, default=None)
     stage = largest_stage(longest) if isinstance(longest, Made) else None

@@ -92,7 +92,7 @@ class LaneDrawing(Block):
 def drawing_of(lanes: Lanes, window: Window, consumer: str, title: str) -> LaneDrawing:
     """Draw a window. `consumer` is the label of the loop's lane."""
     rows = [*_makers(lanes, window), *_ready(lanes.ready, window)]
-    rows.append(Lane(consumer, tuple(_bars((*lanes.waits, *lanes.steps, *lanes.breaks), window))))
+    rows.append(Lane(consumer, tuple(_bars(lanes.loop, window))))
     return LaneDrawing(
         title=title,
         said=f"{title}. {_shares(lanes, window, consumer)}",
@@ -106,26 +106,31 @@ def drawing_of(lanes: Lanes, window: Window, consumer: str, title: str) -> LaneD
 def _makers(lanes: Lanes, window: Window) -> Iterator[Lane]:
     slowest = lanes.slowest()
     for worker, own in lanes.shown.items():
-        inside = [made for made in own if made.ended_s > window.began_s and made.began_s < window.ended_s]
+        inside = [made for made in own if window.overlaps(made)]
         yield Lane(
-            "Main process" if worker is None else f"Worker {worker}",
+            lane_name(worker),
             tuple(bar for made in inside for bar in _bars(made.stages(), window)),
             tuple(_frame(made, window, slowest=made == slowest) for made in inside),
             idles=worker is not None,
         )
 
 
+def lane_name(worker: int | None) -> str:
+    """The label of a lane with the batches of this worker."""
+    return "Main process" if worker is None else f"Worker {worker}"
+
+
 def _frame(made: Made, window: Window, *, slowest: bool) -> Frame:
     start = window.place(made.began_s)
     share, number = window.place(made.ended_s) - start, str(made.batch.batch)
-    stages = ", ".join(f"{words.stage(s).text} {_time(took_s)}" for s, took_s in made.batch.stages_s.items())
-    text = f"Batch {number}: {_time(made.seconds)} to make{f' ({stages})' if stages else ''}{_handed_over(made)}"
+    stages = ", ".join(f"{words.stage(s).text} {in_time(took_s)}" for s, took_s in made.batch.stages_s.items())
+    text = f"Batch {number}: {in_time(made.seconds)} to make{f' ({stages})' if stages else ''}{_handed_over(made)}"
     return Frame(start, share, text, number if share > _NUMBERED * (len(number) + 1) else "", slowest)
 
 
 def _handed_over(made: Made) -> str:
     got_s = made.batch.got_s
-    return "; never taken" if got_s is None else f"; taken {_time(max(0.0, got_s - made.ended_s))} later"
+    return "; never taken" if got_s is None else f"; taken {in_time(max(0.0, got_s - made.ended_s))} later"
 
 
 def _bars(pieces: Iterable[Piece], window: Window) -> Iterator[Bar]:
@@ -134,7 +139,7 @@ def _bars(pieces: Iterable[Piece], window: Window) -> Iterator[Bar]:
         start = window.place(piece.began_s)
         share = window.place(piece.ended_s) - start
         if share >= _THINNEST:
-            text = f"{_NAMES[kind_of(piece.what)].capitalize()}, batch {piece.batch.batch}: {_time(piece.seconds)}"
+            text = f"{_NAMES[kind_of(piece.what)].capitalize()}, batch {piece.batch.batch}: {in_time(piece.seconds)}"
             yield Bar(kind_of(piece.what), start, share, text if piece.what in _OF_LOOP else "")
 
 
@@ -215,5 +220,6 @@ def _share(pieces: Sequence[Piece | Made], window: Window) -> str:
     return numbers.share(sum(window.place(one.ended_s) - window.place(one.began_s) for one in pieces)).text
 
 
-def _time(seconds: float) -> str:
+def in_time(seconds: float) -> str:
+    """A length of time in a suitable unit."""
     return numbers.duration(seconds).text

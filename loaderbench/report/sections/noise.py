@@ -9,6 +9,7 @@ from datetime import datetime
 import numpy as np
 
 from loaderbench.records import Overhead, RunRecord, Trial, moment
+from loaderbench.records.words import count
 from loaderbench.report import axes, numbers, words
 from loaderbench.report.model import (
     Block,
@@ -98,7 +99,7 @@ def _spread(run: RunRecord) -> list[Fact]:
 
 def _without_quartiles(view: View) -> list[Fact]:
     thinned = sum(map(view.lacks_waits, view.run.sweep))
-    trials = numbers.count(thinned, "trial")
+    trials = count(thinned, "trial")
     reason = f"not available for {trials}: only the longest wait of each group of batches was saved"
     return [Fact("Data wait quartiles", Text(reason))] if thinned else []
 

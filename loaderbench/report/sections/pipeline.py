@@ -11,6 +11,7 @@ from loaderbench.diagnosis.pipeline import COPY, REST, PartName, Pipeline, Pipel
 from loaderbench.diagnosis.wording import stage_name
 from loaderbench.records import Limit, config_label, varying
 from loaderbench.records.stages import IPC, STAGE_NAMES
+from loaderbench.records.words import count
 from loaderbench.report import numbers, tables, words
 from loaderbench.report.model import Block, Column, Fact, Row, Section, Table, Text, Value
 from loaderbench.report.pipe import Piece, draw_pipe
@@ -170,7 +171,7 @@ def _name(pipeline: Pipeline, name: PartName) -> str:
     loader = "Main process, loading" if pipeline.is_loader else "Loader"
     names: dict[PartName, str] = {
         "storage": "Storage",
-        "workers": numbers.count(pipeline.workers, "worker") if pipeline.workers else loader,
+        "workers": count(pipeline.workers, "worker") if pipeline.workers else loader,
         "cpus": f"{pipeline.cpus:g} CPU{'' if pipeline.cpus == 1 else 's'}",
         "ipc": "Worker-to-main IPC",
         "step": "Emulated GPU" if pipeline.given else "Training step",

@@ -20,6 +20,7 @@ from loaderbench.records import (
     format_scalar,
     gain_reference,
 )
+from loaderbench.records.words import count
 from loaderbench.report import axes, numbers, words
 from loaderbench.report.model import (
     Block,
@@ -206,11 +207,7 @@ def _so_far(judgement: Judgement) -> str:
     if judgement.ratio is None:
         return "no complete pair"
     needed = f"; {ENOUGH_PAIRS} are needed" if judgement.pairs < ENOUGH_PAIRS else ""
-    return f"{_ratio(judgement).text} in {_pairs(judgement.pairs)}{needed}"
-
-
-def _pairs(count: int) -> str:
-    return "1 pair" if count == 1 else f"{numbers.whole(count).text} pairs"
+    return f"{_ratio(judgement).text} in {count(judgement.pairs, 'pair')}{needed}"
 
 
 def _without_action(fix: Recommendation) -> Fact:
@@ -253,8 +250,7 @@ def _before(fix: Recommendation, run: RunRecord) -> Config:
     if fix.against is not None or fix.gain is not None:
         return fix.against or run.baseline.config
     subject = find_subject(run.best, run.configurations) or run.baseline
-    changes = any(axes.key(subject.config.get(axis)) != axes.key(value) for axis, value in fix.change.items())
-    return subject.config if changes else run.baseline.config
+    return run.baseline.config if axes.holds(subject.config, fix.change) else subject.config
 
 
 def _reference(fix: Recommendation, run: RunRecord) -> str:

@@ -22,7 +22,7 @@ def section(view: View) -> Section | None:
     if chosen is None:
         return None
     fixed = _fixed(run, chosen)
-    shown = [c for c in run.configurations if c.samples_per_s and _agrees(c.config, fixed)]
+    shown = [c for c in run.configurations if c.samples_per_s and axes.holds(c.config, fixed)]
     if len({axes.key(c.config.get(chosen.across)) for c in shown}) < 2:
         return None
     lines = _lines(run, chosen, shown)
@@ -114,10 +114,6 @@ def _fixed(run: RunRecord, chosen: axes.Axes) -> Config:
     return {axis: config[axis] for axis in chosen.others if axis in config}
 
 
-def _agrees(config: Config, fixed: Config) -> bool:
-    return all(axes.key(config.get(axis)) == axes.key(value) for axis, value in fixed.items())
-
-
 def _lines(run: RunRecord, chosen: axes.Axes, shown: Sequence[Configuration]) -> Lines:
     order = {axes.key(v): i for i, v in enumerate(axes.axis_values(run)[chosen.across])}
     if chosen.down is None:
@@ -125,7 +121,7 @@ def _lines(run: RunRecord, chosen: axes.Axes, shown: Sequence[Configuration]) ->
     else:
         values = axes.axis_values(run)[chosen.down]
         named = [
-            (_name(run, chosen.down, v), [c for c in shown if _agrees(c.config, {chosen.down: v})]) for v in values
+            (_name(run, chosen.down, v), [c for c in shown if axes.holds(c.config, {chosen.down: v})]) for v in values
         ]
     return [(n, sorted(line, key=lambda c: order[axes.key(c.config.get(chosen.across))])) for n, line in named if line]
 

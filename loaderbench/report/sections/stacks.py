@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from loaderbench.diagnosis.hotspots import Stack, find_hotspots, stack_shares
 from loaderbench.records import Hotspot, StackFrame, StackLooks, Trial
 from loaderbench.records.stages import stage_place
+from loaderbench.records.words import count
 from loaderbench.report import numbers, style, tables, words
 from loaderbench.report.model import Breakdown, Chart, Column, Details, Json, Row, Section, Table, Text, data_table
 from loaderbench.report.view import View, trials_with_stacks
@@ -65,7 +66,7 @@ def _breakdown(title: str, found: StackLooks) -> Breakdown:
     return Breakdown(
         title=title,
         segments=tables.segments([name.text for name in names], shares, tones),
-        tables=(Table(f"{numbers.count(found.looks, 'stack')}{idle}", _STAGES, rows),),
+        tables=(Table(f"{count(found.looks, 'stack')}{idle}", _STAGES, rows),),
     )
 
 
@@ -126,7 +127,7 @@ def flame_graph(view: View) -> Section | None:
     if not trials:
         return None
     shown = [(depth, node) for depth, node in tree_of(stack_shares(trials)).walk() if node.share >= _NARROWEST]
-    stacks = numbers.count(sum(trial.code_looks.looks for trial in trials if trial.code_looks), "stack")
+    stacks = count(sum(trial.code_looks.looks for trial in trials if trial.code_looks), "stack")
     caption = f"The width of a call is its share of loading time, from {stacks}"
     chart = Chart(
         name="flame-graph",

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from loaderbench.diagnosis.wording import loaded_by
 from loaderbench.records import LoopLine, StageCost, Trial
 from loaderbench.records.stages import WITHOUT_GRADIENTS, stage_place
+from loaderbench.records.words import count, sum_if_all_known
 from loaderbench.report import numbers, tables, words
 from loaderbench.report.model import Breakdown, Column, Row, Table, Text, Value
 from loaderbench.report.view import why
@@ -81,7 +82,7 @@ def _step_rows(names: list[Text], lengths: list[float], tones: list[str]) -> tup
 
 def _step_caption(trial: Trial) -> str:
     one = trial.of_one_process
-    over = f", {numbers.count(one.batches, 'batch', 'batches')}" if one.batches else ""
+    over = f", {count(one.batches, 'batch', 'batches')}" if one.batches else ""
     rate = f" ({numbers.quantity(one.samples_per_s).text} samples/s)" if one.samples_per_s else ""
     of_rank = f" of rank {trial.slowest_rank}" if one is not trial else ""
     return f"Mean time per step{of_rank}{over}{rate}"
@@ -102,7 +103,7 @@ def _in_words(line: LoopLine, *, evaluates: bool) -> Text:
 
     `evaluates`: the step also calls a model without gradients, which the line can do.
     """
-    share, looks = numbers.share(line.share).text, numbers.count(line.looks, "stack sample")
+    share, looks = numbers.share(line.share).text, count(line.looks, "stack sample")
     rest = f"the rest of the step and {WITHOUT_GRADIENTS}" if evaluates else "the rest of the step"
     of_rest = f"{share} of {rest} is in {line.place} ({looks})"
     return words.sentence(f"{of_rest}: {line.text}" if line.text else f"{of_rest}.")
@@ -133,14 +134,15 @@ def _sample_title(trial: Trial) -> str:
 
 def _sample_caption(trial: Trial) -> str:
     where = {"workers": "a worker", "main_process": "the main process", "unknown": "the loader"}
-    over = f", {numbers.count(trial.samples, 'sample')}" if trial.samples else ""
+    over = f", {count(trial.samples, 'sample')}" if trial.samples else ""
     return f"Mean time per sample in {where[loaded_by(trial)]}{over}"
 
 
 def _sample_rows(trial: Trial, tones: dict[str, str], parts: list[float]) -> tuple[Row, ...]:
     """A row for each stage with its parts below, rows for stages without a wall time, and the total."""
     costs, named = trial.stages or {}, trial.stage_parts or {}
-    whole = StageCost(_sum_s([costs[name].cpu_s for name in tones]), _sum_s([costs[name].wall_s for name in tones]))
+    timed = [costs[name] for name in tones]
+    whole = StageCost(sum_if_all_known(one.cpu_s for one in timed), sum_if_all_known(one.wall_s for one in timed))
     lines: list[tuple[Text, StageCost, Value, str, int]] = []
     for name, share in zip(tones, tables.percentages(parts), strict=True):
         lines.append((words.stage(name), costs[name], share, tones[name], 0))
@@ -156,11 +158,6 @@ def _sample_rows(trial: Trial, tones: dict[str, str], parts: list[float]) -> tup
         for (label, _, share, tone, depth), wall, cpu in zip(lines, walls, cpus, strict=False)
     ]
     return (*rows, Row((Text("Total"), walls[-1], cpus[-1], tables.percentage(1.0)), mark="total"))
-
-
-def _sum_s(times_s: list[float | None]) -> float | None:
-    known = [time_s for time_s in times_s if time_s is not None]
-    return math.fsum(known) if len(known) == len(times_s) else None
 
 
 def _share(cost: StageCost, whole: StageCost) -> Value:

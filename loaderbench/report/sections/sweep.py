@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from loaderbench.records import Config, Configuration, RunRecord, Scalar, Trial, config_label
 from loaderbench.records.metrics import Metric
+from loaderbench.records.words import count
 from loaderbench.report import axes, metrics, numbers, words
 from loaderbench.report.model import Column, Details, Fact, Link, Paragraph, Row, Section, Table, Text
 from loaderbench.report.sections import inside
@@ -144,7 +145,7 @@ def _row(
 def _caption(view: View) -> str:
     run = view.run
     rounds = max((len(c.trials) for c in run.configurations), default=0)
-    text = f"Each cell is one config: its estimate over {numbers.count(rounds, 'round')}"
+    text = f"Each cell is one config: its estimate over {count(rounds, 'round')}"
     fixed = axes.fixed(run)
     text += f". Fixed: {words.plain(config_label(fixed), 200)}." if fixed else "."
     ran = sum(bool(c.trials) for c in run.configurations)

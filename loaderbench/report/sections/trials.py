@@ -12,7 +12,7 @@ from typing import Any
 
 from loaderbench.records import RunRecord, Trial, config_label, to_dict
 from loaderbench.records.metrics import METRICS, Metric
-from loaderbench.report import axes, metrics, numbers, words
+from loaderbench.report import axes, metrics, tables, words
 from loaderbench.report.model import Block, Column, Fact, Facts, Paragraph, Row, Section, Table, Text, Value
 from loaderbench.report.view import MOST_ROWS, View, why
 
@@ -67,8 +67,7 @@ def _of_sweep(view: View) -> Block | None:
         *(Column(_label(metric), numeric=True, title=metric.trial_hint) for metric in columns),
     )
     rows = tuple(Row(_cells(run, trial, own, columns), view.anchors[trial.id]) for trial in shown)
-    left = len(run.sweep) - len(shown)
-    note = f"{numbers.count(left, 'more trial')} in the downloads below." if left else None
+    note = tables.left_out(len(run.sweep) - len(shown), "in the downloads below", "more trial")
     return Table(_caption(run), headings, _titles_once(rows), note, sortable=True)
 
 

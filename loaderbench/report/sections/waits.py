@@ -99,13 +99,8 @@ def slowest(times: SampleTimes, most: int, *, workers: bool) -> Table:
     ]
     times_ms = tables.milliseconds([sample.wall_s for sample in samples])
     rows = [_row(sample, time, columns) for sample, time in zip(samples, times_ms, strict=True)]
-    left = len(times.slowest) - len(samples)
-    return Table(
-        "Slowest samples",
-        tuple(columns),
-        tuple(rows),
-        f"{numbers.count(left, 'more', 'more')} in run.json." if left else None,
-    )
+    note = tables.left_out(len(times.slowest) - len(samples), "in run.json", "more", "more")
+    return Table("Slowest samples", tuple(columns), tuple(rows), note)
 
 
 def _row(sample: SlowSample, time: Value, columns: list[Column]) -> Row:
