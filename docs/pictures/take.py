@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
-import loaderbench
+from loaderbench.result import load_concluded
 
 HERE = Path(__file__).parent
 EXAMPLE = HERE.parents[1] / "reports" / "examples" / "two-cores"
@@ -33,7 +33,7 @@ def main() -> int:
         return 5
     with TemporaryDirectory() as place, sync_playwright() as playwright:
         page = Path(place) / "report.html"
-        loaderbench.load(EXAMPLE).to_html(page)
+        load_concluded(EXAMPLE).to_html(page)
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         for theme in ("light", "dark"):
             take(browser, page, theme)
