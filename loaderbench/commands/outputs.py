@@ -65,7 +65,7 @@ class Outputs:
         `folder` is the run folder to be created or continued. `runs` and `inputs` are the runs and the other files that
         the command reads.
         """
-        given = self._given()
+        given = self.given()
         for flag in ("--perfetto", "--speedscope"):
             if given.get(flag) == STDOUT:
                 raise UsageError(f"{flag} -: this result cannot go to stdout; name a file")
@@ -80,7 +80,7 @@ class Outputs:
                 with writing(f"{flag} {place}"):
                     _try_to_write(Path(place))
 
-    def _given(self) -> dict[str, str]:
+    def given(self) -> dict[str, str]:
         """The places by flag, without flags that were not given."""
         places: dict[str, str | Path | None] = {
             "--json": self.json,
@@ -110,7 +110,7 @@ class Outputs:
 
     def say_unwritten(self, why: str) -> None:
         """Print a line on stderr for each file that was asked for, although the command is quiet."""
-        say(*(f"{flag} {place}: not written: {why}" for flag, place in self._given().items()))
+        say(*(f"{flag} {place}: not written: {why}" for flag, place in self.given().items()))
 
     def write_perfetto(self, run: Run) -> None:
         """Write the trace of a run. Raises `UsageError`, also if no batches were recorded."""

@@ -87,6 +87,23 @@ def run(
         more_rounds = MoreRounds(asked.undecided, "decide a gate") if baseline else None
         result = run_suite(loaded, out, listener, resume, more_rounds=more_rounds, doubt=asked.doubt)
     comparison, gates = asked.judge(result.run.record, more_rounds=True)
+    _write(result, outputs, comparison, gates, verbose=verbose)
+    if open_page:
+        webbrowser.open(result.page.absolute().as_uri())
+    again = {"--baseline": baseline, "--fail-if": fail_if, "--warn-if": warn_if, **outputs.given()}
+    _raise_for_end(result, suite, _words(again))
+    raise_for(gates)
+
+
+def _write(
+    result: SessionResult,
+    outputs: Outputs,
+    comparison: Comparison | None,
+    gates: Sequence[GateResult],
+    *,
+    verbose: bool,
+) -> None:
+    """Write the files that flags name, the terminal output, and the job summary."""
     text = _markdown(result.run.to_markdown(), comparison, gates)
     outputs.write_texts(result.run, text)
     if result.run.readings.batches:  # without any, the command fails with the reason
@@ -96,12 +113,6 @@ def run(
         _print_summary(result.run, result.page, comparison, gates, verbose=verbose)
     outputs.write_junit(result.run.record, gates)
     write_job_summary(text)
-    if open_page:
-        webbrowser.open(result.page.absolute().as_uri())
-    again = {"--baseline": baseline, "--fail-if": fail_if, "--warn-if": warn_if, "--json": json_file, "--md": md_file}
-    again |= {"--junit": junit, "--perfetto": perfetto, "--speedscope": speedscope}
-    _raise_for_end(result, suite, _words(again))
-    raise_for(gates)
 
 
 def _run_folder(out: Path | None, resume: Path | None) -> Path | None:

@@ -278,7 +278,7 @@ def say(console: Console, text: str = "", style: str = "") -> None:
 
 
 def say_whole(console: Console, line: str, style: str | None = None) -> None:
-    """Print a line as it is, and leave wrapping to the terminal: a path in it can be copied."""
+    """Print a line without wrapping it, which breaks paths: the terminal wraps it where needed."""
     console.print(line, style=style, highlight=False, markup=False, soft_wrap=True)
 
 

@@ -1,4 +1,4 @@
-"""What the kernel alone says of a main thread: one that never waits is told from one whose waits are hidden."""
+"""The kernel's view of a main thread: never waiting is not the same as waits that the kernel hides."""
 
 from __future__ import annotations
 

@@ -12,116 +12,20 @@ from typing import Any
 
 import psutil
 import pytest
+from target_trials import TARGETS, completed, run, target
 
-from loaderbench.environment import describe_machine
-from loaderbench.records import Config, PlannedTrial, Trial
-from loaderbench.runner import ForkServerKilledError, TrialOrder, TrialOutcome, TrialRunner, TrialServer, probe
-from loaderbench.suite import Suite
+from loaderbench.records import Config
+from loaderbench.runner import ForkServerKilledError, TrialRunner, TrialServer
 
 SPOILS = ("shapes", "leaves", "unsendable")
-TARGETS = """
-import os, signal, subprocess, sys, threading, time
-from pathlib import Path
-import torch
-from torch.utils.data import DataLoader, Dataset, IterableDataset
-
-class Numbers(Dataset):
-    def __init__(self, spoil=None): self.spoil = spoil
-    def __len__(self): return 64
-    def __getitem__(self, index):
-        time.sleep(0.001)
-        if self.spoil == "lock": lock = threading.Lock(); lock.acquire(); lock.acquire()
-        if self.spoil == "raise": raise ValueError("planted in a worker")
-        if self.spoil == "leaves" and index > 20: raise SystemExit(3)
-        if self.spoil == "unsendable":
-            class Local(Exception): pass
-            raise Local("cannot be sent")
-        if self.spoil == "shapes": return torch.zeros(1 + index % 3)
-        if self.spoil == "kill_worker": os.kill(os.getpid(), signal.SIGKILL)
-        return torch.zeros(3), index
-
-class Stream(IterableDataset):
-    def __iter__(self): yield from range(10_000)
-
-def numbers(spoil=None): return Numbers(spoil)
-def stream(): return Stream()
-def announced(place): open(f"{place}/started-{os.getpid()}", "w").close(); return Numbers()
-def loader(batch_size): return DataLoader(Numbers(), batch_size=batch_size)
-def unbatched(): return DataLoader(Images(), batch_size=None)
-def generator(): return (torch.zeros(5) for _ in range(100_000))
-def stands_still(): subprocess.Popen(["sleep", "1234.{OWN}"]); time.sleep(1000)
-def kills_itself(): os.kill(os.getpid(), signal.SIGKILL)
-def exits(): print("last words", file=sys.stderr, flush=True); os._exit(7)
-def not_a_loader(): return 3
-def leaves_a_child(): subprocess.Popen(["sleep", "4321.{OWN}"], start_new_session=True); return Numbers()
-
-class Images(Numbers):
-    def __getitem__(self, index): return torch.zeros(3, 32, 32), index
-
-class Heavy(Numbers):
-    held = None
-    def __getitem__(self, index):
-        if self.held is None: self.held = bytearray(os.urandom(1024)) * 60_000
-        return super().__getitem__(index)
-
-def heavy(): return Heavy()
-def step(batch): time.sleep(0.01)
-def slow_step(batch, pause_s=0.0): time.sleep(pause_s)
-def step_of_size(batch, batch_size): time.sleep(0.1 if len(batch[0]) == batch_size else 0.0)
-def makes_step_of_size(batch_size): return lambda batch: step_of_size(batch, batch_size)
-def make_step(): return step
-""".replace("{OWN}", str(os.getpid()))
-
-
-@pytest.fixture(scope="module")
-def server() -> TrialServer:
-    return TrialServer()
-
-
-@pytest.fixture(scope="module")
-def runner(server: TrialServer) -> TrialRunner:
-    found = probe(server)
-    return TrialRunner(server, describe_machine(server.method, found.gpus, found.not_measured))
 
 
 def left_over() -> list[list[str]]:
-    """The processes that targets below start beside their work and that still live."""
+    """The processes that targets start next to their work and that still live."""
     return [p.info["cmdline"] for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] in _SLEEPS]
 
 
 _SLEEPS = (["sleep", f"1234.{os.getpid()}"], ["sleep", f"4321.{os.getpid()}"])
-
-
-def run(
-    runner: TrialRunner,
-    place: Path,
-    dataset: dict[str, Any],
-    config: dict[str, Any],
-    consumer: Any = None,
-    loader: dict[str, Any] | None = None,
-    **measure: Any,
-) -> TrialOutcome:
-    (place / "lb_runner_targets.py").write_text(TARGETS)
-    suite = Suite.model_validate(
-        {
-            "dataset": dataset,
-            "loader": loader or {},
-            "measure": {"seconds": 0.2, **measure},
-            "consumer": consumer or {"kind": "none"},
-        }
-    )
-    planned = PlannedTrial(id="r1-c00", role="sweep", config=config, round=1)
-    return runner.run(TrialOrder(planned, suite, place, (), suite.consumer.kind, place / "log"))
-
-
-def target(name: str, **args: Any) -> dict[str, Any]:
-    return {"kind": "target", "target": f"lb_runner_targets:{name}", "args": args}
-
-
-def completed(outcome: TrialOutcome) -> Trial:
-    assert outcome.trial.failure is None
-    assert outcome.trial.status == "completed"
-    return outcome.trial
 
 
 @pytest.mark.timed  # the samples that were traced are held against all of them
@@ -172,32 +76,11 @@ def test_a_target_that_takes_an_axis_makes_its_own_loader(runner: TrialRunner, t
     assert trial.samples == (trial.batches or 0) * 16
 
 
-@pytest.mark.parametrize("name", ["make_step", "step", "slow_step"])
-def test_the_user_s_own_step_or_what_makes_one_is_a_consumer(runner: TrialRunner, tmp_path: Path, name: str) -> None:
-    args = {"pause_s": 0.01} if name == "slow_step" else {}
-    consumer = {"kind": "target", "target": f"lb_runner_targets:{name}", "args": args}
-    trial = completed(run(runner, tmp_path, target("generator"), {}, consumer))
-    assert (trial.data_wait_share or 1) < 0.5
-
-
 @pytest.mark.parametrize("loader", [None, {"batch_size": None, "drop_last": True}])
 def test_without_batches_each_item_is_a_sample(runner: TrialRunner, tmp_path: Path, loader: Any) -> None:
     name = "unbatched" if loader is None else "Images"
     trial = completed(run(runner, tmp_path, target(name), {}, loader=loader))
     assert trial.samples == trial.batches
-
-
-def test_a_step_receives_the_axes_that_it_has_parameters_for(runner: TrialRunner, tmp_path: Path) -> None:
-    consumer = {"kind": "target", "target": "lb_runner_targets:step_of_size"}
-    trial = completed(run(runner, tmp_path, target("loader"), {"batch_size": 16}, consumer))
-    assert (trial.data_wait_share or 1) < 0.5
-
-
-def test_what_makes_a_step_receives_what_the_suite_fixes(runner: TrialRunner, tmp_path: Path) -> None:
-    consumer = {"kind": "target", "target": "lb_runner_targets:makes_step_of_size"}
-    dataset = target("loader")
-    trial = completed(run(runner, tmp_path, dataset, {}, consumer, loader={"batch_size": 16}))
-    assert (trial.data_wait_share or 1) < 0.5
 
 
 @pytest.mark.parametrize(
