@@ -23,12 +23,14 @@ class Trials:
     """Measures rounds of planned trials of one suite, as a run does when it tries fixes or makes stages free."""
 
     def __init__(self, measure: TrialMeasurer, seconds: float | None = None) -> None:
-        self._paired = SlicedRounds(measure, seconds=seconds)
+        self._measure, self._seconds = measure, seconds
 
-    def run(self, planned: Sequence[PlannedTrial]) -> list[Trial]:
-        """Measure a round. Raises `RuntimeError` with the message of a failed trial."""
+    def run(self, planned: Sequence[PlannedTrial], seconds: float | None = None) -> list[Trial]:
+        """Measure a round, each trial for `seconds` if given. Raises `RuntimeError` with a failed trial's message."""
         trials: list[Trial] = []
-        self._paired.run(planned, lambda _: None, lambda outcome: trials.append(outcome.trial))
+        SlicedRounds(self._measure, seconds=seconds or self._seconds).run(
+            planned, lambda _: None, lambda outcome: trials.append(outcome.trial)
+        )
         for trial in trials:
             if trial.failure is not None:
                 raise RuntimeError(f"{trial.id}: {trial.failure.kind}: {trial.failure.message}")

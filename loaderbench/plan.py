@@ -21,10 +21,10 @@ TRIAL_START_S = 0.9  # fork, workers, first batch, end
 RANKS_START_S = 1.0  # extra for ranks: torch's launcher, and their process group
 DEVICE_START_S = 3.0  # extra on a GPU: CUDA, the model, its first kernels. A guess, not measured on a device
 WARMUP_SHARE = 0.7  # share of the steady state, as measured on two cores with batches of 32 to 128
-VERIFY_SECONDS = 1.0  # steady state of a fix's trial: more pairs are worth more than longer trials
+VERIFY_SECONDS = 0.6  # steady state of a fix's trial: more pairs are worth more than longer trials
 BEFORE_SLICES_SECONDS = 0.2  # steady state of that trial alone, to time its stages, before its time slices
-VERIFY_S = 120.0  # for trying fixes, if the suite has no budget
-MOST_VERIFY_S = 4 * VERIFY_S  # if each trial starts CUDA
+VERIFY_S = 75.0  # for trying fixes, if the suite has no budget
+MOST_VERIFY_S = 480.0  # if each trial starts CUDA
 FINAL_S = 10.0  # for the final of a sweep, if its trials are short
 FINAL_TRIALS = 4  # the final has time for this many trials, however long they take
 FINAL_SHARE = 0.2  # at most this share of the sweep's time
@@ -358,7 +358,8 @@ def _baseline(suite: Suite, axes: dict[str, list[Scalar]], fixed: Config) -> tup
             config[axis] = min(values, key=lambda value: (value is None, isinstance(value, str), value or 0))
         else:
             config[axis] = today[axis] if today.get(axis, values[0]) in values and axis in today else values[0]
-    return _normalized(config, suite), _why_baseline(suite, config)
+    config = _normalized(config, suite)
+    return config, _why_baseline(suite, config)
 
 
 def _why_baseline(suite: Suite, config: Config) -> str:
@@ -366,9 +367,23 @@ def _why_baseline(suite: Suite, config: Config) -> str:
         return "the script's current arguments"
     if suite.baseline:
         return "set in the suite"
+    smallest = "the smallest batch size of the sweep" if "batch_size" in config else ""
+    named = _whose_values(suite, config)
+    return f"{named} with {smallest}" if named and smallest else named or smallest or "the only config"
+
+
+def _whose_values(suite: Suite, config: Config) -> str:
+    """Which axes have the library's defaults; empty if the suite fixes all arguments of its loader."""
     backend = backend_of({**suite.loader, **config})
-    defaults = f"{backend.display_name}'s defaults" if backend.display_name else "the first value of each axis"
-    return f"{defaults} with the smallest batch size of the sweep" if "batch_size" in config else defaults
+    apart = (AXIS, RANKS, "batch_size")
+    own = {axis: value for axis, value in config.items() if axis not in apart and value is not None}
+    others = [axis for axis, value in own.items() if backend.library_defaults.get(axis) != value]
+    defaults = f"{backend.display_name}'s defaults" if backend.display_name else "the loader's defaults"
+    if not others:
+        return defaults if own or not suite.loader.keys() - {AXIS, "batch_size"} else ""
+    if len(others) == len(own):
+        return "the first value of each axis"
+    return f"{defaults}, and the first value of each other axis"
 
 
 def _unique(configs: list[Config]) -> tuple[Config, ...]:

@@ -23,9 +23,10 @@ class StepwiseSelection:
     """Tries candidates against the present configuration, and then combines those that gain.
 
     A round contains the unchanged configuration and each candidate once, in random order; at least five rounds, and
-    more for candidates with a wide interval. Those that gain form one combination. A round then contains the
-    combination, the combination without each part, and the baseline. Parts that add nothing to the others are dropped,
-    most costly first.
+    more for candidates with a wide interval. A candidate that certainly gains, next to another, leaves after three: the
+    combination of those that gain measures it more precisely. A round of the combination also contains it without each
+    part, and the baseline; three rounds are enough if no interval is wide. Parts that add nothing to the others are
+    dropped, most costly first.
 
     The remaining cause may call for other candidates: each is tried on top, and stays if it adds something. If nothing
     gains, the trials may point to another cause, and its candidates are tried in one step. At the end the result is
@@ -117,9 +118,11 @@ class StepwiseSelection:
     def _racing(self, done: Sequence[Trial]) -> list[Candidate]:
         """The candidates that need another pair: not yet shown to be slower, and not known precisely enough."""
         left = [found for found in self._live if not is_lost(self._with(found), self.config, done)]
-        if self._in_step < FEWEST_PAIRS:
-            return left
-        return [found for found in left if wants_more(self._judge(found, done))]
+        gains = [found for found in left if self._judge(found, done).answer == "gain"]
+        known = _sure_to_be_combined(gains, left)
+        if self._in_step >= FEWEST_PAIRS:
+            known += [found for found in left if not wants_more(self._judge(found, done))]
+        return [found for found in left if found not in known]
 
     def _is_settled(self, done: Sequence[Trial]) -> bool:
         return self._in_step >= MOST_PAIRS or not self._racing(done)
@@ -157,7 +160,8 @@ class StepwiseSelection:
         judged = [self._judge_part(found, done) for found in self._together]
         if self._in_step >= MOST_PAIRS or (self._in_step and not any(how.pairs for how in judged)):
             return True
-        return _are_enough(self._in_step, known=not any(map(wants_more, judged)), late=late)
+        known = not any(map(wants_more, judged))
+        return self._in_step >= (ENOUGH_PAIRS if known else FEWEST_PAIRS) and (known or late)
 
     def _accept_parts(self, done: Sequence[Trial], late: bool) -> None:
         """Accept the parts of the combination that add something.
@@ -261,6 +265,15 @@ def _are_enough(pairs: int, *, known: bool, late: bool) -> bool:
     if late and pairs < FEWEST_PAIRS:
         return known and pairs >= ENOUGH_PAIRS
     return pairs >= FEWEST_PAIRS and (known or late)
+
+
+def _sure_to_be_combined(gains: Sequence[Candidate], left: Sequence[Candidate]) -> list[Candidate]:
+    """Those of several gaining candidates that no other candidate in the step could replace in a combination."""
+    return [
+        gain
+        for gain in gains
+        if len(gains) > 1 and not any(gain.change.keys() & other.change.keys() for other in left if other is not gain)
+    ]
 
 
 def _compatible(gains: Sequence[tuple[Candidate, Judgement]]) -> list[Candidate]:

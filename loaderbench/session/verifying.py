@@ -20,7 +20,7 @@ from loaderbench.session.measuring import is_alone
 from loaderbench.session.session import NO_VERIFY, Session
 from loaderbench.session.time_left import mean_trial_s
 from loaderbench.session.time_slicing import SlicedRounds
-from loaderbench.statistics.judging import ENOUGH_PAIRS, FEWEST_PAIRS, judged
+from loaderbench.statistics.judging import ENOUGH_PAIRS, judged
 
 STEPS_SHARE = 0.8
 """Share of the time for trying fixes; the rest is for a combination, or for comparing the result with the baseline."""
@@ -171,7 +171,7 @@ class Verifier:
         self.until_s, self._steps_until_s = until_s, now_s + STEPS_SHARE * (until_s - now_s)
         self._combined_until_s = until_s + (0.0 if strict else COMBINING_SHARE * (until_s - now_s))
         self._expected_s = _expected_s(plan, present, sweep)
-        rounds_s = FEWEST_PAIRS * self._expected_s
+        rounds_s = ENOUGH_PAIRS * self._expected_s
         most = min(MOST_CANDIDATES, max(1, int(STEPS_SHARE * (until_s - now_s) / rounds_s) - 1))
         propose = propose if strict else self._extending_deadlines(propose)
         self._selection = StepwiseSelection(present, plan.baseline, propose, seed=plan.seed, most=most)

@@ -51,16 +51,46 @@ def sizes(rounds: Sequence[Sequence[Trial]]) -> list[int]:
     return [len(each) for each in rounds]
 
 
-def test_each_step_and_the_comparison_with_the_baseline_take_five_rounds_where_nothing_varies() -> None:
-    rounds = measured(trying(DECODER, UINT8), still(decoder=1.2, normalize=1.3))
-    assert sizes(rounds) == [3] * 5 + [4] * 5
+def test_a_step_and_the_comparison_with_the_baseline_take_five_rounds_where_nothing_varies() -> None:
+    rounds = measured(trying(DECODER), still(decoder=1.2))
+    assert sizes(rounds) == [2] * 5 + [2] * 5
     assert [trial.config for trial in rounds[-1] if trial.config == BASELINE] == [BASELINE]
+
+
+def test_gains_that_a_combination_measures_again_take_three_rounds_and_so_does_the_combination() -> None:
+    rounds = measured(trying(DECODER, UINT8), still(decoder=1.2, normalize=1.3))
+    assert sizes(rounds) == [3] * 3 + [4] * 3 + [2] * 2, "five pairs with the baseline"
+    compared = [trial for each in rounds for trial in each if trial.config == BASELINE]
+    assert len(compared) == 5
+
+
+def test_a_gain_next_to_what_does_not_gain_takes_five_rounds() -> None:
+    rounds = measured(trying(DECODER, UINT8), still(decoder=1.2, normalize=1.0))
+    assert sizes(rounds)[:5] == [3] * 5
+
+
+def test_gains_that_change_one_argument_are_compared_over_five_rounds() -> None:
+    other = Candidate("scaled_decode", {"decoder": "scaled"}, 1.2)
+
+    def rate(config: Config, _: int) -> float:
+        return {"torchvision": 1.2, "scaled": 1.3}.get(str(config.get("decoder")), 1.0) * still(normalize=1.3)(
+            config, 1
+        )  # type: ignore[operator]
+
+    rounds = measured(trying(DECODER, other, UINT8), rate)
+    assert sizes(rounds)[:5] == [4, 4, 4, 3, 3], "only the one without a rival leaves after three"
+
+
+def test_a_combination_takes_five_rounds_where_a_gain_of_a_part_varies() -> None:
+    rounds = measured(trying(DECODER, UINT8), restless(1.25, 1.15, "normalize", decoder=1.3, normalize=1.2))
+    together = [each for each in rounds if any("together" in trial.id for trial in each)]
+    assert len(together) >= 5
 
 
 def test_where_the_best_configuration_is_the_baseline_a_combination_is_compared_with_it_too() -> None:
     selection = StepwiseSelection(PRESENT, PRESENT, of(DECODER, UINT8), seed=0)
     rounds = measured(selection, still(decoder=1.2, normalize=1.3))
-    assert sizes(rounds) == [3] * 5 + [4] * 5
+    assert sizes(rounds) == [3] * 3 + [4] * 3 + [2] * 2
     assert all(sum(trial.config == PRESENT for trial in each) == 1 for each in rounds)
 
 
@@ -122,7 +152,7 @@ def test_three_that_gain_are_measured_together_without_each_and_next_to_the_base
     selection = trying(DECODER, UINT8, COPIES)
     rounds = measured(selection, still(decoder=1.2, normalize=1.3, presize=1.5))
     assert accepted(selection) == ["uint8_transport", "faster_decoder", "presize_offline"]
-    assert sizes(rounds) == [4] * 5 + [5] * 5
+    assert sizes(rounds) == [4] * 3 + [5] * 3 + [2] * 2
     assert selection.ended == NOTHING_LEFT
 
 
