@@ -9,6 +9,7 @@ from benchmarks.diagnosis import (
     epochs,
     fixed_workers,
     healthy,
+    helpers_of_workers,
     locks,
     main_process,
     native_threads,
@@ -47,6 +48,7 @@ FAMILIES = (
     fixed_workers,
     thread_loaders,
     native_threads,
+    helpers_of_workers,
 )
 
 SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for family in FAMILIES for scenario in family.SCENARIOS}

@@ -144,7 +144,10 @@ def _serve(latency_s: float, tell: Any) -> None:
             time.sleep(latency_s)
             self.wfile.write(bytes(100_000))
 
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as listening:
-        listening.daemon_threads = True
+    class Server(socketserver.ThreadingTCPServer):
+        daemon_threads = True
+        request_queue_size = 128  # of the default 5, the kernel drops others, which ask again after a second
+
+    with Server(("127.0.0.1", 0), Handler) as listening:
         tell.send(listening.server_address[1])
         listening.serve_forever()

@@ -286,13 +286,15 @@ def workers_are_blocked(facts: Facts) -> Cause | None:
     """Most of the working time is a wait for a device or a network, or would be without other programs."""
     share, alone = facts.blocked_at_work, blocked_by_itself(facts)
     stage, inside = most_blocked(facts), None
-    if stage in ("sample", "decode") and facts.wall_s:
+    if not facts.wall_s:
+        stage = stage_of(stage, is_loader=facts.is_loader)
+    elif stage in ("sample", "decode"):
         stage, inside = "read", _STAGES[stage]  # no other stage of a sample waits for a device
     blocked_s = facts.blocked_s if share >= BLOCKED else partial(stage_blocked_s, facts)
     longest_s = max(map(blocked_s, facts.wall_s), default=0.0)
     per_sample = f", {in_seconds(longest_s)}/sample" if facts.wall_s and not facts.from_outside else ""
     who, whose = ("workers wait", "their") if facts.workers else ("the main process waits", "its")
-    place = f"; {who} in {stage_name(stage)}"
+    place = f"; {who}" if stage == "main_process" else f"; {who} in {stage_name(stage)}"
     if facts.tail_share >= MOST:
         stage, inside, place = "stragglers", None, where("stragglers", facts)
     limit, size = _limit_of_storage(facts)

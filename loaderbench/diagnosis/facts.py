@@ -154,8 +154,12 @@ class Facts:
         """The share of time that the loading processes spent in a run queue; without workers, of the loading time."""
         if self.loads is None:
             return 0.0
-        working = 1.0 if self.workers else max(self.wait_share, 0.05)
-        return min(1.0, self.loads.run_queue_share / working)
+        return min(1.0, self.loads.run_queue_share / self._loading_share)
+
+    @property
+    def _loading_share(self) -> float:
+        """The share of the loading processes' time in which they may load; without workers, only the wait."""
+        return 1.0 if self.workers else max(self.wait_share, 0.05)
 
     @property
     def blocked_at_work(self) -> float:
@@ -168,10 +172,22 @@ class Facts:
         wall_s, cpu_s = sum(self.wall_s.values()), sum(self.cpu_s.values())
         free = min((cpus for cpus in (self.spare_cpus, self.idle_cpus) if cpus is not None), default=0.0)
         if wall_s <= 0:
-            return 0.0
+            return self._blocked_in_wait
         if self.loads is None and free < SPARE_CPUS:
             return max(0.0, 1 - cpu_s / wall_s * self._queued(free)) if free else 0.0
-        return max(0.0, 1 - cpu_s / wall_s - self.waited_for_cpu)
+        children = (self.loads.children_cpu_share if self.loads else None) or 0.0
+        return max(0.0, 1 - cpu_s / wall_s - self.waited_for_cpu - children / self._loading_share)
+
+    @property
+    def _blocked_in_wait(self) -> float:
+        """The least share of the wait in which a main process without timed stages was blocked, if all steps were.
+
+        CPU time of its other threads and of its child programs can be work that it waited for.
+        """
+        if self.loads is None or self.workers or self.wait_share <= 0:
+            return 0.0
+        helping = (self.loads.other_threads_cpu_share or 0.0) + (self.loads.children_cpu_share or 0.0)
+        return max(0.0, self.loads.blocked_share - helping - (1 - self.wait_share)) / self.wait_share
 
     def _queued(self, free_cpus: float) -> float:
         """The factor by which a CPU-bound thread's wall time exceeds its CPU time, with `free_cpus` CPUs free.

@@ -40,7 +40,7 @@ def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
         cpu_s=_by_stage(done, "cpu_s") or _by_stacks(done, running=True),
         wall_s=_by_stage(done, "wall_s") or _by_stacks(done, running=False),
         sample_is_mostly=mostly_in_sample(done),
-        loads=_with_native_threads(loads, done, idle_share) if workers else loads,
+        loads=_with_children(_with_native_threads(loads, done, idle_share), idle_share) if workers else loads,
         main=_mean_record(done, "main_process"),
         idle_share=idle_share,
         ended_share=_mean_of(_ended_share(trial, workers) for trial in done) or 0.0,
@@ -228,6 +228,17 @@ def _with_native_threads(
             "running": seen.get("running", 0.0) + worked,
         },
     )
+
+
+def _with_children(states: WorkerStates | None, idle_share: float | None) -> WorkerStates | None:
+    """The states of workers with waits for their own child processes counted as work on a CPU.
+
+    A sample can be decoded by another program, such as ffmpeg, while the worker reads its output.
+    """
+    if states is None or not states.children_cpu_share:
+        return states
+    worked = min(states.children_cpu_share, max(0.0, states.blocked_share - (idle_share or 0.0)))
+    return replace(states, on_cpu_share=states.on_cpu_share + worked, blocked_share=states.blocked_share - worked)
 
 
 def _busy_thread(trials: Sequence[Trial]) -> str:

@@ -63,6 +63,8 @@ def _ran_at_work(facts: Facts) -> float:
     """The share of working time on a CPU."""
     if facts.workers and facts.loads is not None:
         return facts.loads.on_cpu_share / (1 - min(facts.idle_share or 0.0, MOST_IDLE))
+    if not facts.wall_s:
+        return min(1.0, facts.loads.on_cpu_share / facts.wait_share) if facts.loads and facts.wait_share else 0.0
     return min(1.0, sum(facts.cpu_s.values()) / sum(facts.wall_s.values()))
 
 
@@ -152,12 +154,18 @@ def no_worker_would_help(facts: Facts) -> bool:
 
 
 def mostly_at_locks(facts: Facts) -> bool:
-    """Whether locks take most of the blocked time with work; without workers, most of the wait."""
+    """Whether locks take most of the blocked time with work; without workers, most of the wait.
+
+    A main process without workers waits at a lock for its own threads. If these use no CPU, they wait for a device.
+    """
     seen = facts.loads.blocked_on if facts.loads else None
-    if not seen:
+    if not seen or facts.loads is None:
         return False
     locked = seen.get("lock", 0.0)
     if not facts.workers:
+        others = facts.loads.other_threads_cpu_share
+        if others is not None and others < LOCKED * facts.wait_share:
+            return False
         return locked - (1 - facts.wait_share) >= MOST * facts.wait_share > 0
     return locked >= MOST * sum(share for kind, share in seen.items() if kind not in ("running", "queue")) > 0
 

@@ -61,6 +61,15 @@ def a_cpu_is_wanted(facts: Facts) -> bool:
     return facts.loads.on_cpu_share + facts.loads.run_queue_share >= MOST * facts.wait_share
 
 
+def loading_uses_a_cpu(facts: Facts) -> bool:
+    """A main process that loads by itself, or one of its threads or children, wants a CPU for most of the wait."""
+    states = facts.loads
+    if facts.workers or states is None:
+        return True
+    helping = (states.other_threads_cpu_share or 0.0) + (states.children_cpu_share or 0.0)
+    return states.on_cpu_share + states.run_queue_share + helping >= MOST * facts.wait_share
+
+
 def cpus_are_full_or_workers_useless(facts: Facts) -> bool:
     """No CPU is left for another worker, or a worker would cost more than it takes over."""
     return not another_worker_fits(facts) or no_worker_would_help(facts)
@@ -99,8 +108,8 @@ def mostly_blocked(facts: Facts) -> bool:
 
 
 def not_at_locks(facts: Facts) -> bool:
-    """Most of the blocked time is not on locks."""
-    return not mostly_at_locks(facts)
+    """Most of the blocked time is not on locks, nor a wait for another process."""
+    return not mostly_at_locks(facts) and not facts.fed_by
 
 
 def bytes_take_the_time(facts: Facts) -> bool:
@@ -189,7 +198,7 @@ def epochs_cost(facts: Facts) -> bool:
 
 
 NEEDED: Mapping[Limit, tuple[Condition, ...]] = {
-    "workers": (have_work, another_worker_fits, no_program_disturbs),
+    "workers": (have_work, loading_uses_a_cpu, another_worker_fits, no_program_disturbs),
     "cpu": (cpus_are_full_or_workers_useless, no_program_disturbs, a_cpu_is_wanted),
     "oversubscription": (
         threads_wait_for_a_cpu, more_threads_than_cpus, most_cpus_are_used, less_may_be_faster

@@ -103,10 +103,13 @@ class Blocked:
         return kind_at(f"{self._root}/{process}")
 
     def _cause_of_lock_wait(self, pid: int) -> str:
-        """The cause of a main thread's wait for a lock: I/O, if another thread of its process is blocked on I/O."""
+        """The cause of a main thread's wait for a lock: I/O, if another thread of its process is blocked on I/O.
+
+        That includes a thread that polls sockets, as an event loop or a request with a timeout does.
+        """
         others = (thread for thread in proc.threads_of(pid, self._root) if thread != pid)
         kinds = {self._kind(f"{pid}/task/{thread}") for thread in others}
-        return next((kind for kind in (STORAGE, DEVICE) if kind in kinds), LOCK)
+        return STORAGE if STORAGE in kinds else DEVICE if kinds & {DEVICE, QUEUE} else LOCK
 
     def shares(self, pids: Iterable[int] | None = None) -> dict[str, float] | None:
         """The share of each kind among all samples of these processes.

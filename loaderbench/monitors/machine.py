@@ -148,7 +148,7 @@ def use_of_this_program() -> ProgramUse:
         children = _children()
         return ProgramUse(mine_s + sum(map(_cpu_s, children)), len(children))
     below = proc.process_tree(os.getpid())[1:]
-    used = [stat.cpu_s for pid in below if (stat := proc.read_stat(pid))]
+    used = [stat.cpu_s + stat.waited_cpu_s for pid in below if (stat := proc.read_stat(pid))]
     trackers = sum(_TRACKER in proc.read_text(f"/proc/{pid}/cmdline") for pid in below)
     own = ProgramUse(mine_s + sum(used), len(used) - trackers)
     return of_all([own, *map(use_of, other_ranks())])

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+TICKS_PER_S = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
@@ -31,7 +31,7 @@ class ProcessStat:
 class Activity:
     """Whether a process is alive, its start time (clock ticks since boot), and its resource use since then.
 
-    `user_ticks` and `system_ticks` cover all its threads.
+    `user_ticks` and `system_ticks` cover all its threads, `waited_ticks` its ended children that it waited for.
     """
 
     alive: bool
@@ -40,6 +40,7 @@ class Activity:
     major_faults: int
     user_ticks: int = 0
     system_ticks: int = 0
+    waited_ticks: int = 0
 
 
 @dataclass(frozen=True)
@@ -61,21 +62,22 @@ class ReadCounts:
 def parse_stat(text: str) -> ProcessStat:
     """Parse `/proc/<pid>/stat`. The command can contain any character, so fields are counted after its last bracket."""
     fields = text[text.rindex(")") + 2 :].split()
-    own, waited = (sum(map(int, fields[first : first + 2])) / _TICKS_PER_S for first in (11, 13))
+    own, waited = (sum(map(int, fields[first : first + 2])) / TICKS_PER_S for first in (11, 13))
     return ProcessStat(own, int(fields[21]) * _PAGE_BYTES, waited)
 
 
 def parse_cpu_with_children(text: str) -> float:
     """CPU seconds of a process and of its children that it waited for, from `/proc/<pid>/stat`."""
     fields = text[text.rindex(")") + 2 :].split(maxsplit=16)
-    return sum(map(int, fields[11:15])) / _TICKS_PER_S
+    return sum(map(int, fields[11:15])) / TICKS_PER_S
 
 
 def parse_activity(text: str) -> Activity:
     """Parse the remaining fields of `/proc/<pid>/stat`. A zombie is not alive: its counters no longer change."""
     fields = text[text.rindex(")") + 2 :].split(maxsplit=20)
     alive, began, minor, major = fields[0] not in "ZX", int(fields[19]), int(fields[7]), int(fields[9])
-    return Activity(alive, began, minor, major, int(fields[11]), int(fields[12]))
+    waited = int(fields[13]) + int(fields[14])
+    return Activity(alive, began, minor, major, int(fields[11]), int(fields[12]), waited)
 
 
 def parse_last_cpu(text: str) -> int:

@@ -77,6 +77,7 @@ class Sums:
     runnable_s: float = 0.0
     user_ticks: int = 0
     system_ticks: int = 0
+    waited_ticks: int = 0
     threads: int = 0
     intervals: int = 0
     minor_faults: int = 0
@@ -95,6 +96,11 @@ class Sums:
         """The kernel's share of the CPU time; `None` if too little CPU time was used."""
         ticks = self.user_ticks + self.system_ticks
         return self.system_ticks / ticks if ticks >= FEWEST_TICKS else None
+
+    @property
+    def children_s(self) -> float:
+        """CPU seconds of ended child processes."""
+        return self.waited_ticks / proc.TICKS_PER_S
 
     def page_cache_hits(self) -> tuple[float | None, str]:
         """The share of the requested bytes that was not fetched from disk, or the reason why it is unknown."""
@@ -119,6 +125,7 @@ class Sums:
         self.runnable_s += runnable_s(before, after)
         self.user_ticks += max(0, after.activity.user_ticks - before.activity.user_ticks)
         self.system_ticks += max(0, after.activity.system_ticks - before.activity.system_ticks)
+        self.waited_ticks += max(0, after.activity.waited_ticks - before.activity.waited_ticks)
         self.threads += len(after.threads)
         self.intervals += 1
         self.minor_faults += max(0, after.activity.minor_faults - before.activity.minor_faults)

@@ -103,6 +103,7 @@ class WorkerWatch:
             count=self._count,
             mean_count=sums.wall_s / sums.clock_s,
             other_threads_cpu_share=sums.others_s / sums.wall_s,
+            children_cpu_share=sums.children_s / sums.wall_s,
             threads_per_worker=sums.threads / sums.intervals,
             page_cache_hit_share=hits,
             minor_faults_per_s=sums.minor_faults / sums.clock_s,

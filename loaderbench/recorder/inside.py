@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -177,11 +178,13 @@ def _sampled(traced: Traced) -> str | None:
 
 FEWEST_READS = 20
 LEAST_VARIETY = 0.1  # standard deviation over mean of the bytes: similar sizes give no slope
+UNCERTAIN_SHARE = 0.15  # two standard errors of a share that is not known, unless it differs from 0 by more
 
 NO_WORKERS = "without workers each batch is loaded while the loop waits"
 NO_SPANS = "the worker of each batch is unknown"
 NO_READS = "no file reads were seen"
 ONE_SIZE = "too few files, or their sizes are too similar"
+VARYING_READS = "the blocked time varies too much between files of one size"
 
 
 def stalls_of(waits: Sequence[Wait], batches: Iterable[tuple[int, Made]], workers: int) -> StallSums:
@@ -214,20 +217,30 @@ def taking_of(traced: Traced) -> Taking | None:
 
 
 def reads_of(sums: ReadSums) -> Reads | None:
-    """Fit blocked seconds against bytes by least squares; `None` if nothing was read."""
+    """Fit blocked seconds against bytes by least squares; `None` if nothing was read.
+
+    The share that grows with the bytes is unknown if its standard error is large: requests of random latency also seem
+    to grow or shrink with them.
+    """
     count = sums.samples
     if not count:
         return None
     mean_bytes, mean_s = sums.bytes / count, sums.blocked_s / count
     variance = sums.bytes_squared / count - mean_bytes**2
-    share = None
+    share, why = None, ONE_SIZE
     if count >= FEWEST_READS and variance > (LEAST_VARIETY * mean_bytes) ** 2 and mean_s > 0:
-        slope = (sums.bytes_times_s / count - mean_bytes * mean_s) / variance
-        share = min(1.0, max(0.0, slope * mean_bytes / mean_s))
+        covariance = sums.bytes_times_s / count - mean_bytes * mean_s
+        unexplained = sums.s_squared / count - mean_s**2 - covariance**2 / variance
+        error = math.sqrt(max(0.0, unexplained) / (variance * (count - 2))) * mean_bytes / mean_s
+        slope_share = covariance / variance * mean_bytes / mean_s
+        if 2 * error < max(slope_share, UNCERTAIN_SHARE):
+            share = min(1.0, max(0.0, slope_share))
+        else:
+            why = VARYING_READS
     return Reads(
         samples=int(count),
         bytes_per_sample=mean_bytes,
         blocked_s=mean_s,
         bytes_share=share,
-        not_measured={} if share is not None else {"bytes_share": ONE_SIZE},
+        not_measured={} if share is not None else {"bytes_share": why},
     )

@@ -14,7 +14,7 @@ import numpy as np
 
 from loaderbench.recorder.batches import Numbers
 from loaderbench.recorder.steps import StepTimes
-from loaderbench.records import Environment, Measured, Readings, Trial
+from loaderbench.records import Environment, MachineUse, Measured, Readings, Trial
 from loaderbench.records.words import SENT_BY_RANK_0
 
 NOT_TIMED = "steps are timed by the host clock, but not from outside or where the host runs ahead of a device"
@@ -50,6 +50,11 @@ class RankRun:
         """The rank's trial, with the number of the rank."""
         return replace(self.measured.trials[0], rank=self.rank)
 
+    def with_machine(self, use: MachineUse | None) -> RankRun:
+        """The run with another CPU use of the machine."""
+        first, *others = self.measured.trials
+        return replace(self, measured=replace(self.measured, trials=(replace(first, machine=use), *others)))
+
 
 def merge_ranks(runs: Sequence[RankRun], ranks: int | None = None) -> tuple[Measured, Readings]:
     """The run of the rank that waits longest for data, with the trials of the other ranks added.
@@ -59,6 +64,7 @@ def merge_ranks(runs: Sequence[RankRun], ranks: int | None = None) -> tuple[Meas
     """
     if not runs:
         raise ValueError("there are no ranks to merge")
+    runs = _with_siblings(runs)
     main = max(runs, key=lambda one: (one.trial.data_wait_share or 0.0, -one.rank))
     shares, why_not = _waits(runs)
     trials = [_with_wait(one.trial, shares.get(one.rank), why_not) for one in sorted(runs, key=lambda one: one.rank)]
@@ -67,6 +73,26 @@ def merge_ranks(runs: Sequence[RankRun], ranks: int | None = None) -> tuple[Meas
     complete = all(one.measured.complete for one in runs)
     notes = (*main.measured.notes, *_differences(runs), *_without_data(runs, ranks))
     return replace(main.measured, trials=(own, *others), complete=complete, notes=notes), main.readings
+
+
+def _with_siblings(runs: Sequence[RankRun]) -> Sequence[RankRun]:
+    """The runs, with the CPU use of all ranks of a host as that of one program.
+
+    A rank counts its siblings itself if a launcher started them. Ranks with CPUs of their own share none.
+    """
+    uses: dict[str, list[MachineUse]] = {}
+    for one in runs:
+        use = one.trial.machine
+        if use is not None and use.cpus >= one.measured.environment.cpus_online:
+            uses.setdefault(one.trial.host, []).append(use)
+    return [one.with_machine(_shared_use(one.trial.machine, uses.get(one.trial.host, []))) for one in runs]
+
+
+def _shared_use(own: MachineUse | None, of_host: Sequence[MachineUse]) -> MachineUse | None:
+    if own is None or not any(use is own for use in of_host) or own.ranks >= len(of_host):
+        return own
+    together = min(own.busy_cpus, sum(use.own_cpus for use in of_host if use.ranks == 1))
+    return replace(own, own_cpus=max(own.own_cpus, together), ranks=len(of_host))
 
 
 def _differences(runs: Sequence[RankRun]) -> Iterator[str]:

@@ -20,8 +20,9 @@ class WorkerStates:
     """How the workers' main threads spent the steady state. The first three shares add up to 1.
 
     `other_threads_cpu_share` is the CPU time of the workers' other threads over the same time, such as the thread that
-    sends batches. `mean_count` is the mean number of live workers: a worker ends early if its part of an iterable
-    dataset does. `page_cache_hit_share` is the share of their reads (`read_bytes_per_s`) served from the page cache.
+    sends batches. `children_cpu_share` is that of child processes that they started and waited for. `mean_count` is the
+    mean number of live workers: a worker ends early if its part of an iterable dataset does. `page_cache_hit_share` is
+    the share of their reads (`read_bytes_per_s`) served from the page cache.
 
     `runnable_threads` is the mean number of threads that ran or waited in a run queue. `system_share` is the share of
     their CPU time spent in the kernel. `blocked_on` says what they were blocked on when checked, as shares
@@ -36,6 +37,7 @@ class WorkerStates:
     count: int | None = None
     mean_count: float | None = None
     other_threads_cpu_share: float | None = None
+    children_cpu_share: float | None = None
     threads_per_worker: float | None = None
     page_cache_hit_share: float | None = None
     minor_faults_per_s: float | None = None

@@ -23,8 +23,8 @@ FRAME_BYTES, FILE_BYTES = 256, 160
 SLOW_FIELDS = 4  # wall_s, index (-1: none), stage, ended_s
 
 ENABLED, BATCHES, SAMPLES, TRACED, STAGES, SINCE_S = range(6)
-READS_AT = 6  # samples that read files, bytes, blocked seconds, sums of bytes^2 and of bytes * seconds
-READS = 5
+READS_AT = 6  # samples that read files, bytes, blocked seconds; sums of bytes^2, bytes * seconds, and seconds^2
+READS = 6
 FRAMES_KNOWN = READS_AT + READS
 LOOKS = FRAMES_KNOWN + 1
 _HEADER = 16

@@ -49,13 +49,14 @@ class Slow:
 
 @dataclass(frozen=True)
 class ReadSums:
-    """Totals over samples that read files: their number, bytes, blocked seconds, and sums of products."""
+    """Totals over samples that read files: their number, bytes, blocked seconds, and sums of products and squares."""
 
     samples: float = 0.0
     bytes: float = 0.0
     blocked_s: float = 0.0
     bytes_squared: float = 0.0
     bytes_times_s: float = 0.0
+    s_squared: float = 0.0
 
 
 @dataclass(frozen=True)

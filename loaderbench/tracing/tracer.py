@@ -159,6 +159,7 @@ class Tracer:
         sums[2] += blocked_s
         sums[3] += read * read
         sums[4] += read * blocked_s
+        sums[5] += blocked_s * blocked_s
 
     def forget_unfinished_batch(self) -> None:
         """Assign the samples made since the last batch to no batch, as at the end of an epoch with `drop_last`."""

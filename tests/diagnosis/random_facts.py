@@ -54,6 +54,7 @@ class Draws:
             run_queue_share=queued,
             blocked_share=1.0 - on_cpu - queued,
             other_threads_cpu_share=self.known(self.one(self.share(), 4 * self.share())),
+            children_cpu_share=self.known(self.one(0.0, 0.0, self.share())),
             runnable_threads=self.known(self.one(1.0, 16 * self.share())),
             system_share=self.known(self.share()),
             minor_faults_per_s=self.known(self.one(0.0, 1.0, self.amount(1e6), 1e6)),

@@ -91,19 +91,6 @@ def parts(**shares: float) -> WaitParts:
     return WaitParts(batches=100, **{name: shares.get(name, 0.0) * 0.05 for name in names})
 
 
-ALONE_UNTRACED = Facts(
-    workers=0, cpus=2, wait_share=0.8, next_s=0.02, next_cpu_s=1e-3, own_cpus=0.1, idle_cpus=0.0, others_cpus=1.8
-)
-
-
-@pytest.mark.parametrize(("queued", "limit"), [(0.36, None), (0.38, "neighbors")])
-def test_other_programs_are_no_cause_where_the_loading_process_hardly_wants_a_cpu(
-    queued: float, limit: str | None
-) -> None:
-    found = find_cause(replace(ALONE_UNTRACED, loads=states(0.03, queued)))
-    assert (found and found.limit) == limit
-
-
 def cause_of(facts: Facts) -> tuple[str, str | None]:
     cause = find_cause(facts)
     assert cause is not None
@@ -192,6 +179,19 @@ CASES = {
     "no workers": (replace(DECODING, workers=0, loads=states(0.99)), ("decode", "workers")),
     "no workers, and none would help": (
         replace(DECODING, workers=0, loads=states(0.99), workers_are_slower=True),
+        ("decode", "cpu"),
+    ),
+    "no workers, waiting for threads that wait": (
+        replace(
+            BLOCKED,
+            workers=0,
+            idle_share=None,
+            loads=states(0.09, blocked_on={"lock": 0.9, "running": 0.1}, other_threads_cpu_share=0.02),
+        ),
+        ("read", "storage_latency"),
+    ),
+    "fed by a process while no CPU is left": (
+        replace(BLOCKED, workers=0, idle_share=None, fed_by="Queue.get", own_cpus=1.95, idle_cpus=0.0),
         ("decode", "cpu"),
     ),
     "no workers, tiny samples": (

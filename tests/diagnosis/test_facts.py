@@ -49,6 +49,22 @@ def test_cpus_are_spare_with_those_that_libraries_hold_awake() -> None:
     assert replace(spinning, is_loader=False).library_cpus == 0.0
 
 
+def test_a_worker_that_waits_for_its_child_programs_works() -> None:
+    waiting = states(0.1, children_cpu_share=0.7)
+    loads = gathered(trial(1, workers=waiting)).loads
+    assert loads is not None
+    assert (loads.on_cpu_share, loads.blocked_share) == (pytest.approx(0.8), pytest.approx(0.2))
+    busy = gathered(trial(1, workers=replace(waiting, children_cpu_share=1.7))).loads
+    assert busy is not None
+    assert (busy.on_cpu_share, busy.blocked_share) == (pytest.approx(1.0), pytest.approx(0.0))
+
+
+def test_a_main_process_that_waits_for_its_child_programs_is_not_blocked() -> None:
+    alone = replace(ALONE, wait_share=0.8, wall_s={"sample": 0.01}, cpu_s={"sample": 0.001}, own_cpus=1.0)
+    assert replace(alone, loads=states(0.1)).blocked_at_work == pytest.approx(0.9)
+    assert replace(alone, loads=states(0.1, children_cpu_share=0.4)).blocked_at_work == pytest.approx(0.4)
+
+
 def test_threads_that_want_to_run_are_those_of_workers_and_of_the_main_process() -> None:
     both = replace(ALONE, loads=states(0.9, runnable_threads=3.0), main=states(0.1, runnable_threads=0.5))
     assert replace(both, workers=3).runnable_threads == 3.5
@@ -118,7 +134,10 @@ def test_a_main_process_is_blocked_for_what_its_stages_neither_run_nor_queue() -
     facts = replace(ALONE, loads=loads, wall_s={"read": 4e-3}, cpu_s={"read": 1e-3})
     assert facts.blocked_at_work == pytest.approx(1 - 0.25 - 0.1)
     assert replace(facts, cpu_s={"read": 9e-3}).blocked_at_work == 0.0
-    assert replace(facts, wall_s={}).blocked_at_work == 0.0
+    untimed = replace(facts, wall_s={}, wait_share=0.8)
+    assert untimed.blocked_at_work == pytest.approx(0.25), "of the 40%, half can be in steps"
+    assert replace(untimed, loads=states(0.5, 0.1, other_threads_cpu_share=0.3)).blocked_at_work == 0.0
+    assert replace(untimed, loads=None).blocked_at_work == 0.0
 
 
 def test_what_does_not_run_beside_full_cpus_may_as_well_wait_for_one() -> None:

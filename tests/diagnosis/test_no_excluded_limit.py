@@ -130,6 +130,10 @@ def check_workers(facts: Facts, _: Cause) -> None:
     assert not facts.more_are_no_faster
     assert free_cpus(facts) >= room_for_a_worker(facts) - 1e-9
     assert not others_hold(facts)
+    if facts.workers == 0 and facts.loads is not None:
+        shares = (facts.loads.on_cpu_share, facts.loads.run_queue_share)
+        of_others = (facts.loads.other_threads_cpu_share, facts.loads.children_cpu_share)
+        assert sum(shares) + sum(share or 0.0 for share in of_others) >= MOST * facts.wait_share
 
 
 def check_cpu(facts: Facts, _: Cause) -> None:
@@ -162,8 +166,7 @@ def check_quota(facts: Facts, _: Cause) -> None:
 def check_storage(facts: Facts, cause: Cause) -> None:
     assert facts.blocked_at_work >= BLOCKED or (others_hold(facts) and runs_less_than_it_is_blocked(facts))
     assert not at_locks(facts)
-    has_room = idle(facts) < IDLE and free_cpus(facts) >= room_for_a_worker(facts) + 1e-9
-    assert not (facts.fed_by and has_room and facts.blocked_at_work >= BLOCKED), "another process makes the data"
+    assert not facts.fed_by, "another process makes the data"
     assert facts.workers == 0 or facts.loads is None or facts.idle_share is not None, "blocked for what?"
     grows = facts.bytes_share is not None and facts.bytes_share >= MOST
     assert not (grows and cause.limit == "storage_latency")

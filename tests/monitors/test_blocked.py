@@ -149,6 +149,18 @@ def test_a_thread_that_waits_for_threads_of_its_own_waits_for_what_they_fetch(tm
     assert blocked.shares() == {"device": 0.5, "lock": 0.5}
 
 
+@pytest.mark.parametrize("wchan", ["do_epoll_wait", "poll_schedule_timeout.constprop.0", "do_select"])
+def test_a_thread_that_waits_for_an_own_thread_that_polls_waits_for_a_device(tmp_path: Path, wchan: str) -> None:
+    for thread, at in ((1, "futex_do_wait"), (2, wchan), (3, "futex_do_wait")):
+        (tmp_path / "1" / "task" / str(thread)).mkdir(parents=True)
+        (tmp_path / "1" / "task" / str(thread) / "wchan").write_text(at)
+    (tmp_path / "1" / "wchan").write_text("futex_do_wait")
+    blocked = Blocked(str(tmp_path))
+    for _ in range(10):
+        blocked.look([1])
+    assert blocked.shares() == {"device": 1.0}
+
+
 def test_counts_of_many_processes_become_one(tmp_path: Path) -> None:
     blocked = Blocked(str(tmp_path))
     for pid in range(3 * MOST_APART):

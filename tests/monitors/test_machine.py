@@ -39,6 +39,30 @@ def test_what_this_program_and_its_children_use_is_theirs() -> None:
     assert use.not_measured.keys() == missing
 
 
+def _burn_in_child_processes() -> None:
+    for _ in range(4):
+        child = multiprocessing.get_context("fork").Process(target=_burn, args=(0.2,))
+        child.start()
+        child.join()
+    time.sleep(30)
+
+
+@pytest.mark.skipif(not proc.available(), reason="no /proc with lists of children here")
+def test_programs_that_a_worker_started_and_waited_for_belong_to_this_program() -> None:
+    before_s = use_of_this_program().cpu_s
+    worker = multiprocessing.get_context("fork").Process(target=_burn_in_child_processes, daemon=False)
+    worker.start()
+    try:
+        for _ in range(300):
+            if (used_s := use_of_this_program().cpu_s - before_s) >= 0.5:
+                break
+            time.sleep(0.1)
+        assert used_s >= 0.5
+    finally:
+        worker.kill()
+        worker.join()
+
+
 def test_too_short_a_time_tells_nothing() -> None:
     watch = MachineWatch()
     assert watch.use() is None

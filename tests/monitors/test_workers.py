@@ -34,8 +34,12 @@ class Machine:
         io: tuple[int, int] | None = (0, 0),
         state: str = "S",
         began: int = 7,
+        waited: tuple[int, int] = (0, 0),
     ) -> None:
-        """Write one process; `run`, `wait` and `others` in ms, `io` as bytes asked for and bytes from a disk."""
+        """Write one process; `run`, `wait` and `others` in ms, `io` as bytes asked for and bytes from a disk.
+
+        `waited` are ticks of children that it waited for, in user code and in the kernel.
+        """
         folder = self.root / str(pid)
         rmtree(folder, ignore_errors=True)
         for tid, text in [
@@ -46,7 +50,8 @@ class Machine:
             (folder / "task" / str(tid) / "schedstat").write_text(text + "\n")
         minor, major = faults
         head = f"{pid} (pt_data) worker) {state} 1 1 1 0 -1 64"
-        (folder / "stat").write_text(f"{head} {minor} 0 {major} 0 25 15 0 0 20 0 1 0 {began} 1000 512 1 1\n")
+        ticks = f"25 15 {waited[0]} {waited[1]}"
+        (folder / "stat").write_text(f"{head} {minor} 0 {major} 0 {ticks} 20 0 1 0 {began} 1000 512 1 1\n")
         if io is not None:
             (folder / "io").write_text(f"rchar: {io[0]}\nwchar: 1\nsyscr: 1\nsyscw: 1\nread_bytes: {io[1]}\n")
 
@@ -68,6 +73,16 @@ class Machine:
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
+
+
+def test_the_time_of_child_programs_is_a_share_of_the_time_of_all_workers(machine: Machine) -> None:
+    machine.put(1, waited=(100, 10))
+    machine.put(2)
+    machine.read(1, 2)
+    machine.put(1, waited=(100 + proc.TICKS_PER_S // 2, 10 + proc.TICKS_PER_S // 4))
+    machine.put(2)
+    machine.read(1, 2)
+    assert machine.states().children_cpu_share == pytest.approx(0.75 / 2)
 
 
 def test_times_are_shares_of_the_main_threads_over_all_workers(machine: Machine) -> None:

@@ -132,8 +132,8 @@ def test_what_the_headline_says_is_not_said_again() -> None:
         ),
         (
             "profile_generator_untraced",
-            "no workers, 2.0 CPUs free; the main process is the bottleneck",
-            "CPUs busy",
+            "storage latency; the main process waits",
+            "Blocked",
         ),
     ],
 )

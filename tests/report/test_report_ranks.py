@@ -15,7 +15,7 @@ from run_hostile import HOSTILE
 from loaderbench.conclusion import conclude
 from loaderbench.diagnosis.hosts import storage_evidence
 from loaderbench.recorder.ranks import NOT_TIMED, RankRun, merge_ranks
-from loaderbench.records import Config, Limit, RankReadings, Readings, RunRecord, TimelinePoint
+from loaderbench.records import Config, Limit, MachineUse, RankReadings, Readings, RunRecord, TimelinePoint
 from loaderbench.report.document import build_document
 from loaderbench.report.html import render_html
 from loaderbench.report.model import Chart, Paragraph, Table
@@ -83,6 +83,16 @@ def test_of_very_many_ranks_the_page_has_the_spread_and_the_slowest() -> None:
     assert [row.cells[0].text for row in table.rows] == ["1023", *(str(rank) for rank in range(1022, 1013, -1))]
     (spread,) = within(document, "ranks", Paragraph)
     assert spread.text.text == "Data wait of 1024 ranks: 0%, 1.2%, 2.5%, 3.7%, 60% (least, quartiles, most)"
+
+
+@pytest.mark.parametrize(("seen", "cpus", "own"), [(1, 64, 6.0), (2, 64, 3.0), (1, 8, 3.0)])
+def test_ranks_of_a_host_that_no_launcher_started_share_its_cpus(seen: int, cpus: int, own: float) -> None:
+    use = MachineUse(cpus=cpus, own_cpus=3.0, busy_cpus=min(cpus, 6.5), throttled_share=None, ranks=seen)
+    runs = [profiles.rank_run(rank, 0.5, host).with_machine(use) for rank, host in enumerate("aab")]
+    machines = {trial.rank: trial.machine for trial in merge_ranks(runs)[0].trials}
+    assert {rank: use.own_cpus for rank, use in machines.items() if use} == {0: own, 1: own, 2: 3.0}
+    ranks = 2 if own == 6.0 else seen
+    assert {rank: use.ranks for rank, use in machines.items() if use} == {0: ranks, 1: ranks, 2: seen}
 
 
 def test_machines_that_differ_are_named_in_the_notes() -> None:
