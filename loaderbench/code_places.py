@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import linecache
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from pathlib import Path, PurePath
 from typing import NamedTuple
 
 _LIBRARY = re.compile(r"/lib(64)?/python3[^/]*/((site|dist)-packages/)?|[/\\\\](site|dist)-packages[/\\\\]|^$")
-_OWN = str(PurePath(__file__).parent)
+_OWN = f"{PurePath(__file__).parent}{os.sep}"
 RECEIVING = frozenset(("get", "get_nowait", "recv", "recv_bytes"))
 """Methods of Python's queues and pipes that receive from another process."""
 

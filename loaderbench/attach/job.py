@@ -21,6 +21,7 @@ NAMES_WORKERS = (2, 6)
 """The first version of torch that gives workers this name."""
 
 _VERSION = re.compile(r"^__version__ = '(\d+)\.(\d+)", re.MULTILINE)
+_PROCESS = re.compile(r"^Tgid:\s*(\d+)", re.MULTILINE)
 _names: dict[int, bool] = {}  # by pid, once torch was found in the process
 _STARTED_BY = ("multiprocessing.spawn", "multiprocessing.forkserver", "--multiprocessing-fork")
 _HELPERS = ("resource_tracker", "semaphore_tracker", "loaderbench.fork_server")
@@ -63,11 +64,13 @@ class Training:
 def find_trainings(pid: int) -> list[Training]:
     """All ranks of the job that a process belongs to, in order; outside of a job, the training alone.
 
-    Processes that a script starts by itself, for example with `torch.multiprocessing.spawn`, each count as a training.
+    A `pid` can also be the ID of a thread, as `htop` lists them. Processes that a script starts by itself, for example
+    with `torch.multiprocessing.spawn`, each count as a training.
 
     Raises `UsageError` for a process that does not exist, is stopped, belongs to another user, or has no Python process
     below it, and for a shell that started several trainings. Raises `MissingError` if the system has no `/proc`.
     """
+    pid = _process_of(pid)
     _check(pid)
     found = _trainings_of(pid)
     for one in found:
@@ -144,6 +147,12 @@ def _torch_version(pid: int) -> tuple[int, int] | None:
 
 def _maps(pid: int) -> str:
     return proc.read_text(f"/proc/{pid}/maps")
+
+
+def _process_of(thread: int) -> int:
+    """The pid of the process that a thread belongs to; a pid is also the ID of its main thread."""
+    found = _PROCESS.search(proc.read_text(f"/proc/{thread}/status"))
+    return int(found[1]) if found else thread
 
 
 def _check(pid: int) -> None:

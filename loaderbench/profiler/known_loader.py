@@ -9,7 +9,7 @@ from typing import Any
 from loaderbench.profiler.references import Reference, weak
 from loaderbench.recorder.attributes import attribute_of
 from loaderbench.recorder.inside import path_of
-from loaderbench.recorder.samples import batch_size_of
+from loaderbench.recorder.samples import batch_size_of, is_stream
 from loaderbench.records import Config
 from loaderbench.tracing.loader import is_loader, start_method_of, worker_arguments
 from loaderbench.tracing.other_loader import OtherLoader
@@ -17,13 +17,15 @@ from loaderbench.tracing.other_loader import OtherLoader
 _LIBRARIES = ("torch", "torchdata", "accelerate", "lightning", "pytorch_lightning", "transformers", "functools")
 _DEFAULT_COLLATE = "torch.utils.data._utils.collate"
 _USUAL_SAMPLERS = ("SequentialSampler", "_InfiniteConstantSampler")
+_MOST_LONGER = 2.0
+"""A dataset that replaces a freed one is at most this many times as long, or as short."""
 
 
 class KnownLoader:
     """The loader of the latest epoch, and what a result needs to know once the loader is freed.
 
-    `config` has the arguments of a `DataLoader`. `samples` is the length of the dataset when its first epoch began, or
-    `None`. `kind` is the class of the dataset, or of the loader without one. Another library's loader is kept alive.
+    `config` has the arguments of a `DataLoader`. `kind` is the class of the dataset, or of the loader without one.
+    Another library's loader is kept alive.
     """
 
     def __init__(self, loader: Any) -> None:
@@ -31,12 +33,13 @@ class KnownLoader:
         self._loader: Reference = (lambda: loader) if isinstance(loader, OtherLoader) else weak(loader)
         self._address = None if self._loader() is loader else id(loader)
         self._dataset, self._classes = weak(dataset), _classes(loader)
-        self.has_dataset = dataset is not None
+        self._sampler = _class_of_sampler(loader)
         self.config = _config(loader)
         self.start_method = start_method_of(loader if is_loader(loader) else None)
         self.workers = int(loader.num_workers) if is_loader(loader) else 0
-        self.samples = _length_of(dataset)
-        self.kind = "nothing" if loader is None else type(dataset if self.has_dataset else loader).__name__
+        self._samples = _length_of(dataset)
+        self.why_no_length = _why_no_length(dataset)
+        self.kind = "nothing" if loader is None else type(loader if dataset is None else dataset).__name__
         self._traits: dict[str, str] = {}
         self._paths: dict[int, str] = {}
 
@@ -44,6 +47,15 @@ class KnownLoader:
     def loader(self) -> Any:
         """The loader; `None` once it is freed."""
         return self._loader()
+
+    @property
+    def samples(self) -> int | None:
+        """The length of the dataset when its first epoch began; `None` if unknown.
+
+        For an `IterableDataset`, it is the length that torch noted when the script called `len(loader)`.
+        """
+        asked = attribute_of(self.loader, "_IterableDataset_len_called")
+        return self._samples if asked is None else asked
 
     def is_same(self, loader: Any) -> bool:
         """Whether it is this very loader. One without weak references, such as a list, is known by its address."""
@@ -53,8 +65,19 @@ class KnownLoader:
         """Whether batches of another loader belong to this one: a script may create a new loader for each epoch."""
         if self.has_same_dataset(loader):
             return True
-        length = _length_of(attribute_of(loader, "dataset"))
-        return self.is_of_same_classes(loader) and length == self.samples
+        length, own = _length_of(attribute_of(loader, "dataset")), self.samples
+        return self.is_of_same_classes(loader) and (length is None or own is None or length == own)
+
+    def is_continued_by(self, loader: Any) -> bool:
+        """Whether a new loader in the same place continues this one. While this dataset exists, both have to use it.
+
+        If it is freed, the next can be another one, as in another fold: of the same class and a similar length, with a
+        sampler of the same class.
+        """
+        if self.loader is not None or self._dataset() is not None:
+            return self.has_same_dataset(loader)
+        is_alike = self.is_of_same_classes(loader) and _class_of_sampler(loader) is self._sampler
+        return is_alike and _are_similar(_length_of(attribute_of(loader, "dataset")), self.samples)
 
     def has_same_dataset(self, loader: Any) -> bool:
         """Whether it is this very loader, or a loader of the same kind over the same dataset."""
@@ -67,8 +90,8 @@ class KnownLoader:
         return _classes(loader) == self._classes
 
     def note(self, slow_samples: Iterable[int]) -> None:
-        """Save traits and paths while the dataset is alive: it may be freed before a result is created."""
-        dataset = self._dataset()
+        """Save length, traits and paths while the dataset is alive: it may be freed before a result is created."""
+        dataset, self._samples = self._dataset(), self.samples
         if dataset is None:
             return
         self._traits = self.traits()
@@ -104,8 +127,33 @@ def _classes(loader: Any) -> tuple[Any, ...]:
     return type(loader), type(attribute_of(loader, "dataset")), batch_size_of(loader)
 
 
+def _class_of_sampler(loader: Any) -> type:
+    return type(attribute_of(loader, "sampler"))
+
+
+def _are_similar(length: int | None, other: int | None) -> bool:
+    """Whether neither of two lengths is much longer; true if one is unknown."""
+    if length is None or other is None:
+        return True
+    return max(length, other) <= _MOST_LONGER * min(length, other)
+
+
+def _why_no_length(dataset: Any) -> str:
+    """Why the number of samples is unknown, if it is."""
+    if dataset is None:
+        return "unknown without a dataset"
+    if is_stream(dataset) and hasattr(type(dataset), "__len__"):
+        return "the script did not call len(loader); __len__ of an iterable dataset can take long"
+    return "the dataset has no length"
+
+
 def _length_of(dataset: Any) -> int | None:
-    """The number of samples in a dataset; `None` if it has no length."""
+    """The number of samples in a dataset; `None` if it has no length.
+
+    `__len__` of an `IterableDataset` is not called: it can read files, and torch does not call it for an epoch.
+    """
+    if is_stream(dataset):
+        return None
     try:
         return len(dataset)
     except Exception:  # the user's `__len__` can raise any exception

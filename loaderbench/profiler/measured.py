@@ -11,7 +11,14 @@ from loaderbench.environment import describe_machine
 from loaderbench.errors import printable
 from loaderbench.profiler.known_loader import KnownLoader
 from loaderbench.profiler.observer import Observer
-from loaderbench.profiler.readings import counted, kind_counted, make_trial, readings_of, stages_of_loop
+from loaderbench.profiler.readings import (
+    counted,
+    kind_counted,
+    make_trial,
+    readings_of,
+    stages_of_loop,
+    takes_no_others,
+)
 from loaderbench.profiler.user_stages import AROUND
 from loaderbench.recorder.loop import LoopRecorder
 from loaderbench.records import DatasetSummary, Measured, PlanSummary, Readings
@@ -19,6 +26,10 @@ from loaderbench.records.words import count, utc_now
 
 WAIT_OF_HOST = "data wait: host time in next(), since the loop used no CUDA device"
 WAIT_OF_DEVICE = "data wait: time the CUDA device was idle, by events around next()"
+FEW_OF_EACH = (
+    "the loop takes one or two batches of each epoch: throughput and data wait exclude the waits for first batches. "
+    "If it calls next(iter(loader)) in each step, create the iterator once and keep it"
+)
 STAGES_OF_DEVICE = "stages of the loop: time on the CUDA device's stream, by events"
 
 
@@ -62,10 +73,9 @@ def measured_so_far(
 def _describe(known: KnownLoader, place: str | None) -> DatasetSummary:
     """A summary of the loader's dataset, preceded by the place where a script iterates over it."""
     samples, kind = known.samples, f"{place}, {known.kind}" if place else known.kind
-    missing = dict.fromkeys(("classes", "total_files", "bad_files"), "unknown in a profile")
+    missing = dict.fromkeys(("classes", "total_files", "bad_files", "root"), "unknown in a profile")
     if samples is None:
-        why = "the dataset has no length" if known.has_dataset else "unknown without a dataset"
-        return DatasetSummary(kind, not_measured={"files": why, **missing})
+        return DatasetSummary(kind, not_measured={"files": known.why_no_length, **missing})
     return DatasetSummary(f"{kind}, {samples:,} samples", files=samples, not_measured=missing)
 
 
@@ -85,7 +95,9 @@ def _notes(recorder: LoopRecorder, observer: Observer, warmup: int) -> Iterator[
     if around is not None and around.wall_s:
         cost = f"{1000 * around.wall_s:.3g} ms per batch"
         yield f"data wait: includes {cost} of code around the loader: {observer.code_around}"
-    if log is not recorder.log and log.batches:
+    if takes_no_others(recorder) and log.batches:
+        yield FEW_OF_EACH
+    elif log is not recorder.log and log.batches:
         yield f"the loop ended within its warm-up of {warmup} batches; all but the first of each epoch are counted"
     if observer.passed:
         yield f"not recorded: {count(observer.passed, 'epoch')} of other loaders or nested loops"

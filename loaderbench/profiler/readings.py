@@ -15,7 +15,7 @@ from loaderbench.profiler.observer import Observer
 from loaderbench.profiler.other_loaders import with_other_waits
 from loaderbench.ranks import rank_of_training, this_host, this_rank
 from loaderbench.recorder import completed_trial, loader_inside, spread_of, with_reasons
-from loaderbench.recorder.batches import STEADY, WARMUP, BatchLog
+from loaderbench.recorder.batches import APART, STEADY, WARMUP, BatchLog
 from loaderbench.recorder.inside import NOT_ASKED
 from loaderbench.recorder.loop import LoopRecorder
 from loaderbench.recorder.overhead import loop_s_per_batch
@@ -39,6 +39,8 @@ from loaderbench.tracing.reading import tracing_s_per_sample
 TRIAL = "profile"
 
 AT_THE_END = "measured when the loop has ended"
+ONE_OF_EACH = "each batch was the first or last of its epoch; boundary_s is the wait for the first"
+IN_THE_STEPS = "the loop leaves each epoch at its batch, so this time is part of the steps"
 _OPENCV = re.compile(r"\bcv2?\.im(read|decode)\(")
 
 
@@ -84,15 +86,16 @@ def _loop_times(recorder: LoopRecorder, observer: Observer, *, measures_cost: bo
         warmup_batches=recorder.warmed.batches if steady else 0,
         steady_s=log.wall_s,
         samples_per_epoch=observer.known.samples,
-        data_wait=spread_of(log.waits),
+        data_wait=None if takes_no_others(recorder) else spread_of(log.waits),
         step=spread_of(log.steps),
         step_stages=stages_of_loop(recorder, observer) or None,
         step_line=observer.step_lines.busiest(),
         epochs=_epochs(recorder, observer),
         recorder_s_per_batch=_recorder_s_per_batch(recorder.events is not None) if measures_cost else None,
         not_measured={
+            "data_wait": ONE_OF_EACH,
             "recorder_s_per_batch": AT_THE_END,
-            "samples_per_epoch": "the dataset has no length",
+            "samples_per_epoch": observer.known.why_no_length,
             "step_stages": "no part of the loop is marked with Profiler.stage()",
             "step_line": observer.step_lines.why_none,
         },
@@ -187,8 +190,8 @@ def _no_batches(recorder: LoopRecorder, log: BatchLog) -> Failure:
     if log.batches:
         message, hint = "empty batches: their first dimension is 0", "look at what the collate function returns"
     elif recorder.first_batch_s is not None:
-        message = "no batch could be counted: each was the first or last of its epoch"
-        hint = "let an epoch run for at least two batches"
+        message = "no batch could be counted: each was the first or last of a single epoch"
+        hint = "let an epoch run for at least three batches; next(iter(loader)) begins a new one each time"
     elif recorder.begun:
         message = "the loader gave no batch"
         hint = "check the dataset's length; with drop_last=True, it has to fill one batch"
@@ -199,13 +202,23 @@ def _no_batches(recorder: LoopRecorder, log: BatchLog) -> Failure:
 
 
 def counted(recorder: LoopRecorder) -> BatchLog:
-    """The batches that count: those of the steady state, or of the warm-up if the loop was not longer."""
+    """The batches that count: those of the steady state, or of the warm-up if the loop was not longer.
+
+    In a loop that takes one or two batches of each epoch, these are all batches.
+    """
+    if takes_no_others(recorder):
+        return recorder.apart.log()
     return recorder.log if recorder.log.batches else recorder.warmed
+
+
+def takes_no_others(recorder: LoopRecorder) -> bool:
+    """Whether all batches so far are kept apart: each was the first or last of its epoch."""
+    return not (recorder.log.batches or recorder.warmed.batches)
 
 
 def kind_counted(recorder: LoopRecorder) -> int:
     """The kind of the batches that count."""
-    return STEADY if recorder.log.batches else WARMUP
+    return APART if takes_no_others(recorder) else STEADY if recorder.log.batches else WARMUP
 
 
 def readings_of(recorder: LoopRecorder, observer: Observer, environment: Environment) -> Readings:
@@ -224,6 +237,9 @@ def _epochs(recorder: LoopRecorder, observer: Observer) -> Epochs:
     found, making = spread_of(recorder.boundaries), spread_of(recorder.first_makings)
     sampler_s = observer.trace.taking.start_s if observer.trace is not None else None
     between_line = observer.between_lines.busiest()
+    between_s = recorder.between_s / (recorder.begun - 1) if recorder.begun > 1 else None
+    if takes_no_others(recorder) and recorder.apart.has_left:
+        between_s = None
     unknown = "one epoch has no boundary" if found is None else "no worker is known to have made the first batches"
     return Epochs(
         begun=recorder.begun,
@@ -231,13 +247,13 @@ def _epochs(recorder: LoopRecorder, observer: Observer) -> Epochs:
         boundary_max_s=found.max_s if found else None,
         first_making_s=making.mean_s if making else None,
         sampler_s=sampler_s,
-        between_s=recorder.between_s / (recorder.begun - 1) if recorder.begun > 1 else None,
+        between_s=between_s,
         between_line=between_line,
         not_measured={
             **({} if found else dict.fromkeys(("boundary_s", "boundary_max_s"), unknown)),
             **({} if making else {"first_making_s": unknown}),
             **({} if sampler_s is not None else {"sampler_s": "no sampler was timed in a second epoch"}),
-            **({} if recorder.begun > 1 else {"between_s": "there was one epoch"}),
+            **({} if between_s is not None else {"between_s": IN_THE_STEPS if found else "there was one epoch"}),
             **({} if between_line else {"between_line": observer.between_lines.why_none}),
         },
     )

@@ -11,6 +11,7 @@ from itertools import chain, repeat
 from typing import Any
 
 from loaderbench.histogram import Histogram
+from loaderbench.recorder.apart_batches import ApartBatches
 from loaderbench.recorder.batches import APART, STEADY, WARMUP, BatchLog, EpochRows, Row, table_of, waits_of
 from loaderbench.recorder.samples import count_samples, image_dtype, sample_counter
 from loaderbench.recorder.stalls import Wait
@@ -88,14 +89,15 @@ class LoopRecorder:
     """Records epochs sequentially.
 
     The first `warmup` batches and the first of every epoch are kept apart. After `steps` more batches, the rest pass
-    through unrecorded. `first_batch_s` belongs to the first epoch. For every other epoch, `boundaries` holds the
-    seconds of the final request to the previous iterator (none if the loop left it), of `iter`, and of the first
-    batch. Those in which a worker was making that batch are in `first_makings`. `image_dtype` is that of the first
-    batch that has tensors; empty without images. `between_s` are the total seconds between epochs.
+    through unrecorded. `apart` has all batches until one is not kept apart. `first_batch_s` is that of the first epoch.
+    For all others, `boundaries` holds the seconds of the final request to the previous iterator (none if the loop left
+    it), of `iter`, and of the first batch. Those in which a worker was making that batch are in `first_makings`.
+    `image_dtype` is that of the first batch that has tensors; empty without images. `between_s` are the total seconds
+    between epochs.
     """
 
     def __init__(self, warmup: int, steps: int | None, callbacks: LoopCallbacks | None = None) -> None:
-        self.log, self.warmed = BatchLog(), BatchLog()
+        self.log, self.warmed, self.apart = BatchLog(), BatchLog(), ApartBatches()
         self.boundaries, self.first_makings = Histogram(), Histogram()
         self.first_batch_s: float | None = None
         self.image_dtype: str | None = None
@@ -106,7 +108,7 @@ class LoopRecorder:
         self._warmup, self._steps, self._callbacks = warmup, steps, callbacks or LoopCallbacks()
         self.windows = BatchWindows(self._callbacks.find_made)
         self._recent = RecentSteps()
-        self._steady = 0
+        self._steady, self._is_warm = 0, False
         self._rows: list[Row] = []
         self._waiting: list[Row] = []
         self._exposed_s: deque[float] = deque()
@@ -149,7 +151,7 @@ class LoopRecorder:
         epoch = self._count_epoch(asked_s)
         rows = self._rows
         add, count, kind, due, look_at_s = rows.append, len, APART, 1, 0.0
-        left, got_s, handed, was_left = due, 0.0, list[Any](), False
+        left, got_s, samples, handed, was_left = due, 0.0, 0, list[Any](), False
         try:
             yield None
             asked_s = clock() - began_took_s  # the first batch's wait includes that time
@@ -184,7 +186,8 @@ class LoopRecorder:
         finally:
             rest.append(source)
             if got_s:  # the loop was left at this batch
-                rows.append((asked_s, asked_s, got_s, 0, APART, epoch))
+                rows.append((asked_s, asked_s, got_s, samples, APART, epoch))
+                left -= kind == APART  # its first batch counts as seen: a loop can leave every epoch there
             self._end_epoch(kind, due - left)
         if was_left:
             yield None
@@ -192,6 +195,7 @@ class LoopRecorder:
     def _count_epoch(self, began_s: float) -> int:
         """Count an epoch that begins, and return its number."""
         self.between_s += began_s - self._ended_s if self.begun else 0.0
+        self.apart.epoch_begins(self.begun, began_s)
         self.begun += 1
         is_watched, usual_s = began_s >= self._watch_at_s, self._ended_s - self._began_s
         self._restart_looks(0.0 if is_watched else max(self._watch_at_s, began_s + usual_s))
@@ -247,6 +251,8 @@ class LoopRecorder:
             self.log.add(table, STEADY, waits_s)
             if self.seen <= self._warmup + len(taken):
                 self.warmed.add(table, WARMUP, waits_s)
+            if not (self.log.batches or self.warmed.batches):
+                self.apart.add(taken, [row[2] - row[0] for row in taken] if exposed_s is None else exposed_s)
             self.windows.add(table, waits_s)
             self._recent.add(table)
 
@@ -292,7 +298,8 @@ class LoopRecorder:
         self._count_done(kind, done)
         if self.marks:
             self._callbacks.body(kind)
-        if kind != STEADY and self.seen == max(1, self._warmup):
+        if not self._is_warm and self.seen >= max(1, self._warmup):
+            self._is_warm = True
             self._callbacks.steady()
             self._restart_looks()  # earlier looks are not part of the steady state
         if self._steps is not None and self._steady >= self._steps:

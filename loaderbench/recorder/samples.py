@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
 from itertools import islice
+from types import FunctionType
 from typing import Any
 
+from loaderbench.code_places import is_library
 from loaderbench.recorder.attributes import attribute_of
 
 UNBATCHED = 0
@@ -32,7 +34,7 @@ def given_batch_size(loader: Any) -> int | None:
     if batch_sampler is None and attribute_of(loader, "batch_size", _MISSING) is None:
         return UNBATCHED if _passes_items(loader) else None
     given = batch_size_of(loader) or batch_size_of(batch_sampler)
-    samples = None if batch_sampler is _MISSING else _length(attribute_of(loader, "sampler"))
+    samples = None if batch_sampler is _MISSING else _length_of_sampler(attribute_of(loader, "sampler"))
     return given and min(given, samples or given)
 
 
@@ -48,7 +50,7 @@ def _passes_items(loader: Any) -> bool:
     sampler, dataset = (attribute_of(loader, name, _MISSING) for name in ("sampler", "dataset"))
     if sampler is _MISSING or dataset is _MISSING:
         return False
-    return _is_stream(dataset) or _length(sampler) == _length(dataset)
+    return is_stream(dataset) or _length(sampler) == _length(dataset)
 
 
 def counter_of_items(loader: Any) -> Callable[[Any], int] | None:
@@ -56,8 +58,16 @@ def counter_of_items(loader: Any) -> Callable[[Any], int] | None:
     return partial(count_samples, batch_size=UNBATCHED) if given_batch_size(loader) == UNBATCHED else None
 
 
-def _is_stream(dataset: Any) -> bool:
+def is_stream(dataset: Any) -> bool:
+    """Whether this is an `IterableDataset` of torch."""
     return "IterableDataset" in {kind.__name__ for kind in type(dataset).__mro__}
+
+
+def _length_of_sampler(sampler: Any) -> int | None:
+    """The length; `None` for a sampler of the user's, whose `__len__` can take long."""
+    own = getattr(type(sampler), "__len__", None)
+    is_users = isinstance(own, FunctionType) and not is_library(own.__code__.co_filename)
+    return None if is_users else _length(sampler)
 
 
 def _length(sized: Any) -> int | None:
@@ -74,11 +84,14 @@ def count_samples(batch: Any, batch_size: int | None = None) -> int:
     This is the batch size given to the loader, if the batch has such a length near its surface (default collate, list
     of samples, `tuple(zip(*samples))`, dict, dataclass), else its likeliest length. If a batch has no length, like an
     object of a user's class, or only larger ones, like the points of all samples, its size is the loader's batch size,
-    or 1 if that is unknown. For a loader without batching, an image or a vector is one sample.
+    or 1 if that is unknown. An empty list, tuple or dict has none. For a loader without batching, an image or a vector
+    is one sample.
     """
     try:
         if batch_size == UNBATCHED:
             return 1 if _is_single(batch) else count_samples(batch)
+        if isinstance(batch, list | tuple | dict) and not batch:
+            return 0
         found = list(_lengths(batch))
     except Exception:  # a user-defined batch, whose parts can raise any exception
         found = []

@@ -38,13 +38,14 @@ class DividedSteps:
     """
 
     __slots__ = (
-        "_began", "_began_s", "_loader", "_updates", "at", "calls_model", "due", "optimizes", "other_waits", "stages",
-        "thread", "trains",
+        "_began", "_began_s", "_loader", "_updates", "at", "calls_model", "due", "goes_backward", "optimizes",
+        "other_waits", "stages", "thread", "trains",
     )  # fmt: skip
 
     def __init__(self, stages: StepStages, loader: LoaderProfiler) -> None:
         self.stages, self._loader = stages, loader
         self.calls_model, self.trains, self.other_waits = False, False, OtherWaits()
+        self.goes_backward: bool | None = None
         self.thread: int | None = None
         self.at, self.due = 0, NEVER
         self._began, self._began_s = 0, time.perf_counter()

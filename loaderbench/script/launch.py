@@ -129,7 +129,7 @@ def _run(command: Sequence[str], order: RecordOrder, live: Sequence[LiveTo]) -> 
     environment, trackers = order.environment(), open_trackers(live)  # the script gets no variables of trackers
     with followed(Path(order.folder), trackers), _signals_left_to_the_script() as children:
         try:
-            child = subprocess.Popen(command, env=environment)
+            child = subprocess.Popen(command, env=environment, close_fds=False)  # a shell passes `<(command)` as one
         except OSError as error:
             raise MissingError(f"{command[0]}: {error.strerror or error}") from None
         children.append(child)

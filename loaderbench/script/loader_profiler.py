@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from loaderbench.profiler import Profiler
 from loaderbench.profiler.measured import Script, measured_so_far
-from loaderbench.profiler.readings import counted, stages_of_loop
+from loaderbench.profiler.readings import counted, stages_of_loop, takes_no_others
 from loaderbench.profiler.user_stages import AROUND
 from loaderbench.recorder.batches import APART, STEADY, WARMUP
 from loaderbench.recorder.steps import StepTimes
@@ -56,13 +56,10 @@ class LoaderProfiler(Profiler):
     def continues_with(self, loader: Any) -> bool:
         """Whether an epoch over this loader can be the next one.
 
-        A loader that replaces a freed one can have another dataset, as in another fold. While both exist, a different
-        dataset means a different loader: training and validation loaders can be created on one line and have the same
-        length.
+        A loader can replace one over a freed dataset, as in another fold. While both datasets exist, the loaders are
+        different: those for training and validation can be created on one line and have the same length.
         """
-        known = self._observer.known
-        matches = known.is_of_same_classes(loader) if known.loader is None else known.has_same_dataset(loader)
-        return matches and not self.under_way
+        return self._observer.known.is_continued_by(loader) and not self.under_way
 
     def is_alike(self, loader: Any) -> bool:
         """Whether loader and dataset have the same classes as those recorded, and no epoch is under way."""
@@ -96,6 +93,11 @@ class LoaderProfiler(Profiler):
     def times_device(self) -> bool:
         """Whether waits are measured on a device, because the host runs ahead of it."""
         return self._recorder.events is not None
+
+    @property
+    def leaves_epochs(self) -> bool:
+        """Whether the loop leaves every epoch at its first or second batch, as with `next(iter(loader))`."""
+        return takes_no_others(self._recorder) and self._recorder.apart.has_left
 
     @property
     def under_way(self) -> bool:

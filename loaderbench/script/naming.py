@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from inspect import CO_OPTIMIZED
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from types import CodeType, FrameType, GetSetDescriptorType, MemberDescriptorType
 from typing import Any
@@ -23,6 +23,9 @@ _MOST_FRAMES = 60
 MOST_HELD = 100  # entries of a dictionary or sequence that are searched for loaders
 
 _LOCALS_FUNCTIONS = {"locals", "vars"}
+
+_OF_TARGETS = ("STORE_", "UNPACK_", "EXTENDED_ARG", "CACHE")
+"""Instructions that assign the variables of a `for` loop."""
 
 UNKNOWN = "A library"
 """The module of library code without a name."""
@@ -56,8 +59,9 @@ def command_of_script() -> str:
 def place_of(loader: Any, made: CodeLine | None = None) -> Place:
     """Find the loader's name on the stack that begins its epoch.
 
-    The outermost variable wins: `train_loader` of the script, not `loader` of a function that receives it. Then come
-    attributes of `self` and objects that hold the loader, innermost first. A loader without a name is called by its
+    The outermost function with a name for it wins: `train_loader` of the script, not `loader` of a function that
+    receives it. There, a variable comes first, then keys of dictionaries and attributes of `self`, then parameters and
+    variables of `for` loops. Without any of these, it is an object that holds the loader, innermost first, or else the
     dataset's type. The line is that of the innermost code outside of libraries. The script's variables can hold
     arbitrary objects: none of their code is run, and the loader gets a name even if an exception is raised.
     """
@@ -68,7 +72,7 @@ def place_of(loader: Any, made: CodeLine | None = None) -> Place:
     file, line = (own.f_code.co_filename, own.f_lineno) if own else ("", 0)
     named = None
     with suppress(Exception):
-        named = next((name for frame in reversed(frames) if (name := _variable_in(frame, loader))), None)
+        named = next((name for frame in reversed(frames) if (name := _own_name_in(frame, loader))), None)
         named = named or next((name for frame in frames if (name := _name_in(frame, loader))), None)
     return Place(named or _name_by_dataset(loader), file, line, made)
 
@@ -99,12 +103,38 @@ def _frames() -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def _variable_in(frame: FrameType, loader: Any) -> str | None:
-    """The variable of the user's code that is the loader itself."""
+def _own_name_in(frame: FrameType, loader: Any) -> str | None:
+    """The variable of the user's code that is the loader itself, a key of a dictionary, or an attribute of `self`."""
     if is_library(frame.f_code.co_filename):
         return None
-    names = chain(locals_of(frame).items(), list(frame.f_globals.items()))
-    return next((name for name, value in names if value is loader and _is_users(name)), None)
+    own = locals_of(frame)
+    variables = [(name, value) for name, value in (*own.items(), *list(frame.f_globals.items())) if _is_users(name)]
+    attributes = [(name, value) for name, value in list(attributes_of(own.get("self")).items()) if _is_users(name)]
+    names = [name for name, value in variables if value is loader]
+    received = _receiving_names(frame.f_code)
+    found = next((name for name in names if name not in received), None)
+    found = found or next((key for name, value in variables if (key := _key_in(name, value, loader))), None)
+    found = found or next((name for name, value in attributes if value is loader), None)
+    found = found or next((key for name, value in attributes if (key := _key_in(name, value, loader))), None)
+    return found or next(iter(names), None)
+
+
+@functools.lru_cache(maxsize=1024)
+def _receiving_names(code: CodeType) -> frozenset[str]:
+    """The parameters of a function, and the variables of its `for` loops."""
+    found = [*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]]
+    in_target = False
+    for step in dis.get_instructions(code):
+        if in_target and step.opname.startswith("STORE_"):
+            names = step.argval if isinstance(step.argval, tuple) else (step.argval,)
+            found += names[:1] if "LOAD" in step.opname else names
+        in_target = step.opname == "FOR_ITER" or (in_target and step.opname.startswith(_OF_TARGETS))
+    return frozenset(found)
+
+
+def _key_in(name: str, value: Any, loader: Any) -> str | None:
+    """The expression for the value of a dictionary, such as `loaders['train']`."""
+    return _element_name(name, value, loader) if issubclass(type(value), dict) else None
 
 
 def _is_users(name: str) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from loaderbench.script.divided_steps import DividedSteps
+from loaderbench.script.training_end import EndedBatches, TrainingEnd
 
 _OF_EPOCHS = frozenset(("_batches", "_loader", "_own", "_since_s", "_steps", "_steps_cpu_s"))
 
@@ -70,7 +71,7 @@ class RecordedEpoch:
 class ClockedEpoch(RecordedEpoch):
     """An epoch that measures the CPU time of the process in every step, from a batch to the next request.
 
-    It keeps the loader alive, because the loader may be tuned.
+    It keeps the loader alive, because the loader may be tuned. Once the script is ended, it yields no more batches.
     """
 
     __slots__ = ("_loader", "_since_s", "_steps_cpu_s")
@@ -83,6 +84,10 @@ class ClockedEpoch(RecordedEpoch):
         if self._since_s:
             self._steps_cpu_s.append(time.process_time() - self._since_s)
         self._steps.step_ended()
-        batch = super().__next__()
+        try:
+            batch = super().__next__()
+        except TrainingEnd:
+            self._batches = EndedBatches()
+            raise
         self._since_s = time.process_time()
         return batch

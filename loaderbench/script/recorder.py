@@ -109,6 +109,8 @@ class ScriptRecorder:
 
     def epoch(self, loader: Any) -> Iterator[Any]:
         """Begin an epoch over a loader, and record the epoch if possible."""
+        if self._tuner is not None:
+            self._tuner.check_ended()
         if time.monotonic() > self._until_s:
             self._steps.end()
             self._end_recordings()
@@ -121,6 +123,8 @@ class ScriptRecorder:
             self._note_between(found.profiler)
             if found.profiler.under_way:
                 _leave(found.epoch)
+            if found.profiler.leaves_epochs and found.profiler.source is loader and not found.profiler.under_way:
+                self._between_batches(found.profiler)
             if found.profiler.is_over or found.profiler.under_way:
                 if all(one.profiler.is_over for one in self._recorded):
                     self._steps.end()

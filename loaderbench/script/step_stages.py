@@ -3,9 +3,10 @@
 `transfer` lasts from the batch to the first call of a model, once the script uses a GPU: copies to the GPU, and other
 work that the loop queues there. It is omitted if the previous divided step called no model; a model is a module with
 parameters. `forward` is the outermost call of a model. `backward` follows it, including the loss, until the optimizer
-begins, another model is called, or the closure of an optimizer returns. Without gradients there is no `backward`. In a
-loop that trains, a call without gradients is a stage of its own: an evaluation, or a frozen model. Compiled code is
-left alone. Source: PyTorch, `register_module_forward_pre_hook` and `register_optimizer_step_pre_hook`.
+begins, another model is called, or the closure of an optimizer returns. Without gradients, or in a loop that never goes
+backward, there is no `backward`. In a loop that trains, a call without gradients is a stage of its own: an evaluation,
+or a frozen model. Compiled code is left alone. Source: PyTorch, `register_module_forward_pre_hook` and
+`register_optimizer_step_pre_hook`.
 
 Code around the loader (`IteratorsAround`) is a separate stage. With a CUDA device, it is part of the step.
 
@@ -32,6 +33,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from loaderbench.cuda_use import uses_cuda
 from loaderbench.profiler.user_stages import AROUND
 from loaderbench.records.stages import WITHOUT_GRADIENTS
+from loaderbench.script.backward_pass import watch_backward
 from loaderbench.script.iterators_around import IteratorsAround
 from loaderbench.script.training_thread import TrainingThread, has_parameters
 from loaderbench.tracing.clock import StageClock, thread
@@ -52,10 +54,12 @@ class Loop(Protocol):
     """The loop whose step is divided.
 
     `calls_model`: its latest divided step called a model. `trains`: a divided step called an optimizer.
+    `goes_backward`: a backward pass followed the call of a model, in any step so far; `None` before the first call.
     """
 
     calls_model: bool
     trains: bool
+    goes_backward: bool | None
 
     @property
     def lines(self) -> LineTimes:
@@ -89,6 +93,7 @@ class StepStages:
         self.line_clock = LoopLineClock()
         self._depth = 0
         self._called_model = self._is_in_backward = False
+        self._awaits_backward = self._had_gradients = False
         self._open: list[tuple[str, StageClock | HostAndDevice | None]] = []  # the innermost stage is last
         self._hooks_of_all_steps: list[Any] = []
         self._hooks_of_this_step: list[Any] = []
@@ -133,6 +138,7 @@ class StepStages:
             if not self._may_be_divided():
                 return
             self.loop, self._graphs = loop, _graphs_compiled()
+            self._awaits_backward, self._had_gradients = loop.goes_backward is not False, False
         finally:
             self._choosing.release()
         _set_warning_filter(torch_warning=True)
@@ -169,12 +175,13 @@ class StepStages:
         self._end_step(counts=by is loop)
 
     def _end_step(self, *, counts: bool) -> None:
-        """End the step. It does not count if an exception ended its optimizer step."""
+        """End the step. It does not count after an exception in its optimizer step, or an unexpected backward pass."""
         loop = cast("Loop", self.loop)
         self.line_clock.end()
         took_s = time.perf_counter() - self._began_s
         around = self._around.place
         is_known = self._around.end(next_is_asked_for=counts) and not self._is_open("optimizer")
+        counts = counts and is_known and self._is_as_expected(loop)
         while self._open:
             self._leave()
         _remove(self._hooks_of_this_step)
@@ -182,7 +189,14 @@ class StepStages:
         if _graphs_compiled() != self._graphs:
             self._compiled = True
         self.loop = None
-        loop.step_divided(took_s if counts and is_known and not self._compiled else None, around)
+        loop.step_divided(took_s if counts and not self._compiled else None, around)
+
+    def _is_as_expected(self, loop: Loop) -> bool:
+        """Whether the stage `backward` was timed if and only if the loop goes backward."""
+        if not self._had_gradients:
+            return True
+        loop.goes_backward = bool(loop.goes_backward)
+        return loop.goes_backward == self._awaits_backward
 
     def _leave_if_overdue(self) -> bool:
         """End a step that takes too long: its hooks would slow down the script for good. Returns whether it did."""
@@ -223,7 +237,7 @@ class StepStages:
             if name == WITHOUT_GRADIENTS:
                 self.line_clock.enter_call()
 
-    def _forward_ended(self, *_: Any) -> None:
+    def _forward_ended(self, _module: torch.nn.Module, _args: Any, output: Any) -> None:
         if torch.compiler.is_compiling() or thread() != self._thread or not self._depth:
             return
         self._depth -= 1
@@ -231,8 +245,23 @@ class StepStages:
             self._end("forward")
             self._end(WITHOUT_GRADIENTS)
             self.line_clock.leave_call()
-            if torch.is_grad_enabled() or self._is_in_backward:
+            if torch.is_grad_enabled():
+                self._await_backward(output)
+            elif self._is_in_backward:
                 self._enter("backward")
+
+    def _await_backward(self, output: Any) -> None:
+        """Enter the stage `backward`, unless earlier steps of the loop had none. Then only look for one."""
+        loop = cast("Loop", self.loop)
+
+        def note() -> None:
+            loop.goes_backward = True
+
+        if not loop.goes_backward:
+            watch_backward(output, note)
+        self._had_gradients = True
+        if self._awaits_backward:
+            self._enter("backward")
 
     def _name_of_forward(self) -> str:
         trains = self.loop is not None and self.loop.trains
@@ -248,7 +277,7 @@ class StepStages:
         self.updates += 1
         if self.loop is None:
             return None
-        self.loop.trains = True
+        self.loop.trains = self.loop.goes_backward = True
         self._around.model_called()
         self._end("backward")
         self._enter("optimizer")

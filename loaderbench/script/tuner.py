@@ -19,6 +19,7 @@ from loaderbench.script.divided_steps import DividedSteps
 from loaderbench.script.loader_profiler import LoaderProfiler
 from loaderbench.script.naming import Makers
 from loaderbench.script.order import RecordOrder
+from loaderbench.script.training_end import TrainingEnd, end_again
 from loaderbench.script.tuning_ranks import one_rank_tunes, shortest_step_s
 from loaderbench.stderr import say
 from loaderbench.tracing.loader import worker_arguments
@@ -36,6 +37,10 @@ PATIENCE_S, LONG_PATIENCE_S = 10.0, 60.0
 The longer limit is for a loop that calls no torch module, such as one that computes the mean of a dataset.
 """
 
+LEAVES_EPOCHS = (
+    "the loop takes one or two batches of each epoch, as with next(iter(loader)). "
+    "Keep one iterator for all steps, and tune again"
+)
 FILE = "tuned.pickle"
 MOST_WAIT = 0.999  # of the loop's time; above it, the duration of a step is unknown
 
@@ -59,7 +64,7 @@ class ScriptTuner:
     def __init__(self, order: RecordOrder, makers: Makers) -> None:
         self._order, self._makers = order, makers
         self._began_s = time.monotonic()
-        self.is_done = False
+        self.is_done = self._has_ended = False
 
     def consider(self, profiler: LoaderProfiler, steps: DividedSteps, *, save: Callable[[], None]) -> None:
         """Tune this loader if its loop trains and has settled. Raises `SystemExit` afterwards.
@@ -93,7 +98,13 @@ class ScriptTuner:
         if threading.current_thread() is not threading.main_thread():
             say("the training loop runs in a thread and cannot be stopped; the script continues")
             return
-        raise SystemExit(0)
+        self._has_ended = True
+        raise TrainingEnd
+
+    def check_ended(self) -> None:
+        """Raise the exit again if the script has caught it. Only the main thread can end the script."""
+        if self._has_ended and threading.current_thread() is threading.main_thread():
+            end_again()
 
     @staticmethod
     def _attempt(profiler: LoaderProfiler, step: Callable[[], Result]) -> Result | None:
@@ -111,7 +122,7 @@ class ScriptTuner:
 
     def _tune(self, profiler: LoaderProfiler, own: OwnLoop) -> None:
         loader = profiler.source
-        if not self._order.quiet:
+        if not self._order.quiet and not profiler.leaves_epochs:
             say(f"tuning {profiler.name} for up to {self._order.tune_s:.0f} s; the script waits")
         order = TuneOrder(
             name=profiler.name,
@@ -126,6 +137,9 @@ class ScriptTuner:
             (Path(self._order.folder) / FILE).write_bytes(pickle.dumps(found))
 
         present = worker_arguments(loader)
+        if profiler.leaves_epochs:
+            keep(Tuned(present=present, arguments=present, why_none=LEAVES_EPOCHS))
+            return
         keep(Tuned(present=present, arguments=present, why_none="tuning was interrupted"))
         try:
             keep(tune_loader(loader, order, Path(self._order.tune_folder)))

@@ -9,7 +9,7 @@ from loaderbench.tracing import active, block as layout, hooks
 from loaderbench.tracing.batch_choice import BatchChoice
 from loaderbench.tracing.clock import now_s
 from loaderbench.tracing.parts import Parts
-from loaderbench.tracing.timed_class import set_class, timed_class
+from loaderbench.tracing.timed_class import move_new_attributes, set_class, timed_class
 from loaderbench.tracing.tracer import Tracer
 
 
@@ -36,14 +36,16 @@ def patch_classes(parts: Parts) -> list[str]:
 class Attachment:
     """Times objects in the user's process by temporarily changing their class to a timed subclass.
 
-    The swap changes neither the original classes nor the objects' attributes. Objects that cannot change class (a
-    base class would notice, or the class is written in C) are left alone.
+    The swap changes neither the original classes nor the objects' attributes. Attributes that code sets through
+    `type(self)` reach the original class in `detach`. Objects that cannot change class (a base class would notice, or
+    the class is written in C) are left alone.
     """
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._classes: dict[type, type] = {}
         self._pairs = list(self._timed_classes())
+        self._members = {timed: frozenset(vars(timed)) for timed in self._classes.values()}
 
     def attach(self) -> None:
         """Start timing the objects and functions."""
@@ -57,6 +59,9 @@ class Attachment:
         for found, base, timed in self._pairs:
             if type(found) is timed:
                 set_class(found, base)
+        for base, timed in self._classes.items():
+            if len(vars(timed)) != len(self._members[timed]):
+                move_new_attributes(timed, base, self._members[timed])
         _swap_held(self._parts, timed=False)
 
     def holds(self, found: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, MutableMapping, MutableSequence, Sequence
 from dataclasses import dataclass, field
-from inspect import getattr_static
+from inspect import getattr_static, signature
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, Protocol
 
@@ -73,7 +73,10 @@ class Parts:
 
 
 class TimedFunction:
-    """A function whose calls are timed. It compares equal to the original, pickles as it, and has its attributes."""
+    """A function whose calls are timed.
+
+    It compares equal to the original, pickles as it, and has its attributes and its signature.
+    """
 
     def __init__(self, own: Any, timed: Callable[..., Any]) -> None:
         self._own, self._timed = own, timed
@@ -94,7 +97,7 @@ class TimedFunction:
     def __getattr__(self, name: str) -> Any:
         if name == "_own":  # copy looks this up before it is set
             raise AttributeError(name)
-        return getattr(self._own, name)
+        return signature(self._own) if name == "__signature__" else getattr(self._own, name)
 
 
 def _itself(function: Any) -> Any:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dis
 from _abc import _abc_init  # type: ignore[import-not-found]
 from abc import ABCMeta
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from types import FunctionType
 from typing import Any
 
@@ -36,6 +37,18 @@ def _would_recur(method: FunctionType) -> bool:
 def set_class(found: Any, kind: type) -> None:
     """Set the class of an object, bypassing its `__setattr__`. Raises `TypeError` if the class forbids it."""
     _CLASS.__set__(found, kind)
+
+
+def move_new_attributes(timed: type, base: type, members: Collection[str]) -> None:
+    """Move the attributes that code has set through `type(self)` from a timed class to its base.
+
+    `members` are the attributes of the timed class itself. Python adds some with double underscores later.
+    """
+    for name, value in list(vars(timed).items()):
+        if name not in members and not (name.startswith("__") and name.endswith("__")):
+            with suppress(TypeError):  # a class written in C forbids it
+                type.__setattr__(base, name, value)
+            type.__delattr__(timed, name)
 
 
 def timed_class(base: Any, methods: Methods) -> type:

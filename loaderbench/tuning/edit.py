@@ -29,7 +29,8 @@ def diff_of_call(at: CodeLine, changes: Config) -> str | None:
 
     Values that the script computes are replaced as well. A change to `None` adds no keyword. For calls of unknown
     parameters, of another class or of a library, only keywords that the call already has are set. For a loader of
-    Hugging Face's `Trainer`, the file's only `TrainingArguments` are changed.
+    Hugging Face's `Trainer`, the file's only `TrainingArguments` are changed. With `**`, a call can have keywords that
+    are not in its text, so only those in its text can be set.
     """
     try:
         source = Path(at.file).read_text(encoding="utf-8")
@@ -78,7 +79,7 @@ def _edit_of_arguments(tree: ast.Module, changes: Config) -> _Edit | None:
 
 
 def _edited(source: str, edit: _Edit | None) -> str | None:
-    if edit is None or any(keyword.arg is None for keyword in edit.call.keywords):  # keywords passed with **
+    if edit is None:
         return None
     call = edit.call
     if any(isinstance(argument, ast.Starred) for argument in call.args):
@@ -86,6 +87,8 @@ def _edited(source: str, edit: _Edit | None) -> str | None:
     text = _Text(source)
     given: dict[str | None, ast.expr] = {keyword.arg: keyword.value for keyword in call.keywords}
     given |= dict(zip(edit.positional, call.args, strict=False))
+    if None in given and not edit.changes.keys() <= given.keys():  # the others may be among those passed with **
+        return None
     edits = []
     for name, value in edit.changes.items():
         if (known := given.get(name)) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import multiprocessing.queues
 import os
@@ -15,7 +16,7 @@ from contextlib import suppress
 from itertools import islice
 from multiprocessing.connection import _ConnectionBase
 from threading import Thread
-from types import FunctionType, MemberDescriptorType, MethodType, ModuleType
+from types import FunctionType, GeneratorType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
 from loaderbench.tracing.other_loader import OtherLoader
@@ -26,7 +27,12 @@ NOT_OF_TORCH = "only torch's DataLoader can be tuned; change num_workers of this
 NOT_DIVIDED = "each worker would yield every sample of this IterableDataset"
 MOST_OBJECTS = 20_000
 MOST_OF_ONE = 200  # enough, since the files of a list are alike
-_PARTS = ("dataset", "sampler", "collate_fn")
+_PARTS = ("dataset", "sampler", "batch_sampler", "collate_fn", "worker_init_fn")
+_IN_WORKERS = "in each worker instead"
+_OPENED_HERE = (
+    "With num_workers=0, the main process opens what the dataset opens when it loads a sample; "
+    "if that is the case, set num_workers=1 and tune again"
+)
 _IN_MEMORY = (io.BytesIO, io.StringIO)
 _NOT_SHARED: tuple[tuple[tuple[type, ...], str], ...] = (
     ((socket.socket,), "an open connection"),
@@ -54,7 +60,8 @@ def why_not_tried(loader: Any) -> str:
         for held in held_by(part):
             if why := _obstacle(held):
                 called = part.__name__ if isinstance(part, FunctionType) else kind.__name__
-                return f"the {name} ({called}) holds {why}"
+                opened_here = why.endswith(_IN_WORKERS) and getattr(loader, "num_workers", None) == 0
+                return f"the {name} ({called}) holds {why}{f'. {_OPENED_HERE}' if opened_here else ''}"
     return ""
 
 
@@ -74,11 +81,11 @@ def _obstacle(held: Any) -> str:
         return "a CUDA tensor, which a forked process cannot use; keep it on the CPU and copy batches instead"
     for kinds, what in _NOT_SHARED:
         if issubclass(kind, kinds):
-            return f"{what}, which processes cannot share; open it in each worker instead"
+            return f"{what}, which processes cannot share; open it {_IN_WORKERS}"
     if issubclass(kind, Thread | Executor) and not _has_ended(held):
-        return "a thread or a pool of them, which a forked process does not have; start it in each worker instead"
+        return f"a thread or a pool of them, which a forked process does not have; start it {_IN_WORKERS}"
     if issubclass(kind, io.IOBase) and not issubclass(kind, _IN_MEMORY) and _is_open_for_reading(held):
-        return "an open file, whose position processes would share; open it in each worker instead"
+        return f"an open file, whose position processes would share; open it {_IN_WORKERS}"
     return ""
 
 
@@ -104,7 +111,7 @@ def _iterators_of(loader: Any) -> list[str]:
 
 
 def held_by(part: Any) -> Iterator[Any]:
-    """The object and everything held by its attributes and containers, once each. No user code is called."""
+    """The object and everything held by its attributes, containers and iterators, once each. No user code is called."""
     waiting, met = [part], set[int]()
     while waiting and len(met) < MOST_OBJECTS:
         held = waiting.pop()
@@ -125,9 +132,22 @@ def _parts(held: Any) -> Iterable[Any]:
     for sequence in (list, tuple, set, frozenset, deque):
         if issubclass(kind, sequence):
             found += sequence.__iter__(held)
+    if any("__next__" in vars(base) for base in kind.__mro__):
+        found += _held_by_iterator(held)
     with suppress(AttributeError):
         found += object.__getattribute__(held, "__dict__").values()
     return [*found, *_in_slots(held)]
+
+
+def _held_by_iterator(held: Any) -> list[Any]:
+    """What an iterator of Python or C refers to, such as the file behind `map(str.strip, file)`.
+
+    For a generator, these are its variables, and the iterators of its loops.
+    """
+    frame = held.gi_frame if sys.version_info < (3, 11) and type(held) is GeneratorType else None
+    if frame is None:
+        return gc.get_referents(held)
+    return [one for one in gc.get_referents(frame) if one is not frame.f_globals and one is not frame.f_builtins]
 
 
 def _in_slots(held: Any) -> Iterator[Any]:

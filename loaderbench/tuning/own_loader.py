@@ -62,7 +62,7 @@ def changed_loader(batch_size: int | None = None, *, persistent_workers: bool | 
     if batch_size not in (None, own.loader.batch_size):
         raise ValueError(f"batch_size={batch_size} would change the training; it stays {own.loader.batch_size}")
     loader = copy.copy(own.loader)
-    parts = [loader.dataset, loader.sampler, loader.batch_sampler, loader.collate_fn]
+    parts = [loader.dataset, loader.sampler, loader.batch_sampler, loader.collate_fn, loader.worker_init_fn]
     renew_locks(parts, start_method_of(loader))
     vars(loader).update(_iterator=None, pin_memory=False)
     if not own.whole_epochs and not isinstance(loader.dataset, IterableDataset):

@@ -288,3 +288,14 @@ def test_two_jobs_of_a_launcher_are_not_one(start: Start) -> None:
         find_trainings(shell)
     one, _ = (pid for pid in proc.process_tree(shell) if job.parent_of(pid) == shell)
     assert [training.rank for training in find_trainings(one)] == [0, 1]
+
+
+IN_A_THREAD = "import threading, time; threading.Thread(target=time.sleep, args=(60,)).start(); " + WAITS
+
+
+def test_a_thread_leads_to_its_process(start: Start) -> None:
+    """`htop` lists threads by default."""
+    pid = start(sys.executable, "-c", IN_A_THREAD)
+    threads = [int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()]
+    assert len(threads) == 2
+    assert {one.pid for thread in threads for one in find_trainings(thread)} == {pid}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from listed import Listed, NewRecorder, used
 from loops import trial_of
 from torch.nn.utils.rnn import pad_sequence
-from torch.utils.data import DataLoader, RandomSampler
+from torch.utils.data import DataLoader, IterableDataset, RandomSampler, SequentialSampler, Subset
 
 from loaderbench import Profiler
 from loaderbench.profiler.known_loader import KnownLoader, own_arguments_of
@@ -159,3 +160,84 @@ def test_the_path_of_a_sample_runs_no_code_of_the_dataset() -> None:
     assert path_of(listed, 0) == "b.jpg"
     assert path_of(Lazy(), 0) is None
     assert Lazy.asked == 0
+
+
+def in_turn(script: Any, make: Callable[[str], DataLoader[Any]]) -> list[int]:
+    """The epochs of each recording, where one function makes a loader for training and one for validation."""
+    for phase in ("train", "val", "train", "val"):
+        list(script.epoch(make(phase)))
+    return [one.profiler._recorder.begun for one in script._recorded]
+
+
+def test_loaders_of_two_datasets_that_exist_stay_apart_though_a_function_makes_them(new_recorder: NewRecorder) -> None:
+    datasets = {phase: Listed() for phase in ("train", "val")}
+    assert in_turn(new_recorder(), lambda phase: DataLoader(datasets[phase], batch_size=4)) == [2, 2]
+
+
+def test_loaders_of_freed_datasets_stay_apart_with_another_sampler_or_another_size(new_recorder: NewRecorder) -> None:
+    assert in_turn(new_recorder(), lambda phase: DataLoader(Listed(), 4, shuffle=phase == "train")) == [2, 2]
+
+    def part_of(phase: str) -> DataLoader[Any]:
+        dataset = Listed()
+        if phase == "val":
+            del dataset.samples[16:]
+        return DataLoader(dataset, batch_size=4)
+
+    assert in_turn(new_recorder(), part_of) == [2, 2]
+
+
+def test_folds_of_a_dataset_continue_each_other(new_recorder: NewRecorder) -> None:
+    script, dataset = new_recorder(), Listed()
+    for fold in range(3):
+        part = Subset(dataset, range(fold, 40 + 2 * fold))
+        loader = DataLoader(part, batch_size=4, shuffle=True)
+        list(script.epoch(loader))
+        del part, loader
+    (recorded,) = script._recorded
+    assert recorded.profiler._recorder.begun == 3
+
+
+class CountedStream(IterableDataset[int]):
+    """Counts how often its length is asked for."""
+
+    asked = 0
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(40))
+
+    def __len__(self) -> int:
+        self.asked += 1
+        return 40
+
+
+class CountedSampler(SequentialSampler):
+    asked = 0
+
+    def __len__(self) -> int:
+        self.asked += 1
+        return super().__len__()
+
+
+def test_the_length_of_a_stream_is_known_once_the_loop_asks_for_it_and_never_asked_for_by_us() -> None:
+    for asks in (False, True):
+        dataset = CountedStream()
+        loader = DataLoader(dataset, batch_size=4)
+        with Profiler("train", warmup=0) as prof:
+            for _ in range(2):
+                assert not asks or len(prof.iter(loader)) == 10
+                for _ in prof.iter(loader):  # `list` would ask for the length
+                    pass
+        trial = trial_of(prof.result)
+        assert dataset.asked == (2 if asks else 0)
+        assert trial.samples_per_epoch == (40 if asks else None)
+        assert asks or "did not call len(loader)" in trial.not_measured["samples_per_epoch"]
+        assert "40 samples" in prof.result.dataset.description or not asks
+
+
+def test_the_length_of_a_sampler_of_the_user_is_not_asked_for() -> None:
+    dataset = Listed()
+    sampler = CountedSampler(dataset)
+    with Profiler("train", warmup=0) as prof:
+        for _ in prof.iter(DataLoader(dataset, batch_size=4, sampler=sampler)):
+            pass
+    assert (sampler.asked, trial_of(prof.result).samples) == (0, 60)

@@ -7,6 +7,7 @@ import time
 import weakref
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -50,6 +51,26 @@ def test_a_loader_may_use_the_names_of_torch_s_for_other_things(trace: bool) -> 
     with Profiler(trace=trace) as prof:
         assert sum(1 for _ in prof.iter(OfItsOwn())) == 39
     assert batches(prof) > 20
+
+
+def test_batches_after_the_end_of_the_recording_are_not_counted_whenever_the_result_is_read() -> None:
+    for more in (0, 10, 50):
+        with Profiler(warmup=1) as prof:
+            iterator = iter(prof.iter(torch.zeros(4, 2) for _ in range(60)))
+            for _ in range(20):
+                next(iterator)
+        seen = 20 + sum(1 for _ in islice(iterator, more))
+        assert batches(prof) == 18
+        assert seen + sum(1 for _ in iterator) == 60
+
+
+def test_an_epoch_that_has_not_begun_when_the_recording_ends_is_not_recorded() -> None:
+    with Profiler(warmup=0) as prof:
+        iterator = iter(prof.iter([torch.zeros(4, 2)] * 30))
+    assert sum(1 for _ in iterator) == 30
+    failure = trial_of(prof.result).failure
+    assert failure is not None
+    assert failure.kind == "no_batches"
 
 
 def test_a_list_follows_a_loader_that_could_not_begin() -> None:

@@ -164,8 +164,19 @@ def test_samples_are_counted_in_whatever_a_batch_is() -> None:
         ([["a", "b"], ["c"], ["d", "e"]], 3),
         ([1, 2, 3], 3),
         (object(), 1),
+        ([], 0),
+        ((), 0),
+        ({}, 0),
     ):
         assert count_samples(batch) == samples
+
+
+@pytest.mark.parametrize("empty", [[], (), {}])
+def test_an_empty_batch_has_no_samples_unless_it_is_the_item_of_a_dataset(empty: object) -> None:
+    torch = pytest.importorskip("torch")
+    assert count_samples(empty, batch_size=8) == sample_counter(empty, 8)(empty) == 0
+    assert sample_counter([torch.zeros(8, 3)], 8)([torch.zeros(4, 3)]) == 4
+    assert count_samples(empty, UNBATCHED) == 1
 
 
 def test_a_known_batch_size_settles_what_a_batch_s_shape_leaves_open() -> None:

@@ -98,3 +98,43 @@ def test_whatever_is_raised_a_loader_has_a_name() -> None:
 
 def test_without_any_name_it_is_called_by_its_dataset() -> None:
     assert place_of(DataLoader([1, 2])).name == "list loader"
+
+
+class Keeping:
+    """Passes on the loaders that it keeps."""
+
+    def __init__(self) -> None:
+        self.train_loader = DataLoader([1, 2])
+        self.loaders = {"val": DataLoader([1, 2])}
+
+    def fit(self) -> Place:
+        return trained(self.train_loader)
+
+    def validate(self) -> Place:
+        return trained(self.loaders["val"])
+
+
+def test_a_loader_that_is_passed_on_keeps_the_name_of_its_attribute_or_key() -> None:
+    assert Keeping().fit().name == "train_loader"
+    assert Keeping().validate().name == "loaders['val']"
+    loaders = {"train": DataLoader([1, 2])}
+    assert trained(loaders["train"]).name == "loaders['train']"
+
+
+def test_a_key_is_a_better_name_than_the_variable_of_a_loop() -> None:
+    loaders = {name: DataLoader([1, 2]) for name in ("train", "val")}
+    names = [place_of(loader).name for _, loader in loaders.items()]
+    for number, (_, own) in enumerate(loaders.items()):
+        names[number] += f" {place_of(own).name} {trained(own).name}"
+    assert names == [" ".join([f"loaders['{name}']"] * 3) for name in ("train", "val")]
+
+
+def test_without_a_key_it_is_the_variable_of_the_loop() -> None:
+    for own in [DataLoader([1, 2])]:
+        assert (place_of(own).name, trained(own).name) == ("own", "own")
+
+
+def test_a_variable_of_its_own_is_a_better_name_than_a_key() -> None:
+    train_loader = DataLoader([1, 2])
+    loaders = {"train": train_loader}
+    assert trained(loaders["train"]).name == "train_loader"

@@ -106,6 +106,9 @@ def test_while_a_loader_is_tuned_nothing_is_saved_and_a_copy_can_be_forked_at_on
     class Tuner:
         is_done = False
 
+        def check_ended(self) -> None:
+            """The script was not ended."""
+
         def consider(self, *_: object, **__: object) -> None:
             before, thread = saved[0], threading.Thread(target=try_to_fork)
             thread.start()

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
+from loaderbench.script.divided_steps import DividedSteps
 from loaderbench.script.naming import Makers
 from loaderbench.script.order import RecordOrder
+from loaderbench.script.recorded_epoch import ClockedEpoch
+from loaderbench.script.step_stages import StepStages
 from loaderbench.script.tuner import SETTLED_BATCHES, ScriptTuner, read_tuned
 
 
@@ -102,3 +108,41 @@ def test_a_loop_of_several_ranks_is_tuned_only_where_an_optimizer_steps(
     monkeypatch.setattr("loaderbench.script.tuner.rank_of_training", lambda: 1)
     found.consider(loop(), steps(trains=False, calls_model=True), save=nothing)
     assert not found.is_done
+
+
+def test_a_script_that_catches_its_end_gets_it_again_with_every_batch(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = tuner(tmp_path, keep_training=False)
+    found.check_ended()
+
+    def batches() -> Iterator[int]:
+        found.consider(loop(), steps(trains=True, calls_model=True), save=nothing)
+        yield 1
+
+    of_loop = DividedSteps(StepStages(watches_optimizers=False), None)  # type: ignore[arg-type]
+    epoch = ClockedEpoch(batches(), iter([2, 3]), of_loop, deque(), None)
+    for _ in range(3):
+        with pytest.raises(SystemExit):
+            next(epoch)
+    with pytest.raises(SystemExit) as ended:
+        found.check_ended()
+    assert ended.value.code == 0
+    assert capsys.readouterr().err.count("the script continues after the exit that follows tuning") == 1
+
+
+def test_another_thread_is_not_ended(tmp_path: Path) -> None:
+    found, raised = tuner(tmp_path, keep_training=False), list[BaseException]()
+    with pytest.raises(SystemExit):
+        found.consider(loop(), steps(trains=True, calls_model=True), save=nothing)
+
+    def ask() -> None:
+        try:
+            found.check_ended()
+        except SystemExit as end:
+            raised.append(end)
+
+    thread = Thread(target=ask)
+    thread.start()
+    thread.join()
+    assert raised == []

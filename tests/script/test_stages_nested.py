@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from threading import Thread
 from typing import Any
@@ -20,6 +21,7 @@ class Noted:
 
     def __init__(self) -> None:
         self.calls_model = self.trains = False
+        self.goes_backward: bool | None = None
         self.open: list[str] = []
         self.entered: list[str] = []
         self.counted: list[bool] = []
@@ -82,6 +84,12 @@ class Twice(torch.optim.Optimizer):
 
 
 IN_CLOSURE = {"model": ["optimizer", "forward"], "gradients": ["optimizer", "backward"], "update": ["optimizer"]}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_compiled_module() -> None:
+    """While a module of another test lives that was compiled in place, no step is divided."""
+    gc.collect()
 
 
 @pytest.fixture

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
-from scripts import HEAD, call, profile, write
+from scripts import HEAD, as_a_user_does, call, profile, write
 
 from loaderbench.result import load
 
@@ -66,3 +67,36 @@ def test_a_result_that_was_not_written_is_named_however_quiet(tmp_path: Path, co
         "loaderbench: --json -: not written: nothing was recorded",
         "loaderbench: --md r.md: not written: nothing was recorded",
     ]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="descriptors are passed by number")
+def test_descriptors_that_a_shell_passes_are_the_script_s(tmp_path: Path) -> None:
+    """As in `train.py <(zcat list.gz)`."""
+    write(tmp_path, "import sys\nprint(open(sys.argv[1]).read())")
+    ours, theirs = os.pipe()
+    os.write(theirs, b"passed")
+    os.close(theirs)
+    done = as_a_user_does(tmp_path, "-q", "train.py", f"/dev/fd/{ours}", environment={}, pass_fds=(ours,))
+    os.close(ours)
+    assert (done.returncode, done.stdout) == (0, "passed\n"), done.stderr
+
+
+STEPS = """
+if __name__ == "__main__":
+    model = torch.nn.Linear(8, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    loader = DataLoader(Slow(80, 0), batch_size=8)
+    for step in range(60):
+        inputs, labels = next(iter(loader))
+        model(inputs).sum().backward()
+        optimizer.step()
+    print("trained")
+"""
+
+
+def test_a_loop_that_begins_an_epoch_in_each_step_gets_that_as_its_answer_from_tune(tmp_path: Path) -> None:
+    write(tmp_path, HEAD + STEPS)
+    done = call(tmp_path, "tune", "--keep-training", "--out", "run", "train.py")
+    assert (done.returncode, done.stdout) == (0, "trained\n"), done.stderr
+    assert "Tuned loader: keep num_workers=0: the loop takes one or two batches of each epoch" in done.stderr
+    assert load(tmp_path / "run").record.kind == "profile"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import copy
 import functools
+import inspect
 import io
 import os
 import pickle
@@ -210,3 +211,63 @@ def test_more_stages_than_there_is_room_for_are_part_of_the_sample(tracer: Trace
     places = {tracer.place("own", str(number)) for number in range(2 * layout.MAX_STAGES)}
     assert len(places) <= layout.MAX_STAGES
     assert tracer.place("own", "one more") == tracer.place("sample")
+
+
+class Shared(Dataset[int]):
+    """Keeps a count and an open reader in its class."""
+
+    count = 0
+    _reader: ClassVar[list[int] | None] = None
+
+    def __len__(self) -> int:
+        return 8
+
+    @classmethod
+    def reader(cls) -> list[int]:
+        if cls._reader is None:
+            cls._reader = [*range(8)]
+        return cls._reader
+
+    def __getitem__(self, index: int) -> int:
+        type(self).count += 1
+        type(self).__doc__ = "changed"
+        return self.reader()[index]
+
+
+def test_attributes_that_a_dataset_sets_in_its_class_are_there_after_each_batch() -> None:
+    class Own(Shared):
+        pass
+
+    loader = DataLoader(Own(), batch_size=2)
+    counts = [Own.count for _ in LoaderTrace(loader).batches()]
+    assert counts == [2, 4, 6, 8]
+    assert Own._reader == [*range(8)]
+    assert (Shared.count, Shared._reader) == (0, None)
+
+
+@pytest.mark.parametrize("function", [lambda image, size=3: [image] * size, functools.partial(min, 3), int.from_bytes])
+def test_a_timed_function_has_the_signature_of_the_original(tracer: Tracer, function: Any) -> None:
+    class Holding(Dataset[Any]):
+        def __init__(self) -> None:
+            self.transform = function
+
+        def __getitem__(self, index: int) -> Any:
+            return index
+
+    dataset = Holding()
+    attachment = Attachment(Finder(tracer).dataset(dataset))
+    wanted = signature_of(function)
+    attachment.attach()
+    try:
+        assert dataset.transform is not function
+        assert signature_of(dataset.transform) == wanted
+    finally:
+        attachment.detach()
+
+
+def signature_of(function: Any) -> str:
+    """As text; functions without one raise `ValueError`."""
+    try:
+        return str(inspect.signature(function))
+    except ValueError:
+        return "none"

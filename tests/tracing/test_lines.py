@@ -66,6 +66,7 @@ def test_frames_are_those_below_the_fetcher_without_our_own() -> None:
     own, ours = "/home/me/data.py", str(Path(frames_below_fetcher.__code__.co_filename))
     library = f"{PACKAGES}/PIL/Image.py"
     assert is_ours(ours)
+    assert not is_ours(ours.replace("/loaderbench/", "/loaderbench_demo/"))
     assert Calls("/home/me/train.py", FETCH, own, ours, library).files == [own, library]
     assert Calls("/home/me/train.py", own).files == []
     assert Calls(FETCH, ours).files == []

@@ -227,3 +227,17 @@ def test_an_argument_to_leave_out_does_not_have_to_be_in_a_library_s_call(tmp_pa
 def test_another_loader_of_transformers_is_not_that_of_its_trainer(tmp_path: Path) -> None:
     source = "args = TrainingArguments('out')\npipe(data)"
     assert edited(tmp_path, source, 2, library="transformers.pipelines.base") is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "wanted"),
+    [
+        ({"num_workers": 4}, "a = DataLoader(d, num_workers=4, **options)"),
+        ({"num_workers": 4, "persistent_workers": True}, None),
+        ({"num_workers": 0, "prefetch_factor": None}, None),
+    ],
+)
+def test_keywords_of_a_call_with_others_elsewhere_are_set_if_the_call_has_all(
+    tmp_path: Path, changes: dict[str, object], wanted: str | None
+) -> None:
+    assert edited(tmp_path, "a = DataLoader(d, num_workers=1, **options)", 1, changes) == wanted

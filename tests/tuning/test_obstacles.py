@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import io
+import itertools
 import multiprocessing
 import os
 import random
@@ -235,3 +237,55 @@ def test_a_system_without_fork_is_named(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_loader_that_is_not_torch_s_is_not_tried() -> None:
     of_fastai = FastaiLoader(SimpleNamespace(d=SimpleNamespace(dataset=[1], bs=1), worker_init_fn=None))
     assert why_not_tried(of_fastai) == NOT_OF_TORCH
+
+
+def test_files_are_found_behind_iterators_and_generators(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a,b\n" * 9)
+
+    def lines() -> Iterator[str]:
+        with (tmp_path / "a.txt").open() as own:
+            yield from own
+
+    begun = lines()
+    next(begun)
+    with (tmp_path / "a.txt").open() as file:
+        ways: list[Any] = [
+            map(str.strip, file),
+            csv.reader(file),
+            csv.DictReader(file),
+            (line for line in file),
+            itertools.islice(file, 2),
+            enumerate(zip(file, range(9), strict=False)),
+            begun,
+        ]
+        for way in ways:
+            assert "an open file" in why_not_tried(loader_over(way)), way
+    begun.close()
+    for harmless in (iter([1]), map(str.strip, ["a"]), (line for line in "abc"), begun):
+        assert why_not_tried(loader_over(harmless)) == ""
+
+
+def test_an_iterator_of_the_user_is_not_asked_for_anything() -> None:
+    class Own:
+        def __getattribute__(self, name: str) -> Any:
+            raise AssertionError(f"asked for {name}")
+
+        def __next__(self) -> int:
+            raise AssertionError("it was asked")
+
+    assert why_not_tried(loader_over([Own(), map(str, Own.__mro__)])) == ""
+
+
+def test_batch_sampler_and_worker_init_fn_are_looked_into_too() -> None:
+    with tempfile.TemporaryFile() as file:
+        assert why_not_tried(loader_over(1, batch_sampler=Holding(file))).startswith("the batch_sampler (Holding) ")
+        why = why_not_tried(loader_over(1, worker_init_fn=partial(print, file)))
+        assert why.startswith("the worker_init_fn (partial) holds an open file")
+
+
+def test_without_workers_a_dataset_may_have_opened_a_file_with_its_first_sample() -> None:
+    with tempfile.TemporaryFile() as file:
+        why = why_not_tried(loader_over(file, num_workers=0))
+        assert why.endswith("if that is the case, set num_workers=1 and tune again")
+        assert "num_workers=1" not in why_not_tried(loader_over(file, num_workers=2))
+    assert "num_workers=1" not in why_not_tried(loader_over(torch.zeros(2).as_subclass(OnDevice), num_workers=0))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import multiprocessing
+from functools import partial
 from typing import Any
 
 import pytest
+from torch.utils.data import DataLoader
 
-from loaderbench.tuning.own_loader import renew_locks
+from loaderbench.tuning.own_loader import changed_loader, forget, keep, renew_locks
 
 FORK: Any = multiprocessing.get_context("fork")
 
@@ -63,3 +65,23 @@ def test_counts_and_flags_are_kept() -> None:
     with value.get_lock():
         value.value += 1
     assert value.value == 8
+
+
+def test_locks_of_a_worker_init_fn_are_free_in_a_copy_of_the_loader() -> None:
+    lock = FORK.Lock()
+    loader: DataLoader[int] = DataLoader([1, 2], worker_init_fn=partial(print, lock))  # type: ignore[arg-type]
+
+    def copy(pipe: Any) -> None:
+        changed_loader()
+        pipe.send(lock.acquire(timeout=0.2))
+
+    keep(loader, whole_epochs=False)
+    lock.acquire()
+    try:
+        ours, theirs = FORK.Pipe()
+        process = FORK.Process(target=copy, args=(theirs,))
+        process.start()
+        assert ours.recv() is True
+        process.join()
+    finally:
+        forget()
