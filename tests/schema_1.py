@@ -28,6 +28,7 @@ def as_schema_1(run: RunRecord) -> dict[str, Any]:
         **GONE,
         "schema_version": 1,
         "plan": plan,
+        "dataset": {name: value for name, value in found["dataset"].items() if name != "root"},
         "baseline": found["baseline"] and {k: v for k, v in found["baseline"].items() if k != "ties"},
         "configurations": [{k: v for k, v in one.items() if k != "metrics"} for one in found["configurations"]],
         "recommendations": [_recommendation(one) for one in found["recommendations"]],

@@ -18,6 +18,8 @@ import pytest
 from command_line import Cli
 from served_files import Files, served, set_credentials
 
+from loaderbench.datasets.folder_scan import scan_image_folder
+from loaderbench.datasets.image_folder import ImageFolder
 from loaderbench.errors import MissingError
 from loaderbench.object_store import (
     ObjectStore,
@@ -262,6 +264,19 @@ def test_s3_gives_the_same_files(s3: str, folder: Path) -> None:
         assert pool.apply(differing, (store, paths)) == []
     with pytest.raises(OSError, match=r"^s3://bucket/train/none.jpg: HTTP 404 NoSuchKey: "):
         ObjectStore(s3, ["none.jpg"])(0)
+
+
+def test_a_folder_above_the_suite_has_the_same_names_in_a_store(tmp_path: Path, folder: Path) -> None:
+    (tmp_path / "suites").mkdir()
+    root = os.path.relpath(folder, tmp_path / "suites")
+    assert root.startswith("..")
+    for given in (root, f"{folder}/../{folder.name}/."):
+        samples = scan_image_folder(tmp_path / "suites" / given).samples
+        with served(folder) as (url, _):
+            dataset = ImageFolder(root=given, storage=url)
+            dataset.check_store(samples, tmp_path / "suites")
+            store = dataset._objects(url, samples, tmp_path / "suites")
+            assert differing(store, [path for path, _ in samples]) == []
 
 
 SUITE = """\

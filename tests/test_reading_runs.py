@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +47,17 @@ def test_numbers_beyond_what_a_run_can_hold_are_refused(number: str) -> None:
         json.loads(number, **NUMBERS)
 
 
-def test_of_a_long_number_the_first_twenty_digits_are_said() -> None:
-    with pytest.raises(ValueError, match=rf"number out of range: {'1' * 20}$"):
-        json.loads("1" * 500, **NUMBERS)
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        ("1" * 500, f"{'1' * 20}...11111"),
+        ("1.2345678901234567e-130", "1.2345678901234567e-130"),
+        (f"1.{'2' * 40}e+222", f"1.{'2' * 18}...e+222"),
+    ],
+)
+def test_of_a_number_that_is_out_of_range_its_exponent_is_said(number: str, said: str) -> None:
+    with pytest.raises(ValueError, match=rf"number out of range: {re.escape(said)}$"):
+        json.loads(number, **NUMBERS)
 
 
 def test_a_run_of_more_than_half_a_gigabyte_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

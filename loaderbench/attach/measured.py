@@ -85,7 +85,7 @@ def measured_of(seen: Seen, name: str) -> tuple[Measured, Readings]:
         environment=environment,
         dataset=DatasetSummary(
             str(seen.training),
-            not_measured=dict.fromkeys(("files", "classes", "total_files", "bad_files"), OUTSIDE),
+            not_measured=dict.fromkeys(("files", "classes", "total_files", "bad_files", "root"), OUTSIDE),
         ),
         plan=PlanSummary({axis: [value] for axis, value in config.items()}, 1, 1, 1, (config,), config, "as it runs"),
         started_at=seen.began_at,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,18 +118,26 @@ class Outputs:
             with writing(f"--perfetto {self.perfetto}"):
                 run.to_perfetto(self.perfetto)
 
+    def write_perfetto_if_any(self, run: Run) -> None:
+        """Write the trace of a run. If none can be drawn, print the reason and leave no file. Raises `UsageError`."""
+        if self.perfetto is not None:
+            _write_or_say("--perfetto", self.perfetto, run.to_perfetto)
+
     def write_speedscope(self, run: Run) -> None:
         """Write the stack samples of a run. Without any, print the reason and leave no file. Raises `UsageError`."""
-        place = self.speedscope
-        if place is None:
-            return
-        with writing(f"--speedscope {place}"):
-            try:
-                run.to_speedscope(place)
-            except UsageError as error:
-                say(f"--speedscope {place}: {error}")
-                if place.exists() and not place.stat().st_size:
-                    place.unlink()
+        if self.speedscope is not None:
+            _write_or_say("--speedscope", self.speedscope, run.to_speedscope)
+
+
+def _write_or_say(flag: str, place: Path, write: Callable[[Path], object]) -> None:
+    """Write a result, or print why a run lacks it. Raises `UsageError` if the file cannot be written."""
+    with writing(f"{flag} {place}"):
+        try:
+            write(place)
+        except UsageError as error:
+            say(f"{flag} {place}: {error}")
+            if place.exists() and not place.stat().st_size:
+                place.unlink()
 
 
 def keep_runs(what: str, place: str, runs: Sequence[Path]) -> None:

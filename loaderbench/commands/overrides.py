@@ -26,7 +26,7 @@ def load_with_flags(
     for name, value in measure.items():
         if value is not None:
             overrides.append(Override(("measure", name), value, f"--{name.replace('_', '-')} {value}"))
-    kind = None if data is None else kind_of_dataset(file)
+    kind = None if data is None else kind_of_dataset(file, overrides)
     if kind is not None and "root" not in kind.model_fields:
         raise UsageError("--data: this suite's dataset.kind takes no folder; remove --data")
     return load_suite(file, overrides)
@@ -53,9 +53,7 @@ def _axis(text: str) -> Override:
     if values.strip() == "auto":
         return Override(("sweep", axis), "auto", flag)
     try:
-        found = parse_text(f"[{values}]").value
-        if axis in TEXT_OPTIONS:  # a folder can be named 2024
-            found = [str(value) if type(value) is int else value for value in found]
+        found = parse_text(f"[{values}]", as_text=axis in TEXT_OPTIONS).value  # a folder can be named 01 or 1e5
         return Override(("sweep", axis), found, flag)
     except TextError as error:
         raise UsageError(f"{flag}: {error.what}") from None

@@ -87,7 +87,7 @@ def run(
         more_rounds = MoreRounds(asked.undecided, "decide a gate") if baseline else None
         result = run_suite(loaded, out, listener, resume, more_rounds=more_rounds, doubt=asked.doubt)
     comparison, gates = asked.judge(result.run.record, more_rounds=True)
-    _write(result, outputs, comparison, gates, verbose=verbose)
+    write_results(result, outputs, comparison, gates, verbose=verbose)
     if open_page:
         webbrowser.open(result.page.absolute().as_uri())
     again = {"--baseline": baseline, "--fail-if": fail_if, "--warn-if": warn_if, **outputs.given()}
@@ -95,7 +95,7 @@ def run(
     raise_for(gates)
 
 
-def _write(
+def write_results(
     result: SessionResult,
     outputs: Outputs,
     comparison: Comparison | None,
@@ -106,8 +106,8 @@ def _write(
     """Write the files that flags name, the terminal output, and the job summary."""
     text = _markdown(result.run.to_markdown(), comparison, gates)
     outputs.write_texts(result.run, text)
-    if result.run.readings.batches:  # without any, the command fails with the reason
-        outputs.write_perfetto(result.run)
+    if any(trial.status == "completed" for trial in result.run.record.sweep):  # else the command fails with the reason
+        outputs.write_perfetto_if_any(result.run)
     outputs.write_speedscope(result.run)
     if not outputs.to_stdout:
         _print_summary(result.run, result.page, comparison, gates, verbose=verbose)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -120,8 +122,8 @@ class ImageFolder(DatasetOfOptions):
     def prepare(self, sweep: Mapping[str, Any], folder: Path, listener: PrepareListener) -> Inputs:
         """Find the files, or generate them."""
         self._check_packages(sweep)
-        root, made = self._root(folder), self.generate
-        description = None
+        own_root, made = self._root(folder), self.generate
+        root, description = own_root, None
         if root is None:
             from loaderbench.datasets.photos import cached_photos
 
@@ -138,7 +140,11 @@ class ImageFolder(DatasetOfOptions):
         reasons = {"bad_files": "not checked: dataset.skip_bad is off"}
         if total is None:
             reasons["total_files"] = "only part of the folder was listed"
-        return Inputs(files.samples, DatasetSummary(description, count, classes, total, not_measured=reasons))
+        place = None if own_root is None else str(own_root.resolve())
+        if place is None:
+            reasons["root"] = "the images are generated"
+        summary = DatasetSummary(description, count, classes, total, not_measured=reasons, root=place)
+        return Inputs(files.samples, summary)
 
     def targets(self, sweep: Mapping[str, Any]) -> list[str]:
         """Transforms of the user."""
@@ -152,7 +158,8 @@ class ImageFolder(DatasetOfOptions):
 
         named = _values(sweep, "decoder", self.decoder)
         decoders = {_CHECKED_BY.get(str(name), str(name)) for name in named}
-        return leave_out(inputs, sorted(decoders), ask, listener)
+        found = leave_out(inputs, sorted(decoders), ask, listener)
+        return found if self.root is None else replace(found, summary=self._described_again(found.summary))
 
     def samples_for(self, samples: Samples, listener: PrepareListener) -> Samples:
         """Return pre-resized copies of the files if `presize` is set."""
@@ -305,7 +312,7 @@ class ImageFolder(DatasetOfOptions):
     def _names(self, samples: Samples, folder: Path) -> list[str]:
         """Names of the objects that hold the samples."""
         root = self._root(folder) or Path(samples[0][0]).parents[1]
-        return object_store.names_below(root, samples)
+        return object_store.names_below(Path(os.path.normpath(root)), samples)  # as in the paths of the samples
 
     def _root(self, folder: Path) -> Path | None:
         """The image folder, relative to the suite's folder; `None` if photos are to be generated."""
@@ -348,6 +355,12 @@ class ImageFolder(DatasetOfOptions):
         check_formats([self.format, *map(str, _values(sweep, "format", self.format))])
         if "dali" in named and not dali.is_installed():
             raise MissingError(f"decoder dali: package not installed; run `{dali.INSTALL}`")
+
+    def _described_again(self, summary: DatasetSummary) -> DatasetSummary:
+        """The summary with a description of the files that are left."""
+        is_complete = summary.total_files is not None
+        described = self._describe_files(summary.files or 0, summary.classes or 0, is_complete)
+        return replace(summary, description=described)
 
     def _describe_files(self, files: int, classes: int, complete: bool) -> str:
         sampled = "" if complete else " (sampled from a larger folder)"

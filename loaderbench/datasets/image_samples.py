@@ -60,8 +60,8 @@ class ImageSamples(Dataset[tuple[Any, int]]):
             raise _bad_image(path, error) from error
         try:
             return self.transform(image), label
-        except OSError as error:
-            if self.recipe is None:  # the user's transform
+        except Exception as error:
+            if self.recipe is None or not (isinstance(error, OSError) or _is_opened(image)):  # the transform's own
                 raise
             raise _bad_image(path, error) from error  # the transform decodes an image that `loader` only opened
 
@@ -181,6 +181,11 @@ def decoded_at_once(decoder: Callable[[str], Any]) -> Callable[[str], Any]:
         return image
 
     return decode
+
+
+def _is_opened(image: Any) -> bool:
+    """Whether an image is one of Pillow's that is decoded on first use: only these have tiles."""
+    return hasattr(image, "tile")
 
 
 def _bad_image(path: str, error: Exception) -> BadImageError:

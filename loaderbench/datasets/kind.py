@@ -146,7 +146,7 @@ class DatasetKind(Part):
     def prepare(self, sweep: Mapping[str, Any], folder: Path, listener: PrepareListener) -> Inputs:
         """Find or create the files that the trials read. Raises as `describe` does."""
         why = "not reported by this kind of dataset"
-        reasons = dict.fromkeys(("files", "classes", "total_files", "bad_files"), why)
+        reasons = dict.fromkeys(("files", "classes", "total_files", "bad_files", "root"), why)
         return Inputs((), DatasetSummary(self.describe(sweep, folder), not_measured=reasons))
 
     def targets(self, sweep: Mapping[str, Any]) -> list[str]:

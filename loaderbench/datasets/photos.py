@@ -14,7 +14,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from functools import lru_cache
@@ -29,10 +29,12 @@ from loaderbench.cpu_lists import usable_cores
 from loaderbench.datasets.photo_scenes import Scene, paint
 from loaderbench.datasets.photo_statistics import PhotoRecipe, draw_recipe
 from loaderbench.errors import UsageError
+from loaderbench.new_files import write_whole
 from loaderbench.options import not_one_of
 
 FORMAT_VERSION = 1  # increment when the pictures change: every cached folder is then painted again
 LIKE = ("imagenet",)
+CLASSES = 8
 _UNFINISHED = ".unfinished"
 _STALE_S = 3600.0
 
@@ -52,7 +54,7 @@ def generate_photos(
     images: int,
     seed: int = 0,
     like: str = "imagenet",
-    classes: int = 8,
+    classes: int = CLASSES,
     on_progress: OnProgress | None = None,
     threads: int | None = None,
 ) -> None:
@@ -78,10 +80,8 @@ def generate_photos(
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         _remove_stale(folder.parent)
-        paths = _photo_paths(unfinished, images, min(classes, images))
-        for class_folder in {path.parent for path in paths}:
-            class_folder.mkdir(parents=True)
-        _write_all(paths, seed, progress, threads or usable_cores())
+        photos = [*enumerate(_photo_paths(unfinished, images, classes))]
+        _write_all(photos, seed, progress, threads or usable_cores())
         _move_into_place(unfinished, folder)
     except OSError as error:
         raise UsageError(f"{folder}: cannot write: {error.strerror or error}") from None
@@ -105,11 +105,21 @@ def cached_photos(
     cache_dir: Path | None = None,
     on_progress: OnProgress | None = None,
 ) -> Path:
-    """The folder of these photos in the user's cache, generated on first use. `LOADERBENCH_CACHE` moves the cache."""
+    """The folder of these photos in the user's cache, generated on first use. `LOADERBENCH_CACHE` moves the cache.
+
+    Photos that are missing or empty are generated again. Raises `UsageError` if the cache cannot be written.
+    """
     root = cache_dir if cache_dir is not None else user_cache()
     folder = root / "photos" / f"{like}-{images}-seed{seed}-v{FORMAT_VERSION}"
-    if not _holds_something(folder):
+    if not folder.is_dir() or not _holds_something(folder):
         generate_photos(folder, images=images, seed=seed, like=like, on_progress=on_progress)
+        return folder
+    missing = [(number, path) for number, path in enumerate(_photo_paths(folder, images)) if _is_missing(path)]
+    if missing:
+        try:
+            _write_all(missing, seed, on_progress or _ignore_progress, usable_cores())
+        except OSError as error:
+            raise UsageError(f"{folder}: cannot write: {error.strerror or error}") from None
     return folder
 
 
@@ -117,24 +127,34 @@ def _holds_something(folder: Path) -> bool:
     return folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
 
 
-def _photo_paths(folder: Path, images: int, classes: int) -> list[Path]:
+def _is_missing(file: Path) -> bool:
+    try:
+        return file.stat().st_size == 0
+    except OSError:
+        return True
+
+
+def _photo_paths(folder: Path, images: int, classes: int = CLASSES) -> list[Path]:
+    classes = min(classes, images)
     return [folder / f"class_{index % classes:02d}" / f"photo_{index:05d}.jpg" for index in range(images)]
 
 
-def _write_all(paths: list[Path], seed: int, on_progress: OnProgress, threads: int) -> None:
-    """Write all photos in threads: NumPy, SciPy's transforms and Pillow's encoder release the GIL."""
+def _write_all(photos: Sequence[tuple[int, Path]], seed: int, on_progress: OnProgress, threads: int) -> None:
+    """Write photos, given by number and path, in threads: NumPy, SciPy and Pillow's encoder release the GIL."""
+    for class_folder in {path.parent for _, path in photos}:
+        class_folder.mkdir(parents=True, exist_ok=True)
     pool = ThreadPoolExecutor(threads, thread_name_prefix="photos")
     try:
-        waiting = [pool.submit(_write_one, path, seed, index) for index, path in enumerate(paths)]
+        waiting = [pool.submit(_write_one, path, seed, index) for index, path in photos]
         for done, future in enumerate(as_completed(waiting), start=1):
             future.result()
-            on_progress(done, len(paths))
+            on_progress(done, len(photos))
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _write_one(path: Path, seed: int, index: int) -> None:
-    path.write_bytes(photo_jpeg(seed, index))
+    write_whole(path, photo_jpeg(seed, index), shared=True)
 
 
 def _move_into_place(unfinished: Path, folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from PIL import Image
 from loaderbench.cache_folder import user_cache
 from loaderbench.cpu_lists import usable_cores
 from loaderbench.errors import MissingError
-from loaderbench.new_files import whole_file
+from loaderbench.new_files import write_whole
 
 QUALITY = 90  # JPEG quality of the copies, at least that of most training sets
 
@@ -28,8 +29,8 @@ def presized_copies(
     """Return the samples with copies whose shorter side has `side` pixels; smaller images keep their file.
 
     Each state of an original is copied once, complete or not at all. Unreadable files are kept for the trial to
-    report. An exception from `on_progress` ends the writing and keeps finished copies. Raises `MissingError` if
-    the cache is not writable.
+    report, and images too long for a JPEG keep their file. An exception from `on_progress` ends the writing and keeps
+    finished copies. Raises `MissingError` if the cache is not writable.
     """
     folder = (cache_dir or user_cache()) / "presized" / str(side)
     made: list[tuple[str, int]] = []
@@ -68,8 +69,7 @@ def _copy(path: str, side: int, folder: Path) -> str:
         return path
     if small is None:
         return path
-    with whole_file(copy, shared=True) as unfinished:
-        small.save(unfinished, "JPEG", quality=QUALITY)
+    write_whole(copy, small, shared=True)
     return str(copy)
 
 
@@ -80,11 +80,17 @@ def _name_of(path: str) -> str:
     return f"{hashlib.sha256(state.encode('utf-8', 'surrogateescape')).hexdigest()[:32]}.jpg"
 
 
-def _smaller(path: str, side: int) -> Image.Image | None:
-    """Resize the image to a shorter side of `side` pixels; `None` if its shorter side is not longer."""
+def _smaller(path: str, side: int) -> bytes | None:
+    """The image as a JPEG whose shorter side has `side` pixels; `None` if its shorter side is not longer.
+
+    Raises `OSError` if the JPEG would be longer than 65,500 pixels.
+    """
     with Image.open(path) as image:
         shorter = min(image.size)
         if shorter <= side:
             return None
         size = (round(image.width * side / shorter), round(image.height * side / shorter))
-        return image.convert("RGB").resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0)
+        small = image.convert("RGB").resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0)
+    file = io.BytesIO()
+    small.save(file, "JPEG", quality=QUALITY)
+    return file.getvalue()

@@ -31,7 +31,7 @@ class Target(DatasetKind):
 
     def prepare(self, sweep: Mapping[str, Any], folder: Path, listener: PrepareListener) -> Inputs:
         """Return no files: a target is unknown before a trial calls it."""
-        reasons = dict.fromkeys(("files", "classes", "total_files", "bad_files"), "unknown for a target")
+        reasons = dict.fromkeys(("files", "classes", "total_files", "bad_files", "root"), "unknown for a target")
         return Inputs((), DatasetSummary(self.describe(sweep, folder), not_measured=reasons))
 
     def targets(self, sweep: Mapping[str, Any]) -> list[str]:

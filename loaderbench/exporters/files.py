@@ -20,11 +20,11 @@ def calibration(run: Run, out: str) -> str:
 
 def csv(run: Run, out: str) -> str:
     """Write one row per trial of any role, as text, with axis values as in the suite. Raises `MissingError`."""
-    from loaderbench.records import format_scalar
+    from loaderbench.records.words import axis_text
 
     table, trials = trials_of(run), run.record.trials
     for axis in {axis: None for trial in trials for axis in trial.config}:
-        texts = [format_scalar(trial.config[axis]) if axis in trial.config else "" for trial in trials]
+        texts = [axis_text(trial.config, axis) for trial in trials]
         table[f"axis_{axis}" if f"axis_{axis}" in table else axis] = texts
     try:
         table.to_csv(out, index=False)

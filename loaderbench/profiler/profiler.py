@@ -187,7 +187,7 @@ class Profiler:
         return epoch
 
     def _leave_epoch(self) -> None:
-        """Stop recording an epoch that the loop has left to begin the next one."""
+        """Stop recording an epoch in progress: the loop has left it, or the recording ends."""
         earlier = self._epoch_now and self._epoch_now()
         if earlier is not None:
             with suppress(ValueError):  # the epoch is making a batch
@@ -233,7 +233,9 @@ class Profiler:
             self._claimed = None
 
     def _end(self) -> None:
-        """Finish: the loop is over, even if its recording ended earlier."""
+        """Finish: the loop is over, even if its recording ended earlier, or if it continues unrecorded."""
+        if self._state == "running" and self._claimed is not None and thread() == self._thread:
+            self._leave_epoch()
         self._recorder.full = True
         self._finish()
         self._observer.loop_has_ended = True

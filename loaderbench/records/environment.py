@@ -70,7 +70,10 @@ class Environment:
 
 @dataclass(frozen=True)
 class DatasetSummary:
-    """The dataset that the trials read. `total_files` is `None` if the folder was not listed completely."""
+    """The dataset that the trials read. `total_files` is `None` if the folder was not listed completely.
+
+    `root` is the absolute path of the image folder, with links resolved. It is `None` for other data.
+    """
 
     description: str
     files: int | None = None
@@ -79,6 +82,7 @@ class DatasetSummary:
     bad_files: int | None = None
     bad_images: tuple[str, ...] = ()
     not_measured: Reasons = field(default_factory=dict)
+    root: str | None = None
 
 
 @dataclass(frozen=True)

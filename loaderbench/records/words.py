@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import Any, Literal, TypeVar
@@ -135,6 +135,16 @@ def format_scalar(value: Scalar) -> str:
     if value is None:
         return "null"
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def axis_text(config: Config, axis: str) -> str:
+    """The value of an axis in YAML notation; empty if the configuration does not have the axis."""
+    return format_scalar(config[axis]) if axis in config else ""
+
+
+def axis_column(axis: str, others: Container[str]) -> str:
+    """The column of an axis in a table: its name, with the prefix `axis_` if another column has that name."""
+    return f"axis_{axis}" if axis in others else axis
 
 
 def count(number: int, one: str, many: str | None = None) -> str:

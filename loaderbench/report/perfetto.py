@@ -85,7 +85,8 @@ def _why_none(view: View) -> str:
     if view.run.kind == "ab":
         return NOT_OF_AB
     known = _known(view)
-    return f"no batch of the verdict's config was kept; set --trial: {known}" if known else NOTHING_KEPT
+    choose = "choose another trial with export --to perfetto --trial"
+    return f"no batch of the verdict's config was kept; {choose}: {known}" if known else NOTHING_KEPT
 
 
 def _why_not(view: View, trial: str) -> str:

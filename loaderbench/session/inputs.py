@@ -34,22 +34,22 @@ class RunInputs:
 
     @property
     def summary(self) -> DatasetSummary:
-        """A summary of all choices. A count that differs between them is `None`, with the reason."""
+        """A summary of all choices. A value that differs between them is `None`, with the reason."""
         summaries = [found.summary for found in self.of_choice.values()]
         return summaries[0] if len(summaries) == 1 else _together(summaries)
 
 
 def _together(summaries: Collection[DatasetSummary]) -> DatasetSummary:
-    counts, reasons = {}, Reasons()
-    for name in ("files", "classes", "total_files", "bad_files"):
+    common, reasons = {}, Reasons()
+    for name in ("files", "classes", "total_files", "bad_files", "root"):
         values = {getattr(one, name) for one in summaries}
-        counts[name] = values.pop() if len(values) == 1 else None
-        if counts[name] is None:
+        common[name] = values.pop() if len(values) == 1 else None
+        if common[name] is None:
             known = (one.not_measured[name] for one in summaries if name in one.not_measured)
             reasons[name] = "differs between the values of an axis" if values else next(known, "unknown")
     images = tuple(f"{one.description}: {image}" for one in summaries for image in one.bad_images)
     described = _joined(one.description for one in summaries)
-    return DatasetSummary(described, **counts, bad_images=images, not_measured=reasons)
+    return DatasetSummary(described, **common, bad_images=images, not_measured=reasons)
 
 
 def _joined(descriptions: Iterable[str]) -> str:

@@ -92,6 +92,7 @@ def refuse_changes(earlier: Earlier, now: Measured) -> None:
         *_demands(demand_rate(then), demand_rate(now)),
         *_machines(then.environment, now.environment),
         *_differences("dataset", to_dict(then.dataset), to_dict(now.dataset), ("description", "files", "classes")),
+        *_folders(then.dataset.root, now.dataset.root),
         *_plans(then.plan.configs, now.plan.configs),
     ]
     _refuse(earlier, changed)
@@ -148,6 +149,12 @@ def _demands(before: float | None, now: float | None) -> Iterator[str]:
     """A changed target rate: the same suite resolves to another rate after a published rate was corrected."""
     if before != now:
         yield _changed("target in samples/s", before, now)
+
+
+def _folders(before: str | None, now: str | None) -> Iterator[str]:
+    """A changed image folder, if both are known: one relative path can name two folders."""
+    if before is not None and now is not None and before != now:
+        yield f"image folder changed from {before} to {now}"
 
 
 def _plans(before: Sequence[Config], now: Sequence[Config]) -> Iterator[str]:

@@ -14,6 +14,7 @@ from loaderbench.statistics.intervals import FEWEST_ROUNDS, is_below_one
 
 LEAST_SAVED_BYTES = 50_000_000  # printed as 0.1 GB; savings below this do not count
 _DIGITS = 2  # significant digits of a memory reading in comparisons of configurations
+_NOT_COMPARED = "not among the compared configs"
 _LIMIT = f"{PRACTICAL_TIE * 100:.0f}%"
 
 
@@ -55,8 +56,9 @@ def choose_best(
 
 
 def describe_baseline(configurations: Sequence[Configuration], config: Config, why: str) -> Baseline:
-    """Describe the starting configuration, which is measured like any other."""
+    """Describe the starting configuration, which is measured like any other, unless two versions are compared."""
     found = next((c for c in configurations if c.config == config), None)
+    reasons = found.not_measured if found else dict.fromkeys(("samples_per_s", "data_wait_share"), _NOT_COMPARED)
     is_tied = found is not None and found.tied_with_best
     return Baseline(
         config=config,
@@ -64,7 +66,7 @@ def describe_baseline(configurations: Sequence[Configuration], config: Config, w
         data_wait_share=found.data_wait_share if found else None,
         ties=tuple(c.config for c in configurations if c.tied_with_best and c is not found) if is_tied else (),
         why_this_one=why,
-        not_measured={k: v for k, v in (found.not_measured if found else {}).items() if k in Baseline.__annotations__},
+        not_measured={name: why for name, why in reasons.items() if name in Baseline.__annotations__},
     )
 
 

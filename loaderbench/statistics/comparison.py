@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from loaderbench.consumers import NO_CONSUMER, consumer_kind
 from loaderbench.records import (
@@ -26,7 +27,14 @@ from loaderbench.records import (
     varying,
 )
 from loaderbench.statistics.configurations import rate_of
-from loaderbench.statistics.intervals import FEWEST_PROCESSES, LEVEL, rate_interval, share_interval, welch_interval
+from loaderbench.statistics.intervals import (
+    FEWEST_PROCESSES,
+    LEVEL,
+    interval_of_log,
+    rate_interval,
+    share_interval,
+    welch_interval,
+)
 from loaderbench.statistics.ratios import times
 from loaderbench.statistics.run_differences import differences, doubts
 from loaderbench.statistics.target_rate import CAPPED, is_hidden
@@ -55,6 +63,11 @@ DATA_WAIT = ComparedMetric(
     name="data_wait_share", interval=share_interval, unchanged=0.0, noise=SAME_SHARE, more_is_better=False
 )
 
+Missing = Callable[[Sequence[float], Sequence[float]], Reasons]
+"""Gives the reasons for missing values, from the values of both runs."""
+
+AFTER_FAILED = "every trial of the later run failed"
+_NOT_TRIED = "pruned"  # the kind of failure of a trial that never ran
 ONE_PROCESS = "only one process in a run, so the spread between processes is unknown; measure more rounds"
 _WIDE = "the interval includes both no change and a change that matters; more rounds in both runs narrow it"
 
@@ -62,8 +75,8 @@ _WIDE = "the interval includes both no change and a change that matters; more ro
 def compare_runs(before: RunRecord, after: RunRecord, level: float = LEVEL) -> Comparison:
     """Compare two runs of the same machine, versions, data and consumer, or say what differs.
 
-    If several configurations are shared, the best was chosen by the rates of `after`, which favors it slightly. The
-    intervals of changes have this `level`.
+    If several configurations are shared, the best was chosen by the rates of `after`, which favors it slightly. If the
+    best of `before` only fails in `after`, the outcome is about that one. The intervals of changes have this `level`.
     """
     shared = _shared(before, after)
     different = [*differences(before, after), *([] if shared else [_nothing_shared(before, after)])]
@@ -72,7 +85,7 @@ def compare_runs(before: RunRecord, after: RunRecord, level: float = LEVEL) -> C
             outcome="incomparable", headline=cannot_compare(different), metrics=(), reasons=tuple(different)
         )
     changes = tuple(change for config in shared for change in _changes(config, before, after, level))
-    chosen = _headline_change(changes, after)
+    chosen = _headline_change(changes, before, after)
     reasons = [*_reasons(chosen, after), *doubts(before, after)]
     headline = headline_of(chosen, varying(chosen.config, after.plan.axes) if len(shared) > 1 else {})
     return Comparison(
@@ -116,11 +129,17 @@ def _changes(config: Config, before: RunRecord, after: RunRecord, level: float) 
         [trial for trial in run.sweep if trial.config == config and trial.status == "completed"]
         for run in (before, after)
     )
-    rate = _rate_change(config, _rates(then), _rates(now), level)
+    failed = not now and any(_was_tried(trial) for trial in after.sweep if trial.config == config)
+    missing = partial(_missing, why_after=AFTER_FAILED if failed else "not measured after")
+    rate = _rate_change(config, _rates(then), _rates(now), level, missing)
     if not consumer_kind(after.consumer).consumes:
-        missing = dict.fromkeys(("before", "after", "change"), NO_CONSUMER)
-        return rate, change_of(DATA_WAIT, config, [], [], None, not_measured=missing)
-    return rate, _share_change(config, _shares(then), _shares(now), level)
+        no_wait = dict.fromkeys(("before", "after", "change"), NO_CONSUMER)
+        return rate, change_of(DATA_WAIT, config, [], [], None, not_measured=no_wait)
+    return rate, _share_change(config, _shares(then), _shares(now), level, missing)
+
+
+def _was_tried(trial: Trial) -> bool:
+    return trial.failure is None or trial.failure.kind != _NOT_TRIED
 
 
 def _rates(trials: Sequence[Trial]) -> list[float]:
@@ -131,18 +150,23 @@ def _shares(trials: Sequence[Trial]) -> list[float]:
     return [trial.data_wait_share for trial in trials if trial.data_wait_share is not None]
 
 
-def _rate_change(config: Config, before: Sequence[float], after: Sequence[float], level: float) -> MetricChange:
+def _rate_change(
+    config: Config, before: Sequence[float], after: Sequence[float], level: float, missing: Missing
+) -> MetricChange:
     """The ratio of rates, on logarithms because machines slow down by factors."""
     change = None
     if before and after:
         logs = welch_interval([math.log(rate) for rate in before], [math.log(rate) for rate in after], level)
-        change = Interval(math.exp(logs.est), _exp(logs.lo), _exp(logs.hi))
-    return change_of(RATE, config, before, after, change, not_measured=_missing(before, after))
+        no_bounds = Interval(math.exp(logs.est), None, None)
+        change = no_bounds if logs.hi is None else interval_of_log(logs.est, logs.hi - logs.est)
+    return change_of(RATE, config, before, after, change, not_measured=missing(before, after))
 
 
-def _share_change(config: Config, before: Sequence[float], after: Sequence[float], level: float) -> MetricChange:
+def _share_change(
+    config: Config, before: Sequence[float], after: Sequence[float], level: float, missing: Missing
+) -> MetricChange:
     change = within_one(welch_interval(before, after, level)) if before and after else None
-    return change_of(DATA_WAIT, config, before, after, change, not_measured=_missing(before, after))
+    return change_of(DATA_WAIT, config, before, after, change, not_measured=missing(before, after))
 
 
 def change_of(
@@ -174,10 +198,6 @@ def within_one(difference: Interval) -> Interval:
     return Interval(difference.est, max(-1.0, difference.lo), min(1.0, difference.hi))
 
 
-def _exp(value: float | None) -> float | None:
-    return None if value is None else math.exp(value)
-
-
 def _outcome(change: Interval | None, none: float, same: float, *, more_is_better: bool) -> Outcome:
     """Judge an interval by the value that means no change, and the distance from it that counts as noise."""
     if change is None or change.lo is None or change.hi is None:
@@ -187,21 +207,39 @@ def _outcome(change: Interval | None, none: float, same: float, *, more_is_bette
     return "within noise" if none - same <= change.lo and change.hi <= none + same else "inconclusive"
 
 
-def _missing(before: Sequence[float], after: Sequence[float]) -> Reasons:
-    empty = [side for side, held in (("before", before), ("after", after)) if not held]
-    if empty:
-        reasons = {side: f"not measured {side}" for side in empty}
-        return {**reasons, "change": f"not measured {' or '.join(empty)}"}
+def _missing(before: Sequence[float], after: Sequence[float], why_after: str) -> Reasons:
+    if not before:
+        either = {"before": "not measured before", "change": "not measured before"}
+        return either if after else {**either, "after": why_after, "change": "not measured before or after"}
+    if not after:
+        return {"after": why_after, "change": why_after}
     return {"change": ONE_PROCESS} if min(len(before), len(after)) < FEWEST_PROCESSES else {}
 
 
-def _headline_change(changes: Sequence[MetricChange], after: RunRecord) -> MetricChange:
-    """The change in samples/s of the configuration that is best in `after`, or else the fastest one in it."""
+def _headline_change(changes: Sequence[MetricChange], before: RunRecord, after: RunRecord) -> MetricChange:
+    """The change in samples/s of the best configuration that both runs measured, by the rates of `after`.
+
+    If the best configuration of `before` only fails in `after`, it is that one.
+    """
     rates = [change for change in changes if change.metric == "samples_per_s"]
-    named = after.best.config if after.best else None
-    return next((c for c in rates if c.config == named), None) or max(
-        rates, key=lambda c: c.after.est if c.after else 0
-    )
+    reference = _best_of(before, rates, lambda change: change.before)
+    if fails_only_after(reference):
+        return reference
+    both = [change for change in rates if change.change is not None]
+    return _best_of(after, both or rates, lambda change: change.after)
+
+
+def _best_of(
+    run: RunRecord, rates: Sequence[MetricChange], side: Callable[[MetricChange], Interval | None]
+) -> MetricChange:
+    """The change of the run's best configuration, or else of the fastest one in that run."""
+    named = next((change for change in rates if run.best is not None and change.config == run.best.config), None)
+    return named or max(rates, key=lambda change: found.est if (found := side(change)) else 0)
+
+
+def fails_only_after(change: MetricChange) -> bool:
+    """Whether the earlier run measured this, and every trial of the later one failed."""
+    return change.before is not None and change.not_measured.get("after") == AFTER_FAILED
 
 
 def _reasons(change: MetricChange, after: RunRecord) -> list[str]:

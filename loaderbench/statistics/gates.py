@@ -26,6 +26,7 @@ from loaderbench.records import (
     RunRecord,
     config_name,
 )
+from loaderbench.statistics.comparison import AFTER_FAILED, fails_only_after
 from loaderbench.statistics.intervals import LEVEL
 from loaderbench.statistics.target_rate import CAPPED, is_hidden
 
@@ -185,6 +186,8 @@ def _judge_change(gate: Gate, comparison: Comparison | None, run: RunRecord | No
     if comparison.outcome == "incomparable":
         return GateResult(gate=gate, outcome="inconclusive", said=comparison.headline)
     own = _own_change(gate, comparison)
+    if own is not None and fails_only_after(own):
+        return GateResult(gate=gate, outcome="failed", said=f"{AFTER_FAILED} with {config_name(own.config)}")
     if own is None or own.change is None:
         reason = own.not_measured.get("change") if own else None
         return GateResult(gate=gate, outcome="inconclusive", said=reason or _NOT_IN_BOTH)

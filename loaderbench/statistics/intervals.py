@@ -24,6 +24,11 @@ REPEATED_ROUNDS = 3
 FEWEST_PROCESSES = 2
 """Minimum processes in each run for a known variance between processes."""
 
+WIDEST_LOG = math.log(1e20)
+"""A bound of a rate or ratio lies at most this far from its estimate, on logarithms. Two values with nothing in common
+would otherwise have bounds that no run file can hold.
+"""
+
 FEWEST_ROUNDS = 3
 """No winner is declared on fewer: the interval of two values is as wide as its t of 12.7."""
 
@@ -31,8 +36,12 @@ FEWEST_ROUNDS = 3
 def rate_interval(values: Sequence[float], level: float = LEVEL) -> Interval:
     """Geometric mean of positive rates. A single value has no interval. Raises `ValueError` if empty."""
     middle, half = _mean_and_half([math.log(value) for value in values], level)
-    if half is None:
-        return Interval(math.exp(middle), None, None)
+    return Interval(math.exp(middle), None, None) if half is None else interval_of_log(middle, half)
+
+
+def interval_of_log(middle: float, half: float) -> Interval:
+    """The interval of a rate or ratio from its logarithm and half the width of that logarithm's interval."""
+    half = min(half, WIDEST_LOG)
     return Interval(math.exp(middle), math.exp(middle - half), math.exp(middle + half))
 
 
@@ -72,7 +81,8 @@ def at_another_time(ratio: Interval, rounds: int, sd_between_times: float) -> In
     by_time = NormalDist().inv_cdf(0.5 + LEVEL / 2) * sd_between_times
     wider = math.sqrt(1 + rounds / REPEATED_ROUNDS)
     below, above = (math.hypot(wider * math.log(bound / ratio.est), by_time) for bound in (ratio.lo, ratio.hi))
-    return Interval(ratio.est, ratio.est * math.exp(-below), ratio.est * math.exp(above))
+    low, high = (math.exp(min(side, WIDEST_LOG)) for side in (below, above))
+    return Interval(ratio.est, ratio.est / low, ratio.est * high)
 
 
 def welch_interval(before: Sequence[float], after: Sequence[float], level: float = LEVEL) -> Interval:

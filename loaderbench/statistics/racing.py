@@ -23,7 +23,7 @@ from statistics import fmean, variance
 from typing import Generic, TypeVar
 
 from loaderbench.records import Interval
-from loaderbench.statistics.intervals import student_t
+from loaderbench.statistics.intervals import interval_of_log, student_t
 
 Name = TypeVar("Name", bound=Hashable)
 Round = TypeVar("Round", bound=Hashable)
@@ -124,4 +124,4 @@ def _moderated(differences: Sequence[float], of_all: float, tail: float) -> Inte
     squares = OWN_WEIGHT * of_all + (own * variance(differences) if own else 0.0)
     middle, degrees = fmean(differences), OWN_WEIGHT + own
     half = student_t(degrees, 1 - 2 * tail) * math.sqrt(squares / degrees / len(differences))
-    return Interval(math.exp(middle), math.exp(middle - half), math.exp(middle + half))
+    return interval_of_log(middle, half)

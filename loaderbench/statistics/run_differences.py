@@ -43,6 +43,7 @@ def doubts(before: RunRecord, after: RunRecord) -> Iterator[str]:
     for said, then, now in (
         ("kind of run", _KINDS[before.kind], _KINDS[after.kind]),
         ("page cache", _cache(before), _cache(after)),
+        *_folders(before, after),
         *_target(before, after, caps=False),
         *_fixed("dataset option dataset.{}", _options(before, after), _options(after, before), _axes(before, after)),
         *_fixed("loader argument {}", before.loader, after.loader, _axes(before, after)),
@@ -66,17 +67,30 @@ def _differs(name: str, then: Scalar, now: Scalar) -> str:
 def _data(before: RunRecord, after: RunRecord) -> Iterator[tuple[str, Scalar, Scalar]]:
     """The properties that decide which samples are loaded; a description of files already has their number.
 
-    An axis of data is part of the configurations, which are compared one by one.
+    One image folder is the same data however its path is written, if its files and classes are as many. An axis of data
+    is part of the configurations, which are compared one by one.
     """
     then, now = before.dataset, after.dataset
     dataset = saved_dataset(before.section("dataset"))
     if dataset is not None and dataset.data_axes.keys() & _axes(before, after):
         return
-    yield "dataset", then.description, now.description
-    if then.description == now.description and then.files is not None and now.files is not None:
+    if then.root is not None and then.root == now.root:
         yield "number of files", then.files, now.files
+        yield "number of classes", then.classes, now.classes
+        yield "number of files in the folder", then.total_files, now.total_files
+    else:
+        yield "dataset", then.description, now.description
+        if then.description == now.description and then.files is not None and now.files is not None:
+            yield "number of files", then.files, now.files
     args_then, args_now = (_arguments(run.section("dataset").get("args")) for run in (before, after))
     yield from _fixed("dataset argument dataset.args.{}", args_then, args_now, _axes(before, after))
+
+
+def _folders(before: RunRecord, after: RunRecord) -> Iterator[tuple[str, Scalar, Scalar]]:
+    """The absolute image folders, where both are known: one relative path can name two folders."""
+    then, now = before.dataset.root, after.dataset.root
+    if then is not None and now is not None:
+        yield "image folder", then, now
 
 
 def _fixed(

@@ -8,6 +8,7 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from loaderbench.records import TimelinePoint, Trial, to_dict
+from loaderbench.records.words import axis_column
 from loaderbench.store.writing import TIMELINE_COLUMNS
 
 if TYPE_CHECKING:
@@ -57,4 +58,4 @@ def _row(trial: Trial, plain: Iterable[str]) -> dict[str, Any]:
         for name, value in vars(gpu.performance).items()
     }
     fields = {**values, **device, **parts, **trial.metrics, "failure": trial.failure and trial.failure.kind}
-    return {f"axis_{name}" if name in fields else name: value for name, value in trial.config.items()} | fields
+    return {axis_column(name, fields): value for name, value in trial.config.items()} | fields

@@ -19,6 +19,7 @@ from loaderbench.store.schema_1 import UpgradeError, upgraded_run, upgraded_tria
 from loaderbench.store.writing import LOGS_FOLDER, PAGE_FILE, RUN_FILE, TIMELINE_COLUMNS, TIMELINE_FILE, TRIALS_FILE
 
 MAX_RUN_BYTES = 500_000_000
+_LONGEST_NUMBER = 30  # characters
 _EXPECTED = f"expected a run folder or its {RUN_FILE}"
 _MEASURED = (RUN_FILE, TRIALS_FILE, TIMELINE_FILE, BATCHES_FILE)
 
@@ -165,7 +166,8 @@ def _refuse(constant: str) -> float:
 
 def _in_range(number: float, text: str) -> Any:
     if out_of_range(number):
-        raise ValueError(f"number out of range: {text[:20]}")
+        shown = text if len(text) <= _LONGEST_NUMBER else f"{text[:20]}...{text[-5:]}"  # with its exponent
+        raise ValueError(f"number out of range: {shown}")
     return number
 
 

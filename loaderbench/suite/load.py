@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from loaderbench.consumers import CONSUMER_KINDS, OptionProblem, ignored_options, option_problems
 from loaderbench.datasets import DATASET_KINDS, DEFAULT_KIND, DatasetKind
 from loaderbench.errors import MissingError, SuiteError, printable
-from loaderbench.loaders import backends_of
+from loaderbench.loaders import AXIS, LOADER_BACKENDS, backends_of
 from loaderbench.suite.axes import find_problems
 from loaderbench.suite.model import Suite
 from loaderbench.suite.problems import Problem, problem_of
@@ -33,7 +33,6 @@ _TEXTS: set[KeyPath] = {
     *(("consumer", option) for kind in CONSUMER_KINDS.values() for option in kind.texts),
 }
 """Options that stay text, also in a list, since a folder can be named 2024."""
-_ROOT: KeyPath = ("dataset", "root")
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ class LoadedSuite:
 def load_suite(file: Path, overrides: Sequence[Override] = ()) -> LoadedSuite:
     """Read and check a suite, without importing anything that it names. Raises `SuiteError`."""
     try:
-        parsed = parse_text(_read(file), _TEXTS, {override.path for override in overrides})
+        parsed = parse_text(_read(file), _TEXTS, _without_effect(overrides))
     except TextError as error:
         raise SuiteError(_line(str(file), error.position, error.path, error.what)) from None
     if not isinstance(parsed.value, dict):
@@ -95,10 +94,10 @@ def load_suite(file: Path, overrides: Sequence[Override] = ()) -> LoadedSuite:
     return LoadedSuite(suite, file, tuple(overrides), tuple(ignored), where)
 
 
-def kind_of_dataset(file: Path) -> type[DatasetKind] | None:
+def kind_of_dataset(file: Path, overrides: Sequence[Override]) -> type[DatasetKind] | None:
     """The dataset kind that a suite names; `None` if it is unknown or the file cannot be parsed."""
     try:
-        found = parse_text(_read(file), _TEXTS, {_ROOT}).value
+        found = parse_text(_read(file), _TEXTS, _without_effect(overrides)).value
     except TextError:
         return None
     dataset = found.get("dataset") if isinstance(found, dict) else None
@@ -130,17 +129,34 @@ def _refuse_both(overrides: Sequence[Override]) -> None:
 
 def _apply(data: dict[str, Any], override: Override) -> None:
     *parents, last = override.path
-    instead_of = {"sweep": ["loader"], "dataset": ["sweep", "baseline"]}  # what is swept is not fixed, and vice versa
-    if last in DATA_OPTIONS:
-        instead_of["sweep"].append("dataset")
-    for section in instead_of.get(str(parents[0]), ()):
+    for section, option in _dropped_by(override):
         if isinstance(data.get(section), dict):
-            data[section].pop(last, None)
+            data[section].pop(option, None)
     for key in parents:
         if not isinstance(data.get(str(key)), dict):
             data[str(key)] = {}
         data = data[str(key)]
     data[str(last)] = override.value
+
+
+def _dropped_by(override: Override) -> list[tuple[str, str]]:
+    """Section and option of the values that an override drops: what is swept is not fixed, and vice versa."""
+    instead_of = {"sweep": ["loader"], "dataset": ["sweep", "baseline"]}
+    last = str(override.path[-1])
+    if last in DATA_OPTIONS:
+        instead_of["sweep"].append("dataset")
+    return [(section, last) for section in instead_of.get(str(override.path[0]), ())]
+
+
+def _without_effect(overrides: Sequence[Override]) -> set[KeyPath]:
+    """The paths of all values that these overrides replace or drop."""
+    dropped: set[KeyPath] = {path for override in overrides for path in _dropped_by(override)}
+    named = [override.value for override in overrides if override.path == ("sweep", AXIS)]
+    for names in named:
+        kept = {axis for backend in backends_of({}, {AXIS: names}).values() for axis in backend.axes}
+        others = {axis for backend in LOADER_BACKENDS.values() for axis in backend.axes} - kept
+        dropped |= {(section, axis) for section in ("sweep", "baseline") for axis in others}
+    return dropped | {override.path for override in overrides}
 
 
 def _axes_of_loaders(data: dict[str, Any]) -> set[KeyPath]:

@@ -58,11 +58,13 @@ class ParsedText:
     values: dict[KeyPath, Position] = field(default_factory=dict)
 
 
-def parse_text(text: str, texts: Collection[KeyPath] = (), replaced: Collection[KeyPath] = ()) -> ParsedText:
+def parse_text(
+    text: str, texts: Collection[KeyPath] = (), replaced: Collection[KeyPath] = (), *, as_text: bool = False
+) -> ParsedText:
     """Parse one YAML document. Raises `TextError`.
 
     At `texts`, and in lists there, the value of a variable stays text. At `replaced`, variables are not substituted,
-    because an override replaces the value.
+    because an override replaces or drops the value. With `as_text`, every number and boolean stays the text it was.
     """
     yaml = YAML(typ="safe", pure=True)
     try:
@@ -75,14 +77,14 @@ def parse_text(text: str, texts: Collection[KeyPath] = (), replaced: Collection[
         raise TextError(f"not valid YAML: {first[0]}", Position(1, 1)) from None
     if root is None:
         raise TextError("empty; `loaderbench init` writes a suite", Position(1, 1))
-    return _Reader(yaml, texts, replaced).read(root)
+    return _Reader(yaml, texts, replaced, as_text=as_text).read(root)
 
 
 class _Reader:
     """Converts the node graph to plain values."""
 
-    def __init__(self, yaml: YAML, texts: Collection[KeyPath], replaced: Collection[KeyPath]) -> None:
-        self._yaml, self._texts, self._replaced = yaml, texts, replaced
+    def __init__(self, yaml: YAML, texts: Collection[KeyPath], replaced: Collection[KeyPath], *, as_text: bool) -> None:
+        self._yaml, self._texts, self._replaced, self._as_text = yaml, texts, replaced, as_text
         self._nodes = 0
         self._parsed = ParsedText(None)
 
@@ -126,6 +128,8 @@ class _Reader:
                 tag = str(self._yaml.resolver.resolve(ScalarNode, text, (True, False)))
         kind = tag.removeprefix(_CORE)
         if kind in {"str", "timestamp"} or (kind in {"int", "float"} and "_" in text):  # `1_0` is text in YAML 1.2
+            return text
+        if self._as_text and kind in {"int", "float", "bool"}:
             return text
         try:
             if kind in {"map", "seq"}:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -16,9 +18,12 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 import run_factory as runs
 
 from loaderbench.commands.outputs import Outputs
+from loaderbench.commands.run import write_results
 from loaderbench.conclusion import conclude
 from loaderbench.errors import UsageError
+from loaderbench.report.perfetto import chrome_trace
 from loaderbench.result import Run, load
+from loaderbench.session import SessionResult
 from loaderbench.store import run_json
 
 
@@ -118,6 +123,9 @@ def test_a_run_leaves_the_list_of_runs_and_its_markdown(cli: Cli, tmp_path: Path
     assert result.stdout == load(folder).to_markdown()
     assert f"{folder.name}/report.html" in (tmp_path / "reports" / "index.html").read_text()
     assert (tmp_path / "copy.json").read_text() == (folder / "run.json").read_text() + "\n"
+    found = json.loads((folder / "run.json").read_text())
+    assert found["verification"] is None
+    assert "turned off" in found["not_measured"]["verification"]
 
 
 def test_a_result_may_go_into_the_folder_that_the_run_makes(tmp_path: Path) -> None:
@@ -204,6 +212,28 @@ def test_a_report_and_its_markdown_are_two_files(cli: Cli, saved: Path) -> None:
 def test_a_trace_is_never_written_to_stdout(name: str) -> None:
     with pytest.raises(UsageError, match=f"^--{name} -: this result cannot go to stdout; name a file$"):
         Outputs(**{name: Path("-")}).check()  # type: ignore[arg-type]
+
+
+def test_a_run_that_kept_batches_of_other_configs_only_has_all_results_but_the_trace(
+    small_run: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, _ = small_run
+    run = load(folder)
+    shown = chrome_trace(run.record, run.readings)["otherData"]["trial"]
+    of_verdict = next(trial.config for trial in run.trials if trial.id == shown)
+    others = [trial.id for trial in run.record.sweep if trial.config != of_verdict]
+    resumed = Run(run.record, run.readings.only(others), None)
+    outputs = Outputs(perfetto=tmp_path / "trace.json", junit=tmp_path / "junit.xml")
+    with pytest.raises(UsageError, match="no batch of the verdict's config was kept"):
+        outputs.write_perfetto(resumed)
+    write_results(SessionResult(resumed, folder, folder / "report.html", None), outputs, None, [], verbose=False)
+    said = capsys.readouterr()
+    assert said.err.count("\n") == 1
+    assert "no batch of the verdict's config was kept; choose another trial" in said.err
+    assert f"expected one of {others[0]}" in said.err
+    assert "num_workers" in said.out
+    assert (tmp_path / "junit.xml").exists()
+    assert not (tmp_path / "trace.json").exists()
 
 
 @pytest.mark.parametrize(

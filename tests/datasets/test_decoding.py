@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 
 from loaderbench.datasets import encoded, image_folder  # noqa: E402
 from loaderbench.datasets.decoders import DECODERS  # noqa: E402
-from loaderbench.datasets.image_samples import TRANSFORMS, BadImageError, ImageSamples  # noqa: E402
+from loaderbench.datasets.image_samples import TRANSFORMS, BadImageError, ImageSamples, Recipe  # noqa: E402
 
 
 def first(photos: Path) -> str:
@@ -54,6 +54,34 @@ def test_a_corrupt_image_is_named_by_its_path(tmp_path: Path) -> None:
     for decoder in map(DECODERS.__getitem__, always):
         with pytest.raises(BadImageError, match=str(bad)):
             ImageSamples([(str(bad), 0)], decoder, TRANSFORMS["to_tensor"]())[0]
+
+
+@pytest.fixture
+def broken_png(tmp_path: Path) -> str:
+    """A PNG with a good header, whose second block of pixels has no valid name."""
+    file = tmp_path / "broken.png"
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (300, 300, 3), np.uint8)).save(file)
+    start, first, rest = file.read_bytes().partition(b"IDAT")
+    file.write_bytes(start + first + rest.replace(b"IDAT", bytes([255] * 4), 1))
+    return str(file)
+
+
+@pytest.mark.parametrize("decoder", ["pillow", "pillow_lazy"])
+@pytest.mark.parametrize("recipe", ["imagenet_train", "imagenet_train_v2", "imagenet_train_scaled", "to_tensor"])
+def test_a_broken_png_is_named_by_its_path_whenever_it_is_decoded(broken_png: str, decoder: str, recipe: str) -> None:
+    with pytest.raises(BadImageError, match=f"{broken_png}: SyntaxError: broken PNG"):
+        ImageSamples([(broken_png, 0)], DECODERS[decoder], TRANSFORMS[recipe](), Recipe(recipe, True))[0]
+
+
+def test_an_error_of_the_transform_is_no_bad_image(photos: Path, broken_png: str) -> None:
+    def fails(image: Image.Image) -> Image.Image:
+        image.load()
+        raise ValueError("no such size")
+
+    with pytest.raises(ValueError, match="no such size"):
+        ImageSamples([(first(photos), 0)], DECODERS["pillow"], fails, Recipe("to_tensor", True))[0]
+    with pytest.raises(SyntaxError, match="broken PNG"):  # the transform of a user
+        ImageSamples([(broken_png, 0)], DECODERS["pillow_lazy"], fails)[0]
 
 
 @pytest.mark.parametrize("mode", ["L", "LA", "P", "RGBA", "CMYK", "1", "I;16"])

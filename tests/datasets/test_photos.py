@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -186,6 +187,18 @@ def test_cached_photos_are_generated_once_in_the_place_the_user_chose(tmp_path, 
     assert first.is_relative_to(tmp_path)
     assert len(list(first.rglob("*.jpg"))) == 2
     assert calls == [(1, 2), (2, 2)]
+
+
+def test_photos_that_are_gone_from_the_cache_are_generated_again(tmp_path):
+    folder = cached_photos(images=9, seed=7, cache_dir=tmp_path)
+    complete = {path: path.read_bytes() for path in folder.rglob("*.jpg")}
+    shutil.rmtree(folder / "class_00")
+    (folder / "class_01" / "photo_00001.jpg").write_bytes(b"")
+    (folder / "class_02" / "photo_00002.jpg").unlink()
+    calls = []
+    assert cached_photos(images=9, seed=7, cache_dir=tmp_path, on_progress=lambda *call: calls.append(call)) == folder
+    assert {path: path.read_bytes() for path in folder.rglob("*.jpg")} == complete
+    assert calls == [(done, 4) for done in range(1, 5)]
 
 
 def test_cached_photos_of_different_kinds_do_not_share_a_folder(tmp_path):

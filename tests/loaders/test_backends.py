@@ -90,12 +90,25 @@ def test_the_plan_says_which_backend_takes_no_values_of_an_axis(tmp_path: Path) 
         ("sweep: {batch_size: [4]}", "DataLoader's defaults with the smallest batch size of the sweep"),
         ("sweep: {loader: [pool], threads: [2, 1]}", "the first value of each axis"),
         ("loader: {loader: pool}\nsweep: {threads: [2, 1]}", "the first value of each axis"),
+        ("loader: {loader: threads}\nsweep: {threads: [2, 1]}", "the loader's defaults"),
+        ("sweep: {num_workers: [2, 0], pin_memory: [false, true]}", "DataLoader's defaults"),
+        ("sweep: {num_workers: [2, 4]}", "the first value of each axis"),
+        ("sweep: {pin_memory: [true]}", "the first value of each axis"),
+        ("sweep: {foo: auto}", "the first value of each axis"),
+        ("sweep: {num_workers: [0, 2], foo: [1, 2]}", "DataLoader's defaults, and the first value of each other axis"),
+        (
+            "sweep: {num_workers: [2], batch_size: [8, 4]}",
+            "the first value of each axis with the smallest batch size of the sweep",
+        ),
+        ("loader: {num_workers: 4}\nsweep: {batch_size: [8, 4]}", "the smallest batch size of the sweep"),
+        ("loader: {num_workers: 4}", "the only config"),
+        ("name: s", "DataLoader's defaults"),
         ("sweep: {num_workers: [0, 1]}\nbaseline: {num_workers: 1}", "set in the suite"),
     ],
 )
 def test_the_baseline_says_whose_defaults_it_has(tmp_path: Path, text: str, why: str) -> None:
     (tmp_path / "s.yaml").write_text(f"dataset: {{kind: target, target: 'm:f'}}\n{text}")
-    plan = make_plan(load_suite(tmp_path / "s.yaml").suite, cpus_allotted=2, accelerator=False)
+    plan = make_plan(load_suite(tmp_path / "s.yaml").suite, cpus_allotted=2, accelerator=True)
     assert plan.baseline_why == why
 
 

@@ -27,7 +27,7 @@ dataset: {kind: target, target: 'sums:Sums'}
 loader: {loader: threads, batch_size: 4, shuffle: true, drop_last: true}
 sweep: {threads: [2]}
 consumer: {kind: none}
-measure: {rounds: 1, seconds: 1, budget: 40s}
+measure: {rounds: 1, seconds: 1, budget: 28s}
 """
 
 

@@ -2,6 +2,7 @@ import csv
 import io
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,13 +10,15 @@ import run_factory as runs
 from blocks import cards, downloads, drawn, facts, failures, figures, folded, heat_map, ids, ranking, the, trials
 from run_hostile import hostile
 
-from loaderbench.records import Configuration, Interval, RunRecord, TimelinePoint
+from loaderbench.exporters import EXPORTERS
+from loaderbench.records import Config, Configuration, Interval, RunRecord, Scalar, TimelinePoint
 from loaderbench.report.document import build_document
 from loaderbench.report.sections import timeline, timeline_panels
 from loaderbench.report.sections.recommendations import Cards
 from loaderbench.report.sections.timeline import Timeline
 from loaderbench.report.sections.trials import Downloads
 from loaderbench.report.sections.verdict import VerdictBlock
+from loaderbench.result import Run
 
 
 def test_key_figures_go_from_the_baseline_to_the_best() -> None:
@@ -159,6 +162,27 @@ def test_the_downloads_hold_the_whole_run() -> None:
     rows = list(csv.DictReader(io.StringIO(as_csv.content)))
     assert len(rows) == 24
     assert float(rows[0]["samples_per_s"]) == run.trials[0].samples_per_s
+
+
+def test_the_csv_has_the_axes_as_the_suite_and_the_export_have_them(tmp_path: Path) -> None:
+    configs: list[Config] = [{"round": 1, "pin_memory": True, "offset": -1}, {"round": 2, "pin_memory": None}]
+    run = runs.one_trial()
+    trials = tuple(replace(run.trials[0], id=f"t{n}", round=9, config=config) for n, config in enumerate(configs))
+    axes: dict[str, list[Scalar]] = {"round": [1, 2], "pin_memory": [True, None], "offset": [-1]}
+    run = replace(run, trials=trials, plan=replace(run.plan, axes=axes), configurations=())
+    [page] = [file.content for file in downloads(build_document(run)) if file.name == "trials.csv"]
+    EXPORTERS["csv"].write(Run(run), str(tmp_path / "trials.csv"))
+    for rows in (csv.DictReader(io.StringIO(page)), csv.DictReader((tmp_path / "trials.csv").open())):
+        shown = [[row[name] for name in ("round", "axis_round", "pin_memory", "offset")] for row in rows]
+        assert shown == [["9", "1", "true", "-1"], ["9", "2", "null", ""]]
+
+
+def test_the_run_json_of_a_page_does_not_hold_the_folder_of_the_images() -> None:
+    run = runs.typical()
+    run = replace(run, dataset=replace(run.dataset, root="/home/me/secret"))
+    [as_json, _] = downloads(build_document(run))
+    assert "/home/me" not in as_json.content
+    assert json.loads(as_json.content)["dataset"]["not_measured"]["root"] == "left out of the report"
 
 
 def test_a_page_too_long_for_run_json_counts_every_trial_of_it() -> None:

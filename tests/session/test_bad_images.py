@@ -44,7 +44,8 @@ def test_files_that_cannot_be_decoded_are_left_out_and_named(folder: Path) -> No
 
     assert [trial.status for trial in found.trials] == ["completed"]
     dataset = found.record.dataset
-    assert (dataset.files, dataset.bad_files) == (11, 2)
+    assert (dataset.files, dataset.bad_files, dataset.total_files) == (11, 2, 13)
+    assert dataset.description == "11 images of 2 classes in photos"
     cut, text = dataset.bad_images
     assert cut.startswith("class_00/photo_00000.jpg: OSError: ")
     assert text.startswith("class_01/text.jpg: UnidentifiedImageError: ")
@@ -103,6 +104,17 @@ def test_a_cache_of_images_names_the_file_that_it_cannot_decode(folder: Path, de
 def test_a_look_after_a_failure_takes_no_longer_than_it_may(folder: Path) -> None:
     file = str(folder / "photos" / "class_01" / "text.jpg")
     assert count_bad_images(((file, 0),) * 1000, 0.0) == (64, 64)
+
+
+def test_an_image_too_long_for_a_jpeg_keeps_its_file(tmp_path: Path) -> None:
+    for name, height in (("long.png", 80_000), ("short.png", 400)):
+        Image.new("RGB", (300, height)).save(tmp_path / name)
+    samples = [(str(tmp_path / name), 0) for name in ("long.png", "short.png")]
+    long, short = presized_copies(samples, 256, cache_dir=tmp_path / "cache")
+    assert long == samples[0]
+    with Image.open(short[0]) as image:
+        assert (image.format, image.size) == ("JPEG", (256, 341))
+    assert [file.suffix for file in (tmp_path / "cache" / "presized" / "256").iterdir()] == [".jpg"]
 
 
 def test_copies_of_another_size_leave_what_cannot_be_read_as_it_is(folder: Path) -> None:

@@ -79,6 +79,18 @@ def test_the_files_of_a_folder_are_read_once_for_a_warm_page_cache(
     ]
 
 
+@pytest.mark.parametrize("root", ["photos", "./x/../photos", "link"])
+def test_the_folder_of_the_images_is_known_however_its_path_is_written(
+    tmp_path: Path, hears: Hears, warmed: list[str], root: str
+) -> None:
+    folder(tmp_path, 1)
+    (tmp_path / "x").mkdir()
+    (tmp_path / "link").symlink_to("photos", target_is_directory=True)
+    for written in (root, tmp_path / root):
+        found = prepare_inputs(suite(tmp_path, f"dataset: {{root: '{written}'}}\n"), hears)
+        assert found.summary.root == str((tmp_path / "photos").resolve())
+
+
 def test_a_cold_page_cache_is_left_cold(tmp_path: Path, hears: Hears, warmed: list[str]) -> None:
     folder(tmp_path, 1)
     found = prepare_inputs(suite(tmp_path, "dataset: {root: photos}\nmeasure: {cache: cold}\n"), hears)
@@ -131,7 +143,7 @@ def test_a_target_s_files_are_its_own_matter(tmp_path: Path, hears: Hears, warme
     loaded = suite(tmp_path, 'dataset: {kind: target, target: "mine:make"}\n')
     found = prepare_inputs(loaded, hears)
     assert (found.samples, hears.said, warmed) == ((), [], [])
-    assert set(found.summary.not_measured) == {"files", "classes", "total_files", "bad_files"}
+    assert set(found.summary.not_measured) == {"files", "classes", "total_files", "bad_files", "root"}
     assert described(loaded) == found.summary.description == "target mine:make"
 
 
@@ -302,6 +314,12 @@ def test_each_folder_has_a_note_of_its_own_on_what_was_left_out() -> None:
         "skipped 1 file of images in c that cannot be decoded: 1.jpg: cut",
     ]
     assert RunInputs(found).summary.bad_images[-1] == "images in c: 1.jpg: cut"
+
+
+def test_several_folders_have_no_folder_in_common() -> None:
+    found = {(name,): Inputs((), DatasetSummary(f"images in {name}", root=f"/{name}")) for name in "ab"}
+    summary = RunInputs(found).summary
+    assert (summary.root, summary.not_measured["root"]) == (None, "differs between the values of an axis")
 
 
 def test_fewer_files_than_ranks_is_said_before_anything_is_measured(tmp_path: Path) -> None:

@@ -83,6 +83,13 @@ def test_what_is_as_it_was_goes_on() -> None:
     assert refusal() == ""
 
 
+def test_one_relative_path_that_is_another_folder_now_is_refused() -> None:
+    there, here = (replace(DATA, root=f"/{'long' * 20}/{name}/photos") for name in ("there", "here"))
+    said = refusal(data=here, then=run_of(data=there))
+    assert said == f"--resume r: image folder changed from {there.root} to {here.root}; start a new run"
+    assert refusal(data=here, then=run_of(data=here)) == refusal(data=here, then=run_of()) == ""
+
+
 @pytest.mark.parametrize("changed", [{"budget": 60}, {"verify": False}, {"timeout_s": 5}])
 def test_how_long_it_may_take_and_whether_remedies_are_tried_may_differ(changed: dict[str, Any]) -> None:
     assert refusal(measure(**changed)) == ""

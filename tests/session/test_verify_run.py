@@ -50,7 +50,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "s.yaml").write_text(SUITE)
     with pytest.MonkeyPatch.context() as changed:
         for name in ("FREED_ROUNDS", "MOST_ROUNDS"):
-            changed.setattr(freeing, name, 2)
+            changed.setattr(freeing, name, 1)
         result = in_process("run", "s.yaml", "--out", "run", "-q", cwd=place)
     assert result.returncode == 0, result.stderr
     return place / "run"
@@ -111,11 +111,6 @@ def test_the_page_and_the_terminal_tell_what_was_tried(folder: Path) -> None:
 
 
 def test_without_verifying_the_remedy_is_advice(folder: Path) -> None:
-    result = in_process("run", "s.yaml", "--no-verify", "--rounds", "1", "--out", "plain", "-q", cwd=folder.parent)
-    assert result.returncode == 0, result.stderr
-    found = json.loads((folder.parent / "plain" / "run.json").read_text())
-    assert found["verification"] is None
-    assert "turned off" in found["not_measured"]["verification"]
     measured = read_run(folder)
     untried = tuple(trial for trial in measured.trials if trial.role != "remedy")
     without = conclude(replace(measured, trials=untried, verification=None))

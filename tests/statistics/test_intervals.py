@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from loaderbench.records import Interval
+from loaderbench.records.words import out_of_range
 from loaderbench.statistics.intervals import (
+    WIDEST_LOG,
     at_another_time,
     excludes_one,
     mean_interval,
@@ -34,6 +36,17 @@ def test_three_rounds_use_student_s_t_on_logarithms() -> None:
     half = 4.302653 / math.sqrt(3)  # t(0.975, 2) from Student's table; the standard deviation of the logs is 1
     assert found.est == pytest.approx(1.0)
     assert (math.log(found.lo or 0), math.log(found.hi or 0)) == (pytest.approx(-half), pytest.approx(half))
+
+
+@pytest.mark.parametrize("values", [[1.0, 1e6], [1e-3, 1e9]])
+def test_the_bounds_of_two_rates_with_nothing_in_common_can_be_saved(values: list[float]) -> None:
+    for level in (0.95, 0.999):
+        found = rate_interval(values, level)
+        later = at_another_time(found, 2, 0.03)
+        for one in (found, later):
+            assert one.lo == pytest.approx(one.est / math.exp(WIDEST_LOG))
+            assert one.hi == pytest.approx(one.est * math.exp(WIDEST_LOG))
+            assert not any(map(out_of_range, (one.lo or 0.0, one.hi or 0.0, *vars(one.scaled(1e4)).values())))
 
 
 def test_a_share_s_interval_stays_within_0_and_1() -> None:

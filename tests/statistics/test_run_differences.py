@@ -85,6 +85,51 @@ def test_fewer_files_of_the_same_folder_are_other_data() -> None:
     assert compare_runs(before, replace(before, dataset=replace(before.dataset, files=None))).outcome == "within noise"
 
 
+TEN = DatasetSummary("10 images of 2 classes in ph", files=10, classes=2, total_files=10, root="/data/ph")
+
+
+def compare_folders(**changed: Any) -> Comparison:
+    before = run({0: [100, 101, 102]}, dataset=TEN)
+    return compare_runs(before, replace(before, dataset=replace(TEN, **changed)))
+
+
+def test_one_folder_is_the_same_data_however_its_path_is_written() -> None:
+    found = compare_folders(description="10 images of 2 classes in /data/ph")
+    assert (found.outcome, found.reasons) == ("within noise", ())
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"files": 12, "total_files": 10}, "number of files: 10 \N{RIGHTWARDS ARROW} 12"),
+        ({"classes": 3}, "number of classes: 2 \N{RIGHTWARDS ARROW} 3"),
+        ({"total_files": 11}, "number of files in the folder: 10 \N{RIGHTWARDS ARROW} 11"),
+        ({"total_files": None}, "number of files in the folder: 10 \N{RIGHTWARDS ARROW} unknown"),
+    ],
+)
+def test_other_files_in_one_folder_are_other_data(changed: dict[str, Any], said: str) -> None:
+    found = compare_folders(description="images in /data/ph", **changed)
+    assert (found.outcome, found.reasons) == ("incomparable", (said,))
+
+
+def test_one_relative_path_in_two_places_is_compared_with_a_doubt_that_names_both() -> None:
+    found = compare_folders(root="/checkout/ph")
+    assert found.outcome == "within noise"
+    assert found.reasons == ("image folder: /data/ph \N{RIGHTWARDS ARROW} /checkout/ph",)
+
+
+@pytest.mark.parametrize("root", ["/checkout/ph", None])
+def test_two_paths_that_are_written_differently_are_other_data_unless_they_are_one_folder(root: str | None) -> None:
+    found = compare_folders(description="10 images of 2 classes in other", root=root)
+    assert found.outcome == "incomparable"
+    assert found.reasons[0].startswith("dataset: 10 images of 2 classes in ph")
+
+
+def test_a_run_of_an_earlier_version_without_the_folder_is_compared_by_its_description() -> None:
+    found = compare_folders(root=None)
+    assert (found.outcome, found.reasons) == ("within noise", ())
+
+
 def test_another_sample_size_that_takes_the_same_files_is_no_difference() -> None:
     both = (of_suite(dataset={"kind": "image_folder", "root": "photos", "sample": sample}) for sample in (20_000, None))
     assert compare_runs(*both).reasons == ()

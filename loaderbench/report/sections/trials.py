@@ -10,14 +10,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from loaderbench.records import RunRecord, Trial, config_label, to_dict
+from loaderbench.records import Config, DatasetSummary, RunRecord, Trial, config_label, to_dict
 from loaderbench.records.metrics import METRICS, Metric
+from loaderbench.records.words import axis_column, axis_text
 from loaderbench.report import axes, metrics, tables, words
 from loaderbench.report.model import Block, Column, Fact, Facts, Paragraph, Row, Section, Table, Text, Value
 from loaderbench.report.view import MOST_ROWS, View, why
 
 _LONG_TITLE = 300
 _MOST_TRIALS = 250  # trials that the report embeds as JSON, 2 kB each when compressed
+_FIRST_CSV_FIELDS, _LAST_CSV_FIELD = ("trial", "round", "status"), "failure"
 _OTHER_CSV_FIELDS = (
     "samples", "warmup_batches", "steady_s", "ended_early", "samples_per_epoch",
     "reference_decode_before_s", "reference_decode_after_s", "started_at", "duration_s", "log",
@@ -138,8 +140,14 @@ def _downloads(run: RunRecord) -> Downloads:
 
 
 def without_folders(run: RunRecord) -> RunRecord:
-    """The run with only the names of slow files, to keep paths out of a shared report."""
-    return replace(run, trials=tuple(map(_without_paths, run.trials)))
+    """The run with only the names of slow files, and without its image folder, to keep paths out of a shared report."""
+    return replace(run, trials=tuple(map(_without_paths, run.trials)), dataset=_without_root(run.dataset))
+
+
+def _without_root(dataset: DatasetSummary) -> DatasetSummary:
+    if dataset.root is None:
+        return dataset
+    return replace(dataset, root=None, not_measured={**dataset.not_measured, "root": "left out of the report"})
 
 
 def _without_paths(trial: Trial) -> Trial:
@@ -167,18 +175,26 @@ def _csv(run: RunRecord) -> str:
     columns = [*(metric.id for metric in meant), *_OTHER_CSV_FIELDS]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["trial", "round", "status", *map(_cell, names), *columns, "failure"])
+    others = {*_FIRST_CSV_FIELDS, *columns, _LAST_CSV_FIELD}
+    axes_of_run = (_cell(axis_column(name, others)) for name in names)
+    writer.writerow([*_FIRST_CSV_FIELDS, *axes_of_run, *columns, _LAST_CSV_FIELD])
     for trial in run.sweep:
         writer.writerow(_row(trial, names, meant))
     return out.getvalue()
 
 
 def _row(trial: Trial, names: Sequence[str], meant: Sequence[Metric]) -> list[object]:
-    config = [_cell(trial.config.get(axis)) for axis in names]
+    config = [_axis_cell(trial.config, axis) for axis in names]
     fields = [_cell(metric.of_trial(trial)) for metric in meant]
     fields += [_cell(getattr(trial, field)) for field in _OTHER_CSV_FIELDS]
     failure = _cell(trial.failure.kind if trial.failure else None)
     return [_cell(trial.id), trial.round, _cell(trial.status), *config, *fields, failure]
+
+
+def _axis_cell(config: Config, axis: str) -> object:
+    """The value of an axis as in the suite. Only text can be a formula: a number keeps its sign."""
+    text = axis_text(config, axis)
+    return _cell(text) if isinstance(config.get(axis), str) else text
 
 
 def _cell(value: object) -> object:
