@@ -23,10 +23,17 @@ measure: {{rounds: 1, seconds: 0.2, verify: false}}
 """
 
 
+@pytest.fixture(scope="module")
+def twelve_photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("twelve") / "photos"
+    generate_photos(place, images=12, classes=2)
+    return place
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, twelve_photos: Path) -> Path:
     """Twelve photos, one that is cut, one that is text; and a suite beside them."""
-    generate_photos(tmp_path / "photos", images=12, classes=2)
+    shutil.copytree(twelve_photos, tmp_path / "photos")
     cut = tmp_path / "photos" / "class_00" / "photo_00000.jpg"
     cut.write_bytes(cut.read_bytes()[:2000])
     (tmp_path / "photos" / "class_01" / "text.jpg").write_text("no image")

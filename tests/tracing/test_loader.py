@@ -133,7 +133,7 @@ def agrees(told: float, planted: float) -> bool:
 WAYS = [{"num_workers": 0}, {"num_workers": 1}, {"num_workers": 2}, {"num_workers": 2, "persistent_workers": True}]
 
 
-@pytest.mark.timed
+@pytest.mark.sleeping
 @pytest.mark.parametrize("arguments", WAYS, ids=lambda way: "-".join(map(str, way.values())))
 def test_every_stage_is_told_as_its_own_code_clocked_it(arguments: dict[str, Any]) -> None:
     epochs = 2 if "persistent_workers" in arguments else 1
@@ -143,7 +143,7 @@ def test_every_stage_is_told_as_its_own_code_clocked_it(arguments: dict[str, Any
     assert set(found.parts) >= {("decode", "loader"), ("transform", "First"), ("transform", "Second"), ("collate", "")}
 
 
-@pytest.mark.timed
+@pytest.mark.sleeping
 @pytest.mark.parametrize("method", ["forkserver", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_every_stage_is_told_however_a_worker_starts(method: str) -> None:
     """It starts once, and has an epoch for each attempt: its imports take seconds."""
@@ -163,7 +163,7 @@ def test_every_stage_is_told_however_a_worker_starts(method: str) -> None:
     assert set(found.parts) >= {("decode", "loader"), ("transform", "First"), ("transform", "Second"), ("collate", "")}
 
 
-@pytest.mark.timed
+@pytest.mark.sleeping
 def test_stages_add_up_to_the_time_of_a_sample() -> None:
     for _ in range(ATTEMPTS):  # a neighbor may take the CPU between two of our clocks
         _, found = traced(FolderStyle())
@@ -198,34 +198,34 @@ def test_the_dataset_s_own_state_stays_the_user_s() -> None:
     assert dataset.made == 24
 
 
-@pytest.mark.timed
+@pytest.mark.sleeping
 @pytest.mark.parametrize("workers", [0, 2])
 def test_samples_made_in_one_call_are_counted(workers: int) -> None:
     found = told_truly(lambda: traced(Batched(), num_workers=workers))
     assert found.samples == found.traced == 24
 
 
-@pytest.mark.timed
+@pytest.mark.sleeping
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_stream_is_timed_sample_by_sample(workers: int) -> None:
     found = told_truly(lambda: traced(Stream(), num_workers=workers))
     assert found.samples == 24
 
 
-@pytest.mark.timed
+@pytest.mark.sleeping
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_stream_that_is_its_own_iterator_is_timed_sample_by_sample(workers: int) -> None:
     found = told_truly(lambda: traced(OwnIterator(12), epochs=2, num_workers=workers))
     assert found.samples == 24 * max(workers, 1)  # each worker has all
 
 
-@pytest.mark.timed
+@pytest.mark.sleeping
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_dataset_without_a_dict_is_timed_as_one_stage(workers: int) -> None:
     assert told_truly(lambda: traced(Slotted(), num_workers=workers)).samples == 12
 
 
-@pytest.mark.timed
+@pytest.mark.sleeping
 @pytest.mark.parametrize("workers", [0, 1])
 def test_datasets_within_datasets_show_their_stages(workers: int) -> None:
     nested = Subset(ConcatDataset([FolderStyle(8), FolderStyle(16)]), list(range(2, 22)))
@@ -244,7 +244,7 @@ def test_the_inside_of_an_opaque_dataset_is_seen_through_the_libraries_it_calls(
     assert all(slow.path in ("", paths[slow.index or 0]) for slow in found.slowest)
 
 
-@pytest.mark.timed
+@pytest.mark.sleeping
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_transform_of_torchvision_v2_is_told_step_by_step(workers: int) -> None:
     assert told_truly(lambda: traced(FolderStyle(compose=v2.Compose), num_workers=workers)).samples == 24
