@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 import torchvision.io
+from dali_pipelines import no_pipeline_is_left  # noqa: F401 - used by every test
 from PIL import Image
 from simulated_device import SimulatedTensor, patch_machine
 from torch.utils.data import DataLoader, default_collate
