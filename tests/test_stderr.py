@@ -25,10 +25,16 @@ def test_without_a_stderr_nothing_is_printed_to_stdout(
 class Broken:
     """A stream of the script's own."""
 
-    def write(self, _: str) -> None:
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def write(self, text: str) -> None:
+        self.asked.append(text)
         raise RuntimeError("no window to write to")
 
 
 def test_a_stream_of_the_script_may_raise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stderr", Broken())
+    broken = Broken()
+    monkeypatch.setattr(sys, "stderr", broken)
     say("one")
+    assert broken.asked == ["loaderbench: one"]

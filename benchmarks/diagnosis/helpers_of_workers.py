@@ -18,6 +18,7 @@ from typing import Any
 from torch.utils.data import DataLoader, Dataset
 
 from benchmarks.diagnosis.data import uneven_files
+from benchmarks.diagnosis.drawn_work import COMPUTED_BY
 from benchmarks.diagnosis.draws import Draws
 from benchmarks.diagnosis.opaque_data import ENDLESS
 from benchmarks.diagnosis.scenario import Loop, Scenario, because_of
@@ -27,9 +28,6 @@ from benchmarks.diagnosis.work import sample
 
 _DRAW = Draws(20261129)
 STEP_MS = 1.0
-COMPRESSED_BY = {0: "workers", 1: "workers", 2: "cpu", 3: "cpu oversubscription", 4: "cpu oversubscription"}
-"""What limits so many workers on two cores, if each waits for a program that computes."""
-FEWEST_PARTS, MOST_PARTS = 2, 8
 
 
 class Jittery(Files):
@@ -47,14 +45,18 @@ class Jittery(Files):
         return sample(index, content[0])
 
 
-class InThreads(Fetched):
-    """The parts of a sample, fetched by a pool of threads of the loading process."""
-
-    pool: ThreadPoolExecutor | None = None
+class InParts(Fetched):
+    """A sample has several parts, each from the server."""
 
     def __init__(self, port: int, parts: int) -> None:
         super().__init__(port, timeout_s=10.0)
         self.parts = parts
+
+
+class InThreads(InParts):
+    """The parts are fetched by a pool of threads of the loading process."""
+
+    pool: ThreadPoolExecutor | None = None
 
     def __getitem__(self, index: int) -> Any:
         if self.pool is None:
@@ -63,16 +65,10 @@ class InThreads(Fetched):
         return fetched[0]
 
 
-class InALoop(Dataset[Any]):
-    """The parts of a sample, fetched by an event loop in a thread, as fsspec does it."""
+class InALoop(InParts):
+    """The parts are fetched by an event loop in a thread, as fsspec does it."""
 
     loop: asyncio.AbstractEventLoop | None = None
-
-    def __init__(self, port: int, parts: int) -> None:
-        self.port, self.parts = port, parts
-
-    def __len__(self) -> int:
-        return ENDLESS
 
     def __getitem__(self, index: int) -> Any:
         if self.loop is None:
@@ -138,7 +134,7 @@ def _helped(number: int) -> Scenario:
         "kind": _DRAW.choice(["threads", "loop"]),
         "workers": _DRAW.randint(0, 3),
         "batch": _DRAW.choice([2, 4, 8]),
-        "parts": _DRAW.randint(FEWEST_PARTS, MOST_PARTS),
+        "parts": _DRAW.randint(2, 8),
         "latency_s": _DRAW.ms(15, 60) / 1e3,
     }
     why = "{parts} parts a sample, {latency_s:.4f} s each, by {kind} of {workers} workers.".format(**arguments)
@@ -153,7 +149,7 @@ def _compressed(number: int) -> Scenario:
         "kilobytes": _DRAW.randint(300, 1500),
     }
     why = "gzip compresses {kilobytes} kB a sample, {workers} workers, batches of {batch}.".format(**arguments)
-    words = because_of("sample read", COMPRESSED_BY[arguments["workers"]])
+    words = because_of("sample read", COMPUTED_BY[arguments["workers"]])
     return Scenario(f"program_drawn_{number}", why, compressed, arguments, words, {"cheaper_sample": {"kilobytes": 1}})
 
 

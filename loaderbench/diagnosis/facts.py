@@ -186,8 +186,13 @@ class Facts:
         """
         if self.loads is None or self.workers or self.wait_share <= 0:
             return 0.0
-        helping = (self.loads.other_threads_cpu_share or 0.0) + (self.loads.children_cpu_share or 0.0)
-        return max(0.0, self.loads.blocked_share - helping - (1 - self.wait_share)) / self.wait_share
+        return max(0.0, self.loads.blocked_share - self.helping_share - (1 - self.wait_share)) / self.wait_share
+
+    @property
+    def helping_share(self) -> float:
+        """CPU time of a loading process's other threads and child programs, over its own time; can exceed 1."""
+        states = self.loads
+        return (states.other_threads_cpu_share or 0.0) + (states.children_cpu_share or 0.0) if states else 0.0
 
     def _queued(self, free_cpus: float) -> float:
         """The factor by which a CPU-bound thread's wall time exceeds its CPU time, with `free_cpus` CPUs free.

@@ -158,12 +158,12 @@ def mostly_at_locks(facts: Facts) -> bool:
 
     A main process without workers waits at a lock for its own threads. If these use no CPU, they wait for a device.
     """
-    seen = facts.loads.blocked_on if facts.loads else None
-    if not seen or facts.loads is None:
+    states = facts.loads
+    if states is None or not (seen := states.blocked_on):
         return False
     locked = seen.get("lock", 0.0)
     if not facts.workers:
-        others = facts.loads.other_threads_cpu_share
+        others = states.other_threads_cpu_share
         if others is not None and others < LOCKED * facts.wait_share:
             return False
         return locked - (1 - facts.wait_share) >= MOST * facts.wait_share > 0

@@ -66,8 +66,7 @@ def loading_uses_a_cpu(facts: Facts) -> bool:
     states = facts.loads
     if facts.workers or states is None:
         return True
-    helping = (states.other_threads_cpu_share or 0.0) + (states.children_cpu_share or 0.0)
-    return states.on_cpu_share + states.run_queue_share + helping >= MOST * facts.wait_share
+    return states.on_cpu_share + states.run_queue_share + facts.helping_share >= MOST * facts.wait_share
 
 
 def cpus_are_full_or_workers_useless(facts: Facts) -> bool:
@@ -108,8 +107,13 @@ def mostly_blocked(facts: Facts) -> bool:
 
 
 def not_at_locks(facts: Facts) -> bool:
-    """Most of the blocked time is not on locks, nor a wait for another process."""
-    return not mostly_at_locks(facts) and not facts.fed_by
+    """Most of the blocked time is not on locks."""
+    return not mostly_at_locks(facts)
+
+
+def not_fed_by_a_process(facts: Facts) -> bool:
+    """The loading processes do not receive their data from another process."""
+    return not facts.fed_by
 
 
 def bytes_take_the_time(facts: Facts) -> bool:
@@ -204,8 +208,8 @@ NEEDED: Mapping[Limit, tuple[Condition, ...]] = {
         threads_wait_for_a_cpu, more_threads_than_cpus, most_cpus_are_used, less_may_be_faster
     ),
     "quota": (kept_from_cpus,),
-    "storage_latency": (mostly_blocked, not_at_locks, requests_take_the_time),
-    "storage_bandwidth": (mostly_blocked, not_at_locks, bytes_take_the_time),
+    "storage_latency": (mostly_blocked, not_at_locks, not_fed_by_a_process, requests_take_the_time),
+    "storage_bandwidth": (mostly_blocked, not_at_locks, not_fed_by_a_process, bytes_take_the_time),
     "lock": (something_is_serialized,),
     "order": (several_workers, ready_batches_wait),
     "startup": (epochs_cost,),

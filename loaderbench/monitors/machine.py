@@ -148,7 +148,7 @@ def use_of_this_program() -> ProgramUse:
         children = _children()
         return ProgramUse(mine_s + sum(map(_cpu_s, children)), len(children))
     below = proc.process_tree(os.getpid())[1:]
-    used = [stat.cpu_s + stat.waited_cpu_s for pid in below if (stat := proc.read_stat(pid))]
+    used = _cpu_with_children(below)
     trackers = sum(_TRACKER in proc.read_text(f"/proc/{pid}/cmdline") for pid in below)
     own = ProgramUse(mine_s + sum(used), len(used) - trackers)
     return of_all([own, *map(use_of, other_ranks())])
@@ -163,8 +163,13 @@ def use_of_ranks(pids: Sequence[int]) -> ProgramUse:
 def use_of(pid: int) -> ProgramUse:
     """The use of a process and its descendants, including the CPU time of children that were waited for."""
     pids = proc.process_tree(pid)
-    texts = (proc.read_text(f"/proc/{one}/stat") for one in pids)
-    return ProgramUse(sum(proc.parse_cpu_with_children(text) for text in texts if text), len(pids) - 1)
+    return ProgramUse(sum(_cpu_with_children(pids)), len(pids) - 1)
+
+
+def _cpu_with_children(pids: Sequence[int]) -> list[float]:
+    """CPU seconds of each process that still exists, and of its children that it waited for."""
+    texts = (proc.read_text(f"/proc/{pid}/stat") for pid in pids)
+    return [proc.parse_cpu_with_children(text) for text in texts if text]
 
 
 def of_all(ranks: Sequence[ProgramUse]) -> ProgramUse:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -118,10 +119,10 @@ class StepwiseSelection:
     def _racing(self, done: Sequence[Trial]) -> list[Candidate]:
         """The candidates that need another pair: not yet shown to be slower, and not known precisely enough."""
         left = [found for found in self._live if not is_lost(self._with(found), self.config, done)]
-        gains = [found for found in left if self._judge(found, done).answer == "gain"]
-        known = _sure_to_be_combined(gains, left)
+        judged = [(found, self._judge(found, done)) for found in left]
+        known = _sure_to_be_combined([found for found, how in judged if how.answer == "gain"], left)
         if self._in_step >= FEWEST_PAIRS:
-            known += [found for found in left if not wants_more(self._judge(found, done))]
+            known += [found for found, how in judged if not wants_more(how)]
         return [found for found in left if found not in known]
 
     def _is_settled(self, done: Sequence[Trial]) -> bool:
@@ -161,7 +162,7 @@ class StepwiseSelection:
         if self._in_step >= MOST_PAIRS or (self._in_step and not any(how.pairs for how in judged)):
             return True
         known = not any(map(wants_more, judged))
-        return self._in_step >= (ENOUGH_PAIRS if known else FEWEST_PAIRS) and (known or late)
+        return _are_enough(self._in_step, known=known, late=late or known)  # if known, as few pairs as out of time
 
     def _accept_parts(self, done: Sequence[Trial], late: bool) -> None:
         """Accept the parts of the combination that add something.
@@ -269,11 +270,10 @@ def _are_enough(pairs: int, *, known: bool, late: bool) -> bool:
 
 def _sure_to_be_combined(gains: Sequence[Candidate], left: Sequence[Candidate]) -> list[Candidate]:
     """Those of several gaining candidates that no other candidate in the step could replace in a combination."""
-    return [
-        gain
-        for gain in gains
-        if len(gains) > 1 and not any(gain.change.keys() & other.change.keys() for other in left if other is not gain)
-    ]
+    if len(gains) < 2:
+        return []
+    changed = Counter(argument for candidate in left for argument in candidate.change)
+    return [gain for gain in gains if all(changed[argument] == 1 for argument in gain.change)]
 
 
 def _compatible(gains: Sequence[tuple[Candidate, Judgement]]) -> list[Candidate]:

@@ -95,6 +95,9 @@ def runs_less_than_it_is_blocked(facts: Facts) -> bool:
     if facts.workers and facts.loads is not None:
         working = 1 - min(facts.idle_share or 0.0, 0.9)
         return facts.loads.on_cpu_share / working <= facts.blocked_at_work + 1e-9
+    if not facts.wall_s:
+        assert facts.loads is not None
+        return facts.loads.on_cpu_share <= facts.wait_share * facts.blocked_at_work + 1e-9
     return sum(facts.cpu_s.values()) / sum(facts.wall_s.values()) <= facts.blocked_at_work + 1e-9
 
 

@@ -134,14 +134,20 @@ def test_a_real_process_is_seen_at_what_it_stands_at(kind: str) -> None:
         process.join()
 
 
-def test_a_thread_that_waits_for_threads_of_its_own_waits_for_what_they_fetch(tmp_path: Path) -> None:
-    for thread, wchan in ((1, "futex_do_wait"), (2, "hrtimer_nanosleep"), (3, "inet_csk_accept")):
-        (tmp_path / "1" / "task" / str(thread)).mkdir(parents=True)
-        (tmp_path / "1" / "task" / str(thread) / "wchan").write_text(wchan)
-    (tmp_path / "1" / "wchan").write_text("futex_do_wait")
-    blocked = Blocked(str(tmp_path))
+def looked_at(root: Path, *wchans: str) -> Blocked:
+    """What ten looks at process 1 find, whose threads sleep in these functions; the first is its main thread."""
+    for thread, wchan in enumerate(wchans, 1):
+        (root / "1" / "task" / str(thread)).mkdir(parents=True)
+        (root / "1" / "task" / str(thread) / "wchan").write_text(wchan)
+    (root / "1" / "wchan").write_text(wchans[0])
+    blocked = Blocked(str(root))
     for _ in range(10):
         blocked.look([1])
+    return blocked
+
+
+def test_a_thread_that_waits_for_threads_of_its_own_waits_for_what_they_fetch(tmp_path: Path) -> None:
+    blocked = looked_at(tmp_path, "futex_do_wait", "hrtimer_nanosleep", "inet_csk_accept")
     assert blocked.shares() == {"device": 1.0}
     (tmp_path / "1" / "task" / "2" / "wchan").write_text("futex_do_wait")
     for _ in range(10):
@@ -151,14 +157,7 @@ def test_a_thread_that_waits_for_threads_of_its_own_waits_for_what_they_fetch(tm
 
 @pytest.mark.parametrize("wchan", ["do_epoll_wait", "poll_schedule_timeout.constprop.0", "do_select"])
 def test_a_thread_that_waits_for_an_own_thread_that_polls_waits_for_a_device(tmp_path: Path, wchan: str) -> None:
-    for thread, at in ((1, "futex_do_wait"), (2, wchan), (3, "futex_do_wait")):
-        (tmp_path / "1" / "task" / str(thread)).mkdir(parents=True)
-        (tmp_path / "1" / "task" / str(thread) / "wchan").write_text(at)
-    (tmp_path / "1" / "wchan").write_text("futex_do_wait")
-    blocked = Blocked(str(tmp_path))
-    for _ in range(10):
-        blocked.look([1])
-    assert blocked.shares() == {"device": 1.0}
+    assert looked_at(tmp_path, "futex_do_wait", wchan, "futex_do_wait").shares() == {"device": 1.0}
 
 
 def test_counts_of_many_processes_become_one(tmp_path: Path) -> None:
