@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 from command_line import SMALL_SUITE, Cli, in_process, loaderbench
 from hypothesis import settings
 from nvml_stub import StubNvml, build, compiler
-from scheduling import OneFileOneWorker, Turn, kind_of, order
+from scheduling import OneFileOneWorker, Turn, held, kind_of, order
 from xdist.remote import Producer
 
 from loaderbench.datasets.photos import generate_photos
@@ -70,8 +71,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # before a test's time limit begins
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Its fixtures are made and taken away in a test's turn, too."""
-    own = item.config._tmp_path_factory.getbasetemp()  # of this worker, in a folder of all workers
-    TURN.move_to(own.parent if hasattr(item.config, "workerinput") else own, kind_of(item))
+    TURN.move_to(folder_of_all_workers(item.config), kind_of(item))
     return (yield)
 
 
@@ -79,12 +79,20 @@ def pytest_sessionfinish() -> None:
     TURN.end()
 
 
+def folder_of_all_workers(config: pytest.Config) -> Path:
+    """A temporary folder of this run of pytest."""
+    own: Path = config._tmp_path_factory.getbasetemp()
+    return own.parent if hasattr(config, "workerinput") else own
+
+
 @pytest.fixture(scope="session")
-def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """24 photos in three classes."""
-    folder = tmp_path_factory.mktemp("data") / "photos"
-    generate_photos(folder, images=24, classes=3)
-    return folder
+def photos(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Path:
+    """24 photos in three classes: this worker's copy of those that one worker makes for all."""
+    shared = folder_of_all_workers(pytestconfig) / "shared-photos"
+    with held(shared.with_suffix(".lock"), alone=True):
+        if not shared.exists():
+            generate_photos(shared, images=24, classes=3)
+    return Path(shutil.copytree(shared, tmp_path_factory.mktemp("data") / "photos"))
 
 
 @pytest.fixture

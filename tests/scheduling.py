@@ -120,9 +120,9 @@ class Turn:
             return
         self.end()
         for earlier in KINDS[: KINDS.index(kind)]:
-            with _held(folder / f"{earlier}.lock", alone=True):
+            with held(folder / f"{earlier}.lock", alone=True):
                 pass  # no worker has such tests left
-        self._lock.enter_context(_held(folder / f"{kind}.lock", alone=kind == TIMED))
+        self._lock.enter_context(held(folder / f"{kind}.lock", alone=kind == TIMED))
         self._kind = kind
 
     def end(self) -> None:
@@ -144,7 +144,7 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextmanager
-def _held(file: Path, *, alone: bool) -> Iterator[None]:
+def held(file: Path, *, alone: bool) -> Iterator[None]:
     with file.open("a") as lock:
         if fcntl is None:
             yield

@@ -1,4 +1,4 @@
-"""Web servers of folders, on this machine, with latency."""
+"""Web servers of folders, on this machine, with latency; and a folder for them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+
+from loaderbench.object_store import ObjectStore
 
 
 class Files(SimpleHTTPRequestHandler):
@@ -59,3 +61,22 @@ def set_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("boto3")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"):
         monkeypatch.setenv(name, "us-east-1")
+
+
+def six_files(place: Path) -> Path:
+    """A folder of six files, one with a name that has to be quoted."""
+    root = place / "train"
+    for number in range(6):
+        file = root / str(number % 2) / (f"{number}.jpg" if number else "a b&c#é.jpg")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(bytes([number]) * (number * 10_000 + 1))
+    return root
+
+
+def samples_of(folder: Path) -> list[tuple[str, int]]:
+    return [(str(file), 0) for file in sorted(folder.rglob("*.jpg"))]
+
+
+def differing(store: ObjectStore, paths: list[str]) -> list[str]:
+    """The files whose bytes are others in the store."""
+    return [path for number, path in enumerate(paths) if store(number) != Path(path).read_bytes()]

@@ -1,4 +1,4 @@
-"""Files in an object store: real web servers, and moto's S3 server, on this machine."""
+"""Files in an object store: real web servers on this machine; S3 is in `test_s3_store.py`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import os
 import pickle
 import socket
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from http.server import ThreadingHTTPServer
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from command_line import Cli
-from served_files import Files, served, set_credentials
+from served_files import Files, differing, samples_of, served, six_files
 
 from loaderbench.datasets.folder_scan import scan_image_folder
 from loaderbench.datasets.image_folder import ImageFolder
@@ -31,21 +30,7 @@ from loaderbench.object_store import (
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Six files, one with a name that has to be quoted."""
-    root = tmp_path / "train"
-    for number in range(6):
-        file = root / str(number % 2) / (f"{number}.jpg" if number else "a b&c#é.jpg")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(bytes([number]) * (number * 10_000 + 1))
-    return root
-
-
-def samples_of(folder: Path) -> list[tuple[str, int]]:
-    return [(str(file), 0) for file in sorted(folder.rglob("*.jpg"))]
-
-
-def differing(store: ObjectStore, paths: list[str]) -> list[str]:
-    return [path for number, path in enumerate(paths) if store(number) != Path(path).read_bytes()]
+    return six_files(tmp_path)
 
 
 def test_files_come_over_one_connection_for_each_thread(folder: Path) -> None:
@@ -175,55 +160,6 @@ def test_a_name_that_is_not_utf_8_is_asked_for_by_its_bytes(folder: Path) -> Non
         assert handler.asked == ["/a%FF.jpg"]
 
 
-@pytest.fixture
-def keys(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Credentials for boto3. A server of files answers its GET requests as S3 does."""
-    set_credentials(monkeypatch)
-    return monkeypatch
-
-
-def test_s3_is_asked_again_as_often_as_a_web_server(folder: Path, keys: pytest.MonkeyPatch) -> None:
-    with served(folder.parent, busy=3) as (url, handler):
-        keys.setenv("AWS_ENDPOINT_URL", url)
-        assert ObjectStore("s3://train", ["1/1.jpg"])(0) == (folder / "1" / "1.jpg").read_bytes()
-        handler.busy = 5
-        with pytest.raises(OSError, match=r"^s3://train/1/1.jpg: HTTP 503 Service Unavailable$"):
-            ObjectStore("s3://train", ["1/1.jpg"])(0)
-        assert handler.busy == 1
-
-
-def test_s3_that_stalls_is_asked_once(keys: pytest.MonkeyPatch) -> None:
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))
-        silent.listen()
-        keys.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
-        with pytest.raises(OSError, match=r"^s3://b/a.jpg: no answer in 0\.2 s$"):
-            ObjectStore("s3://b", ["a.jpg"], timeout_s=0.2)(0)
-        silent.settimeout(0)
-        silent.accept()
-        with pytest.raises(BlockingIOError):
-            silent.accept()
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "said"),
-    [
-        ("AWS_ENDPOINT_URL", "localhost:9000", "Invalid endpoint: localhost:9000"),
-        ("AWS_PROFILE", "nope", "The config profile (nope) could not be found"),
-        (
-            "AWS_SECRET_ACCESS_KEY",
-            "",
-            "Partial credentials found in env, missing: AWS_SECRET_ACCESS_KEY",
-        ),
-    ],
-)
-def test_wrong_settings_of_s3_are_one_line(name: str, value: str, said: str, keys: pytest.MonkeyPatch) -> None:
-    keys.setenv(name, value)
-    with pytest.raises(MissingError) as raised:
-        check_store("s3://b", ["a.jpg"])
-    assert str(raised.value) == f"storage s3://b/a.jpg: {said}"
-
-
 def test_s3_without_its_library_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("loaderbench.object_store.find_spec", lambda _: None)
     with pytest.raises(
@@ -231,39 +167,6 @@ def test_s3_without_its_library_is_one_line(monkeypatch: pytest.MonkeyPatch) -> 
         match=r"^storage s3://b: boto3 is not installed; run `uv pip install boto3`$",
     ):
         check_store("s3://b", ["a.jpg"])
-
-
-@pytest.fixture
-def s3(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """moto's server with a bucket that holds the folder's files."""
-    boto3 = pytest.importorskip("boto3")
-    server_of_moto = pytest.importorskip("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server_of_moto.start()
-    host, port = server_of_moto.get_host_and_port()
-    for name, value in {
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-        "AWS_ACCESS_KEY_ID": "x",
-        "AWS_SECRET_ACCESS_KEY": "x",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }.items():
-        monkeypatch.setenv(name, value)
-    client = boto3.client("s3")
-    client.create_bucket(Bucket="bucket")
-    for path, _ in samples_of(folder):
-        client.upload_file(path, "bucket", f"train/{Path(path).relative_to(folder).as_posix()}")
-    yield "s3://bucket/train"
-    server_of_moto.stop()
-
-
-def test_s3_gives_the_same_files(s3: str, folder: Path) -> None:
-    samples = samples_of(folder)
-    store = ObjectStore(s3, names_below(folder, samples))
-    paths = [path for path, _ in samples]
-    assert differing(store, paths) == []
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        assert pool.apply(differing, (store, paths)) == []
-    with pytest.raises(OSError, match=r"^s3://bucket/train/none.jpg: HTTP 404 NoSuchKey: "):
-        ObjectStore(s3, ["none.jpg"])(0)
 
 
 def test_a_folder_above_the_suite_has_the_same_names_in_a_store(tmp_path: Path, folder: Path) -> None:

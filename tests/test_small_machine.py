@@ -41,6 +41,14 @@ measure: {{rounds: {rounds}, seconds: 0.1, verify: false}}
 """
 GROUPS = Path("/sys/fs/cgroup")
 RUN = f"{sys.executable} -m loaderbench run s.yaml -q"
+ONE_ROUND_FREED = """
+from loaderbench.session import freeing
+freeing.FREED_ROUNDS = freeing.MOST_ROUNDS = 1
+from loaderbench.__main__ import main
+main()
+"""
+RUN_WITH_FIXES = f"{sys.executable} -c '{ONE_ROUND_FREED}' run s.yaml -q"
+"""The same with fewer rounds of free-stage trials, for tests of what is tried after them."""
 
 
 def may_mount() -> bool:
@@ -90,7 +98,7 @@ def test_a_fix_that_the_sweep_has_found_not_to_fit_is_tried_with_less_under_way_
     suite = SUITE.format(batches="[32]", rounds=3).replace("verify: false", "verify: true")
     suite = suite.replace("lb_small:samples", "lb_small:waiting")  # other tests may use the CPUs
     (place / "s.yaml").write_text(suite.replace("consumer: {kind: none}", "consumer: {kind: emulated, demand: 100000}"))
-    done = shell(place, f"mount -t tmpfs -o size=8m tmpfs /dev/shm && {RUN} --out r", apart=True)
+    done = shell(place, f"mount -t tmpfs -o size=8m tmpfs /dev/shm && {RUN_WITH_FIXES} --out r", apart=True)
 
     assert done.returncode == 0, done.stderr
     run = read_run(place / "r")
@@ -109,7 +117,7 @@ def test_where_open_files_run_out_sharing_by_files_is_tried(place: Path) -> None
     suite = SUITE.format(batches="[16]", rounds=3).replace("verify: false", "verify: true")
     suite = suite.replace("lb_small:samples", "lb_small:many")
     (place / "s.yaml").write_text(suite.replace("consumer: {kind: none}", "consumer: {kind: emulated, demand: 100000}"))
-    done = shell(place, f"ulimit -n 64; {RUN} --out r")
+    done = shell(place, f"ulimit -n 64; {RUN_WITH_FIXES} --out r")
 
     assert done.returncode == 0, done.stderr
     run = read_run(place / "r")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -94,14 +95,31 @@ def violations(path: Path) -> list[str]:
     return [*wrong_in(prose), *(f"{found!r} in: {text}" for text in others for found in wrong_words(text))]
 
 
-@pytest.mark.parametrize("path", [*PAGES, *SOURCES], ids=str)
-def test_the_words_of_a_file_keep_the_rules(path: Path) -> None:
-    assert violations(path) == []
+def by_file(wrong: Callable[[Path], list[str]], paths: list[Path]) -> dict[str, list[str]]:
+    """What is wrong in each of some files, without those where nothing is."""
+    return {str(path): found for path in paths if (found := wrong(path))}
 
 
-@pytest.mark.parametrize("path", COPIED, ids=str)
-def test_the_words_of_a_file_to_copy_keep_the_rules(path: Path) -> None:
-    assert wrong_in(copied_texts(path)) == []
+def folders(paths: list[Path]) -> list[Path]:
+    return sorted({path.parent for path in paths})
+
+
+@pytest.mark.parametrize("folder", folders([*PAGES, *SOURCES]), ids=str)
+def test_the_words_of_the_files_of_a_folder_keep_the_rules(folder: Path) -> None:
+    assert by_file(violations, [path for path in [*PAGES, *SOURCES] if path.parent == folder]) == {}
+
+
+@pytest.mark.parametrize("folder", folders(COPIED), ids=str)
+def test_the_words_of_the_files_to_copy_of_a_folder_keep_the_rules(folder: Path) -> None:
+    assert by_file(lambda path: wrong_in(copied_texts(path)), [path for path in COPIED if path.parent == folder]) == {}
+
+
+def test_what_is_wrong_in_the_files_of_a_folder_is_said_of_each(tmp_path: Path) -> None:
+    right, wrong = tmp_path / "right.yaml", tmp_path / "wrong.yaml"
+    right.write_text("# One line of words.\n")
+    wrong.write_text("# It lies beside run.json.\n")
+    found = by_file(lambda path: wrong_in(copied_texts(path)), [right, wrong])
+    assert found == {str(wrong): ["'beside' in: It lies beside run.json."]}
 
 
 @pytest.mark.parametrize("path", DESCRIBED)

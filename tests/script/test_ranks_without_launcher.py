@@ -52,7 +52,7 @@ def free_port() -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.timed
+@pytest.mark.sleeping
 def test_a_rank_that_nobody_waits_for_is_recorded_to_its_end_and_is_no_other_program(tmp_path: Path) -> None:
     write(tmp_path, STARTS_THE_OTHER)
     done = profile(tmp_path, "--out", "run", "--", sys.executable, "train.py", str(free_port()))
