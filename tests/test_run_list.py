@@ -282,3 +282,9 @@ def test_a_folder_that_may_not_be_looked_into_is_listed_with_the_reason(
 def test_a_folder_that_cannot_be_listed_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         list_runs(tmp_path / "none")
+
+
+def test_an_attached_process_is_measured_by_its_cpu_use(tmp_path: Path) -> None:
+    row = configuration(None, why="batches are not visible") | {"cpu_percent_of_allotted": 71.0}
+    found = summary(tmp_path, kind="profile", best=None, configurations=[row])
+    assert (found.tried, found.measured, found.samples_per_s, found.reason) == (1, 1, None, "batches are not visible")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from loaderbench.loaders.torch_loader import NEEDS_WORKERS
 from loaderbench.ranks import RANKS
 from loaderbench.records import Config, RunRecord, Scalar, format_scalar, varying
 from loaderbench.report import words
@@ -84,6 +85,16 @@ def same(one: Config, other: Config) -> bool:
 def holds(config: Config, wanted: Config) -> bool:
     """Whether a configuration has all wanted values, with their types. A missing axis has the value `None`."""
     return all(key(config.get(axis)) == key(value) for axis, value in wanted.items())
+
+
+def without_workers(config: Config) -> bool:
+    """Whether the main process loads the data. In that case, torch rejects arguments that apply only to workers."""
+    return key(config.get("num_workers")) == key(0)
+
+
+def without_effect(run: RunRecord, config: Config) -> frozenset[str]:
+    """The axes that were not varied for this configuration, because torch rejects them without workers."""
+    return frozenset(NEEDS_WORKERS.keys() & run.plan.collapsed.keys()) if without_workers(config) else frozenset()
 
 
 def label(run: RunRecord, config: Config) -> Text:

@@ -18,7 +18,9 @@ def state(view: View) -> State:
     tried = [configuration for configuration in run.configurations if configuration.trials]
     counted, hint = _of_profile(run, view.profile) if view.profile else _of_sweep(run)
     if run.kind == "ab":
-        counted, hint = count(len(run.ab_trials), "trial"), None
+        done = sum(trial.status == "completed" for trial in run.ab_trials)
+        ran = count(len(run.ab_trials), "trial")
+        counted, hint = ran if done == len(run.ab_trials) else f"{done} of {ran} measured", None
     if run.in_progress:
         return State(
             "warn", f"provisional: {counted}", "The run is in progress. Reload this report after the next round."
@@ -80,7 +82,8 @@ def _resume_hint(run: RunRecord) -> str:
 def facts(view: View) -> tuple[Fact, ...]:
     """The line of facts below the run's name. In a profile, the loader comes first."""
     run, environment = view.run, view.run.environment
-    machine = Fact("GPU", accelerator(environment)), Fact("Available CPUs", allotted(environment))
+    gpu = accelerator(environment, is_attached=view.is_attached)
+    machine = Fact("GPU", gpu), Fact("Available CPUs", allotted(environment))
     data = words.outside(run.dataset.description, words.LABEL_LIMIT)
     return (
         *((Fact("Loader", data), *machine) if view.profile else (*machine, Fact("Dataset", data))),
@@ -89,10 +92,12 @@ def facts(view: View) -> tuple[Fact, ...]:
     )
 
 
-def accelerator(environment: Environment) -> Text:
-    """The GPUs, such as `2 x NVIDIA H200, 141 GiB each`, or `none`."""
+def accelerator(environment: Environment, *, is_attached: bool = False) -> Text:
+    """The GPUs, such as `2 x NVIDIA H200, 141 GiB each`, or `none`. From outside, those of a process can be hidden."""
     if not environment.gpus:
         reason = words.reason_of("gpus", environment.not_measured)
+        if is_attached:
+            return words.sentence(f"not seen: {reason}" if reason else "not seen")
         return Text("none", words.plain(reason, words.SENTENCE_LIMIT) if reason else None)
     kinds: dict[tuple[str, int], int] = {}
     for gpu in environment.gpus:

@@ -14,7 +14,7 @@ def render_junit(run: RunRecord, gates: Sequence[GateResult]) -> str:
     """Render a test case for each gate and each measured configuration.
 
     An inconclusive gate is an error. A gate that only warns is skipped, with a message. A run without a completed trial
-    adds an error.
+    adds an error, and so does `ab` without a pair.
     """
     cases = [*map(_gate, gates), *_configurations(run), *_nothing_measured(run)]
     suite = ElementTree.Element("testsuite", name=words.plain(f"loaderbench {run.name}", 200), tests=str(len(cases)))
@@ -53,13 +53,25 @@ def _configurations(run: RunRecord) -> list[ElementTree.Element]:
 
 
 def _nothing_measured(run: RunRecord) -> Iterator[ElementTree.Element]:
-    """Yield an error if no trial was completed, because all configurations are then merely skipped."""
-    trials = run.ab_trials or run.sweep
+    """Yield an error if no trial was completed, or no pair of `ab`; all configurations would only be skipped."""
+    trials = run.sweep_or_ab_trials
     if not any(trial.status == "completed" for trial in trials):
-        case = _case("run", run.name)
-        reason = "; ".join(failures_in_words(trials)) or "no trial ran"
-        ElementTree.SubElement(case, "error", message=words.plain(f"nothing was measured: {reason}", 1_000))
-        yield case
+        yield _error(run, f"nothing was measured: {'; '.join(failures_in_words(trials)) or 'no trial ran'}")
+    elif run.comparison is not None and not any(change.change for change in run.comparison.metrics):
+        yield _error(run, f"no pair was measured: {'; '.join(_failures_by_version(run)) or run.comparison.headline}")
+
+
+def _failures_by_version(run: RunRecord) -> Iterator[str]:
+    """Yield how trials of each version of `ab` failed: `before (main): hang in 3 of 3 trials`."""
+    for version in run.side_by_side.versions if run.side_by_side else ():
+        if failed := failures_in_words([trial for trial in run.ab_trials if trial.side == version.side]):
+            yield f"{version.side} ({version}): {'; '.join(failed)}"
+
+
+def _error(run: RunRecord, message: str) -> ElementTree.Element:
+    case = _case("run", run.name)
+    ElementTree.SubElement(case, "error", message=words.plain(message, 1_000))
+    return case
 
 
 def _case(kind: str, name: str) -> ElementTree.Element:

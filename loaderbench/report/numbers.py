@@ -17,6 +17,7 @@ NOT_RUN = "not run"
 ONE_ROUND = "n = 1"
 NONE_SEEN = "not significant"
 _LONG = 1e15  # numbers from here on are written with an exponent
+_UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 MINUS, EN_DASH, TIMES = "\u2212", "\u2013", "\u00d7"
 
 
@@ -43,10 +44,18 @@ def _places(value: float, digits: int) -> int:
 
 def bounds(est: float, lo: float, hi: float, digits: int = 3) -> tuple[str, str]:
     """The estimate and `lo-hi`, rounded alike, with one more digit if rounding would hide the interval."""
-    shown = [_rounded(x, _places(est, digits)) for x in (est, lo, hi)]
-    if shown[1] == shown[2] and lo < hi:
-        shown = [_rounded(x, _places(est, digits + 1)) for x in (est, lo, hi)]
+    places = _places_of_interval(est, lo, hi, digits)
+    shown = [_rounded(x, places) for x in (est, lo, hi)]
     return shown[0], f"{shown[1]}{' to ' if lo < 0 else EN_DASH}{shown[2]}"
+
+
+def _places_of_interval(est: float, lo: float, hi: float, digits: int) -> int:
+    """Decimal places for the estimate's significant digits, or one digit more if only that shows the interval."""
+    places = _places(est, digits)
+    if lo >= hi or _rounded(lo, places) != _rounded(hi, places):
+        return places
+    finer = _places(est, digits + 1) if est else _places(max(abs(lo), abs(hi)), 1)
+    return places if _rounded(lo, finer) == _rounded(hi, finer) else finer
 
 
 def missing(reason: str | None = None) -> Value:
@@ -121,10 +130,12 @@ def with_unit(text: str, unit: str) -> str:
 
 
 def memory(value: float | None, reason: str | None = None) -> Value:
-    """Bytes as GiB, or as MiB below one GiB."""
+    """Bytes as GiB, or as MiB, KiB or bytes below one unit; 0 as MiB."""
     if value is None:
         return missing(reason)
-    text = f"{number(value / 2**30)} GiB" if value >= 2**30 else f"{number(value / 2**20)} MiB"
+    least = next((one for one in _UNITS if abs(value) >= one[0]), (1, "bytes"))
+    size, unit = least if value else _UNITS[1]
+    text = f"{number(value / size)} {unit}"
     return Value(text, main=text, sort=value)
 
 
@@ -162,16 +173,18 @@ def gain(est: float, lo: float | None, hi: float | None, over: str = "") -> Valu
         value = times(Interval(est, lo, hi))
         main, detail = value.main, value.detail
     else:
-        main = _signed(est, est)
-        detail = ONE_ROUND if lo is None or hi is None else _percent_bounds(est, lo, hi)
+        main, detail = _percent_gain(est, lo, hi)
     return Value(f"{main}{over and f' {over}'} ({detail})", main=main, detail=detail, sort=est)
 
 
-def _percent_bounds(est: float, lo: float, hi: float) -> str:
-    """`21-29%`, or `-5 to 12%`, with as many decimals as the estimate."""
-    places = _places((est - 1) * 100, 2)
-    low, high = (_rounded((bound - 1) * 100, places) for bound in (lo, hi))
-    return f"{low}{' to ' if lo < 1 else EN_DASH}{high}%"
+def _percent_gain(est: float, lo: float | None, hi: float | None) -> tuple[str, str]:
+    """A gain in percent and its interval, rounded alike: `+25%`, and `21-29%` or `-5 to 12%`."""
+    percentage = (est - 1) * 100
+    sign = "+" if percentage > 0 else ""
+    if lo is None or hi is None:
+        return f"{sign}{_rounded(percentage, _places(percentage, 2))}%", ONE_ROUND
+    shown, between = bounds(percentage, (lo - 1) * 100, (hi - 1) * 100, digits=2)
+    return f"{sign}{shown}%", f"{between}%"
 
 
 def whole(value: float | None, reason: str | None = None) -> Value:
@@ -180,12 +193,6 @@ def whole(value: float | None, reason: str | None = None) -> Value:
         return missing(reason)
     text = f"{round(value):,}"
     return Value(text, main=text, sort=value)
-
-
-def _signed(ratio: float, like: float) -> str:
-    """A ratio as a signed percentage, with the decimals of two digits of the ratio `like`."""
-    percentage = (ratio - 1) * 100
-    return f"{'+' if percentage > 0 else ''}{_rounded(percentage, _places((like - 1) * 100, 2))}%"
 
 
 def when(started_at: str, finished_at: str) -> str:

@@ -17,8 +17,9 @@ from loaderbench.records import Readings, RunRecord, Trial, config_name
 from loaderbench.records.metrics import BY_ID
 from loaderbench.records.timeline import Series
 from loaderbench.report.lanes import MOST_BATCHES, Lanes, Made, Piece, key_of, lanes_of
+from loaderbench.report.metrics import WAIT
 from loaderbench.report.model import Json
-from loaderbench.report.view import View
+from loaderbench.report.view import View, has_data_wait
 
 PROCESS = 1
 CALLS, STEPS, FIRST_WORKER = 1, 2, 10
@@ -36,19 +37,21 @@ _EDGE_US = 0.5  # places the ends of an arrow inside the slices that it connects
 def chrome_trace(run: RunRecord, readings: Readings, trial: str | None = None) -> Json:
     """The trace of a trial, by default the median trial of the verdict's configuration.
 
+    Without a consumer, it has the calls of `next()`, but no waits and steps.
     Raises `UsageError` for a trial without recorded batches.
     """
     shown, lanes = _chosen(View(run, readings), trial)
-    read = readings.of(shown.id).items()
+    waits = has_data_wait(shown.consumer or run.consumer)
+    read = [(name, own) for name, own in readings.of(shown.id).items() if waits or name != WAIT.strip.series]
     moments = [made.began_s for own in lanes.makers.values() for made in own]
     moments += [call.began_s for call in lanes.calls]
     moments += [at_s for _, (seconds, _) in read for at_s in seconds if isfinite(at_s)]
     zero_s = min(moments, default=0.0)
     events = [
-        *_names(lanes, f"{run.name}, trial {shown.id}: {config_name(shown.config)}"),
+        *_names(lanes, f"{run.name}, trial {shown.id}: {config_name(shown.config)}", with_steps=waits),
         *(event for worker, own in lanes.makers.items() for made in own for event in _batch(made, worker)),
         *(_slice(CALLS, f"next() for batch {call.batch.batch}", call, "next") for call in lanes.calls),
-        *(_slice(STEPS, _NAMES[piece.what], piece, piece.what) for piece in sorted(lanes.loop, key=_begin)),
+        *(_slice(STEPS, _NAMES[piece.what], piece, piece.what) for piece in sorted(lanes.loop, key=_begin) if waits),
         *_arrows(lanes),
         *(_counter("ready batches", one.at_s, one.count) for one in lanes.ready),
         *(event for name, own in read for event in _readings(_metric(name), own)),
@@ -114,9 +117,9 @@ def _begin(piece: Piece) -> float:
     return piece.began_s
 
 
-def _names(lanes: Lanes, process: str) -> Iterator[Json]:
+def _names(lanes: Lanes, process: str, *, with_steps: bool) -> Iterator[Json]:
     yield _named("process_name", None, process)
-    threads = {CALLS: "main process: next()", STEPS: "training step"}
+    threads = {CALLS: "main process: next()"} | ({STEPS: "training step"} if with_steps else {})
     threads |= {_thread(worker): f"worker {worker}" for worker in lanes.makers if worker is not None}
     for thread, name in threads.items():
         yield _named("thread_name", thread, name)

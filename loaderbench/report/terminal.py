@@ -72,9 +72,10 @@ def print_summary(
     if steps or report_path is not None:
         say(console)
     for step in steps:
-        say(console, f"Next: {': '.join(filter(None, (step.said('code in the report'), step.command)))}", "bold")
+        line = f"Next: {': '.join(filter(None, (step.said('code in the report'), step.command)))}"
+        (say_whole if step.command else say)(console, line, "bold")
     if report_path is not None:
-        say(console, f"Report: {report_path}")
+        say_whole(console, f"Report: {report_path}")
 
 
 def _where_more_is(has_report: bool, verbose_flag: str) -> str:
@@ -277,9 +278,9 @@ def say(console: Console, text: str = "", style: str = "") -> None:
     console.print(RichText(_fit(text, console), style=style), soft_wrap=not console.is_terminal)
 
 
-def say_whole(console: Console, line: str, style: str | None = None) -> None:
-    """Print a line without wrapping it, which breaks paths: the terminal wraps it where needed."""
-    console.print(line, style=style, highlight=False, markup=False, soft_wrap=True)
+def say_whole(console: Console, line: str, style: str = "") -> None:
+    """Print a line without line breaks in it, to be copied as one: the terminal wraps it where needed."""
+    console.print(RichText(_fit(line, console), style=style), soft_wrap=True)
 
 
 def _fit(text: str, console: Console) -> str:

@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from loaderbench.consumers import consumer_kind
 from loaderbench.records import Config, Configuration, Readings, RunRecord, Trial
 from loaderbench.records.words import count
 from loaderbench.report import axes, words
 
 MOST_ROWS = 400  # rows in the table of trials, to limit the report's size; the downloads have all trials
 MOST_CHOICES = 150  # some kB of HTML each; the table of trials and run.json have the others
+IN_NEXT = "time in next()"
+"""The name of a wait for a batch that nothing consumes."""
 _NOTHING = Trial(id="", role="profile", config={}, round=1, status="failed")
 
 
@@ -32,12 +35,23 @@ class View:
             return None
         return self.run.sweep[0] if self.run.sweep else _NOTHING
 
+    @property
+    def is_attached(self) -> bool:
+        """Whether the run observed a process from outside."""
+        return self.profile is not None and self.profile.is_from_outside
+
+    @property
+    def has_data_wait(self) -> bool:
+        """Whether a consumer took the batches. Without one, the time in `next()` is not a data wait."""
+        return has_data_wait(self.run.consumer)
+
     @cached_property
     def anchors(self) -> Mapping[str, str]:
         """The anchor of each trial with a row. Anchors are numbers, because a trial's id can contain any character."""
         if self.profile:
             return {}
-        return {trial.id: f"trial-{i}" for i, trial in enumerate(self.run.sweep[:MOST_ROWS], start=1)}
+        rows = self.run.sweep_or_ab_trials[:MOST_ROWS]
+        return {trial.id: f"trial-{i}" for i, trial in enumerate(rows, start=1)}
 
     @cached_property
     def trials(self) -> Mapping[str, Trial]:
@@ -89,6 +103,11 @@ class View:
         if self.run.best is not None and configuration.tied_with_best:
             return "tied"
         return "baseline" if self.is_baseline(configuration) else ""
+
+
+def has_data_wait(consumer: str | None) -> bool:
+    """Whether a consumer of this kind takes batches; true if the kind was not saved."""
+    return consumer_kind(consumer or "").consumes
 
 
 def representative(trials: Iterable[Trial]) -> Trial | None:

@@ -32,12 +32,16 @@ _EXPLAINED = {
 
 # Marks that change the text direction: they can display text in another order than it is stored.
 _DIRECTION_MARKS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_NOT_IN_XML = re.compile("[\ufffe\uffff]")
 _SEPARATOR = re.compile(r"[/\\]")
 
 
 def clean(text: str) -> str:
-    """The text without control characters, lone surrogates (found in odd file names) and direction marks."""
-    safe = _DIRECTION_MARKS.sub("", text.encode("utf-8", "replace").decode("utf-8"))
+    """The text without direction marks and all that XML cannot hold: control characters, lone surrogates and others.
+
+    Lone surrogates are found in odd file names.
+    """
+    safe = _NOT_IN_XML.sub("", _DIRECTION_MARKS.sub("", text.encode("utf-8", "replace").decode("utf-8")))
     return "".join(" " if unicodedata.category(c) == "Cc" and c != "\n" else c for c in safe)
 
 

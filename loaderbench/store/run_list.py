@@ -149,7 +149,7 @@ def _summary(folder: Path, has_page: bool, found: _Fields) -> RunSummary:
         samples_per_s=rate,
         reason=None if rate else _reason(found),
         tried=sum(bool(one.trials) for one in found.configurations),
-        measured=sum(_plausible(one.samples_per_s) is not None for one in found.configurations),
+        measured=sum(map(_is_measured, found.configurations)),
     )
 
 
@@ -171,6 +171,11 @@ def _reason(found: _Fields) -> str:
     return found.not_measured.get("best") or "no best config with a measured rate"
 
 
+def _is_measured(one: _Configuration) -> bool:
+    """Whether the configuration has a rate, or at least the CPU use of an attached process."""
+    return _plausible(one.samples_per_s) is not None or one.cpu_percent_of_allotted is not None
+
+
 def _plausible(rate: Interval | None) -> Interval | None:
     """The rate, if all of its values are plausible for a loader."""
     values = [] if rate is None else [x for x in (rate.est, rate.lo, rate.hi) if x is not None]
@@ -180,10 +185,11 @@ def _plausible(rate: Interval | None) -> Interval | None:
 
 @dataclass(frozen=True)
 class _Configuration:
-    """One configuration: its rate, and its trials."""
+    """One configuration: its rate and CPU use, and its trials."""
 
     config: Config
     samples_per_s: Interval | None = None
+    cpu_percent_of_allotted: float | None = None
     trials: list[str] = field(default_factory=list)
     not_measured: dict[str, str] = field(default_factory=dict)
 

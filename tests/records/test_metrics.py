@@ -102,3 +102,8 @@ def test_tables_leave_out_disk_reads_memory_clocks_and_a_column_without_epoch_en
         *("gpu_pcie_tx_bytes_per_s", "gpu_memory_clock_mhz", "disk_read_bytes_per_s"),
     ]
     assert [metric.id for metric in METRICS if not metric.zeros] == ["epoch_ends"]
+
+
+def test_memory_that_is_read_once_is_not_called_a_peak() -> None:
+    pss = BY_ID["pss_bytes"]
+    assert "peak" not in f"{pss.label} {pss.hint} {pss.trial_label} {pss.trial_hint}"

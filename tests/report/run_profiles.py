@@ -7,6 +7,7 @@ from run_factory import GIB, environment
 from run_hostile import HOSTILE, LONG
 
 from loaderbench.conclusion import conclude
+from loaderbench.monitors.nvml import NONE_USED
 from loaderbench.recorder.ranks import RankRun, merge_ranks
 from loaderbench.records import (
     Config,
@@ -32,6 +33,7 @@ NO_WORKERS = "a generator has no workers that could be looked into"
 ONE_EPOCH = "there was one epoch"
 NO_BATCHES = "ValueError: the loop took no batch after its warm-up"
 FOLDER = "/data/people/private/"
+OUTSIDE = "not visible from outside the process"
 
 
 def slow_sample(number: int, **changes: object) -> SlowSample:
@@ -240,3 +242,23 @@ def hostile_profile() -> RunRecord:
         data_wait=None,
     )
     return replace(profile_of(evil, description=HOSTILE), name=HOSTILE + LONG)
+
+
+def attached() -> RunRecord:
+    """A training that was watched from outside, in a container that hides its GPU."""
+    trial = Trial(
+        role="profile",
+        id="attach",
+        config={"num_workers": 2},
+        round=1,
+        status="completed",
+        consumer="loop",
+        data_wait_share=0.58,
+        steady_s=10.0,
+        cpu_percent_of_allotted=71.0,
+        workers=WorkerStates(on_cpu_share=0.78, run_queue_share=0.2, blocked_share=0.02, count=2),
+        not_measured={"samples_per_s": f"batches are {OUTSIDE}", "stages": f"the cost of a sample is {OUTSIDE}"},
+    )
+    measured = measured_by((trial,), description="process 12345: python train.py")
+    environment = replace(measured.environment, not_measured={"gpus": NONE_USED})
+    return conclude(replace(measured, environment=environment))

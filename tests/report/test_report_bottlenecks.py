@@ -75,3 +75,12 @@ def test_other_workers_that_were_measured_next_to_the_stages_have_a_table() -> N
         ["num_workers=4", "not significant (\N{MINUS SIGN}10.0 to 10.0%)"],
     ]
     assert others in made.glance
+
+
+def test_a_transform_with_the_name_of_a_stage_has_a_bar_of_its_own() -> None:
+    named = replace(CROP, name="Decode", gain_if_free=Interval(1.2, 1.1, 1.3))
+    (chart,) = (block for block in drawn(replace(DECODE, parts=(named,))) if isinstance(block, Chart))
+    (bars,) = chart.figures[0]["data"]
+    axis = chart.figures[0]["layout"]["light"]["yaxis"]
+    assert len(set(bars["y"])) == len(bars["x"]) == 2
+    assert (axis["tickvals"], axis["ticktext"]) == (bars["y"], ["Decode", "Decode"])

@@ -1,6 +1,7 @@
 """Which configurations can be chosen on the page, and what it then says of them."""
 
 from dataclasses import replace
+from xml.etree import ElementTree
 
 import run_factory as runs
 from blocks import ids, ranking, the, within
@@ -104,3 +105,8 @@ def test_a_very_large_sweep_offers_its_most_interesting_configurations() -> None
 
     assert len(view.choices) == MOST_CHOICES
     assert view.shown == view.choices[0]
+
+
+def test_junit_of_a_name_with_signs_that_xml_cannot_hold_can_be_parsed() -> None:
+    text = render_junit(replace(runs.typical(), name="a\ufffeb\uffffc"), ())
+    assert ElementTree.fromstring(text).get("name") == "loaderbench abc"

@@ -7,6 +7,7 @@ from blocks import ids, within
 from hypothesis import given, strategies as some
 
 from loaderbench.records import RunRecord
+from loaderbench.report import style
 from loaderbench.report.document import build_document
 from loaderbench.report.model import Chart, Json, Table
 from loaderbench.report.sections.cost import pareto
@@ -73,3 +74,14 @@ def test_what_takes_nothing_is_beaten_by_nothing() -> None:
     chart = charts(replace(run, configurations=used))[0]
 
     assert trace(chart, "Pareto frontier")["x"][0] == 0
+
+
+def test_each_trace_keeps_its_color_where_another_is_left_out() -> None:
+    run = runs.typical()
+    kept = tuple(c for c in run.configurations if c.rank in (1, 8))
+    for drawn, colors in ((run, [style.MUTED["light"], *style.LINES["light"][:2]]), (kept, style.LINES["light"][:2])):
+        shown = replace(run, configurations=drawn) if isinstance(drawn, tuple) else drawn
+        figure = charts(shown)[0].figures[0]
+        names = [found["name"] for found in figure["data"]]
+        assert names == ["dominated", "Pareto frontier", "best"][-len(colors) :]
+        assert figure["layout"]["light"]["colorway"] == colors

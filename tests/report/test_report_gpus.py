@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 import run_factory as runs
-from blocks import failures
+from blocks import facts, failures
 
 from loaderbench.records import Gpu, GpuMemory, GpuUse
 from loaderbench.report import head
@@ -67,3 +68,20 @@ def test_a_gpu_that_is_not_nvidia_s_has_its_platform() -> None:
         "AMD Instinct MI300X (ROCm 6.4), 192 GiB"
     )
     assert shown(Gpu(0, "", "H100", 80 << 30, platform="CUDA 13.0")).startswith("H100, 80")
+
+
+@pytest.mark.parametrize(
+    ("fixed_bytes", "line"),
+    [(512 << 20, "512 MiB + 2 MiB per sample"), (-120_000_000, "2 MiB per sample \u2212 114 MiB")],
+)
+def test_the_line_through_the_peaks_can_begin_below_zero(fixed_bytes: float, line: str) -> None:
+    memory = GpuMemory(
+        total_bytes=80 << 30,
+        batches=(),
+        others_bytes=0,
+        largest_batch=1_184,
+        fixed_bytes=fixed_bytes,
+        bytes_per_sample=2 << 20,
+    )
+    found = facts(build_document(replace(runs.gpu_run(), gpu_memory=memory)), "gpu-memory")
+    assert found[0].value.text == f"about 1,184 (extrapolated: {line})"

@@ -201,3 +201,28 @@ def test_a_map_of_more_than_can_be_chosen_says_so() -> None:
 
     assert "The 150 best of 666 can be selected; the others link to their trials." in caption(large())
     assert "chosen" not in caption(runs.typical())
+
+
+def test_a_cell_without_workers_shows_no_other_loader_and_no_threads() -> None:
+    run = runs.typical()
+    configs: list[Config] = [
+        {"loader": "torch", "num_workers": 0, "threads": None},
+        {"loader": "torch", "num_workers": 2, "threads": None},
+        {"loader": "dali", "num_workers": None, "threads": 1},
+        {"loader": "dali", "num_workers": None, "threads": 4},
+    ]
+    found = tuple(replace(c, config=own) for c, own in zip(run.configurations, configs, strict=False))
+    plan = replace(
+        run.plan,
+        axes={"loader": ["torch", "dali"], "num_workers": [0, 2], "threads": [1, 4]},
+        collapsed=dict.fromkeys(("num_workers", "threads"), "no effect with another loader: measured once"),
+    )
+    assert run.best
+    best = replace(run.best, config=configs[2])
+    shown = [
+        cell
+        for cell in cells(build_document(replace(run, configurations=found, plan=plan, best=best)))
+        if cell.state == "measured"
+    ]
+    assert len({cell.title for cell in shown}) == len(shown) == 4
+    assert len([cell for cell in shown if cell.best]) == 1

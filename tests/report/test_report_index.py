@@ -106,6 +106,7 @@ def test_a_long_verdict_is_shortened_and_whole_in_its_title(tmp_path: Path) -> N
         (runs.without_best, "complete", "not measured: fewer than three rounds"),
         (profiles.traced, "complete", "512"),
         (profiles.nothing_measured, "failed", "not measured"),
+        (profiles.attached, "complete", "not measured: batches are not visible from outside the process"),
         (runs.one_round, "complete", "844 (n = 1)"),
     ],
 )
@@ -132,7 +133,7 @@ def first_round_failed() -> RunRecord:
     "make",
     [
         *(runs.typical, runs.partly_failed, runs.all_failed, runs.interrupted, runs.one_trial, first_round_failed),
-        *(profiles.traced, profiles.nothing_measured),
+        *(profiles.traced, profiles.nothing_measured, profiles.attached),
     ],
 )
 def test_a_run_has_one_state_on_its_page_and_in_the_list(make: Callable[[], RunRecord], tmp_path: Path) -> None:

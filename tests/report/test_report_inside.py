@@ -6,7 +6,7 @@ import run_factory as runs
 import run_profiles as profiles
 from blocks import ids, parts, within
 
-from loaderbench.records import Epochs, RunRecord, SampleTimes, StageCost, Trial
+from loaderbench.records import Epochs, RankReadings, RunRecord, SampleTimes, StageCost, Trial
 from loaderbench.report.document import build_document
 from loaderbench.report.model import Breakdown, Paragraph, Section, Table
 from loaderbench.report.sections import inside
@@ -286,3 +286,30 @@ def test_a_sweep_that_was_not_traced_has_no_empty_frames(make: object) -> None:
     untraced = replace(run, trials=tuple(replace(trial, stages=None) for trial in run.trials))
 
     assert not {"inside", "workers", "waits", "slow"} & set(ids(build_document(untraced)))
+
+
+def test_without_a_consumer_there_is_no_step_and_the_wait_is_time_in_next() -> None:
+    sections = inside.of_trial(replace(profiles.traced_trial(), consumer="none"))
+    found = named_parts(sections)
+    assert found.step is None
+    assert found.waits
+    assert found.waits.title == "Time in next() and epochs"
+    assert list(cells(table_of(found.waits))) == ["time in next()"]
+    assert [(one.title, one.label) for one in sections if one.id in ("inside", "waits")] == [
+        ("Sample time breakdown", "Sample"),
+        ("Time in next() and epochs", "Time in next()"),
+    ]
+
+
+def test_a_trial_that_did_not_keep_its_consumer_has_that_of_its_run() -> None:
+    run = replace(runs.typical(), consumer="none")
+    assert run.trials[0].consumer is None
+    assert inside_of(run).step is None
+    assert inside_of(runs.typical()).step is not None
+
+
+def test_the_stages_of_a_trial_with_ranks_are_those_of_one_rank() -> None:
+    rank = RankReadings(rank=1, samples=640, batches=20, samples_per_s=80.0)
+    trial = replace(runs.typical().trials[2], samples=1280, ranks=(replace(rank, rank=0), rank), slowest_rank=1)
+    caption = table_of(part_of(trial).sample).caption
+    assert caption == "Mean time per sample in a worker of rank 1, 640 samples"

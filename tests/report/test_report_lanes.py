@@ -22,7 +22,7 @@ from loaderbench.report.lanes import MOST_LANES, Lanes, Taken
 from loaderbench.report.lanes_window import MOST_PIECES, Window, pieces_in, windows_of
 from loaderbench.report.model import Paragraph, Table
 from loaderbench.report.perfetto import chrome_trace
-from loaderbench.report.sections.lanes_drawing import READY_HEIGHT, LaneDrawing, drawing_of
+from loaderbench.report.sections.lanes_drawing import READY_HEIGHT, LaneDrawing, LoopNames, drawing_of
 
 
 def lanes(**changes: Any) -> Lanes:
@@ -162,7 +162,7 @@ def test_a_sweep_shows_the_typical_trial_of_the_verdict_s_configuration() -> Non
         ("emulated", "Emulated GPU"),
         ("model", "GPU"),
         ("target", "Consumer"),
-        ("none", "Consumer"),
+        ("none", "Loop"),
         ("loop", "Training step"),
         ("of_another_version", "Consumer"),
     ],
@@ -268,7 +268,7 @@ def test_the_scale_of_ready_batches_is_that_of_the_whole_trial_in_every_window()
     first, second = next((one, other) for one, other in pairwise(found.ready) if one.count == 1)
     (lane,) = [
         lane
-        for lane in drawing_of(found, Window(frozenset(), 0, first.at_s, second.at_s), "GPU", "").lanes
+        for lane in drawing_of(found, Window(frozenset(), 0, first.at_s, second.at_s), LoopNames("GPU"), "").lanes
         if lane.paths
     ]
     assert lane.label == f"Ready (0\u2013{most})"
@@ -340,3 +340,19 @@ def test_names_of_stages_from_outside_do_nothing() -> None:
     evil = [replace(batch, stages_s={HOSTILE: 0.01}) for batch in own.batches()]
     html = render_html(build_document(run, own.readings(run, *evil)))
     assert HOSTILE not in html
+
+
+def test_without_a_consumer_the_loop_does_not_wait_for_data() -> None:
+    run = replace(runs.typical(), consumer="none")
+    readings = Readings()
+    for trial in run.sweep:
+        readings.keep_batches(trial.id, map(bare, own.batches()))
+    document = build_document(run, readings)
+    (table,) = within(document, "lanes", Table)
+    assert {row.cells[0].text for row in table.rows} == {"Loop: in next()", "Loop: between calls"}
+    (shown, *_) = within(document, "lanes", LaneDrawing)
+    assert dict(shown.key)["wait"] == "time in next()"
+    assert any(bar.said.startswith("Time in next(), batch ") for lane in shown.lanes for bar in lane.bars)
+    sentences = [block.text.text for block in within(document, "lanes", Paragraph)]
+    assert sentences[0].startswith("Longest time in next(): ")
+    assert "wait" not in " ".join([*sentences, table.caption, shown.title, shown.said]).lower()

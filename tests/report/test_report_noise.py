@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import run_factory as runs
-from blocks import chart, drawn, facts, ids, the
+from blocks import chart, drawn, facts, ids, the, within
 from run_large import large
 
 from loaderbench.records import RunRecord, TimelinePoint
@@ -146,3 +146,20 @@ def test_readings_beyond_all_units_are_left_out() -> None:
 
     assert drawn(document, "waits").traces[0]["upperfence"] == [100]
     assert max(drawn(document, "timeline").traces[0]["y"]) == 100
+
+
+def test_without_a_consumer_waits_are_time_in_next() -> None:
+    run = replace(runs.typical(), consumer="none")
+    run = replace(run, trials=(replace(run.trials[0], batches=20_000), *run.trials[1:]))
+    document = build_document(run, runs.timeline(run))
+    assert "Data wait" not in str(within(document, "noise", Chart)), "the boxes"
+    assert chart(document, "waits").label == "Time in next() per batch"
+    assert drawn(document, "waits").layout["xaxis"]["title"]["text"] == "time in next() per batch, ms"
+    assert table_below(document, "waits").caption == "Time in next() per batch, all rounds"
+    assert "Time in next() quartiles" in [fact.label for fact in facts(document, "noise")]
+
+    timeline = the(document, Timeline)
+    panels = [title["text"] for title in timeline.figures[0]["layout"]["light"]["annotations"]]
+    assert "Time in next() per batch, ms" in panels
+    assert "data wait" not in str(within(document, "timeline", Table)).lower()
+    assert "data wait" not in str(timeline).lower()

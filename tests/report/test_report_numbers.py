@@ -50,6 +50,8 @@ def test_what_is_no_number_is_not_measured_and_sorts_nowhere(value: Interval | N
 
 def test_a_share_is_written_as_a_percentage() -> None:
     assert numbers.share(Interval(0.41, 0.38, 0.44)).text == "41% (38\u201344%)"
+    assert numbers.share(Interval(0.0, 0.0, 0.004)).text == "0.0% (0.0\u20130.4%)"
+    assert numbers.share(Interval(0.0, 0.0, 0.0)).text == "0% (0\u20130%)"
 
 
 @pytest.mark.parametrize(("value", "written"), [(100.0, "100%"), (97.26, "97%"), (5.23, "5.2%"), (0.0, "0%")])
@@ -57,7 +59,16 @@ def test_a_percentage_keeps_two_significant_digits(value: float, written: str) -
     assert numbers.percent(value).text == written
 
 
-@pytest.mark.parametrize(("value", "written"), [(1.24 * 2**30, "1.24 GiB"), (310 * 2**20, "310 MiB"), (0, "0 MiB")])
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (1.24 * 2**30, "1.24 GiB"),
+        (310 * 2**20, "310 MiB"),
+        (1536, "1.50 KiB"),
+        (512, "512 bytes"),
+        (0, "0 MiB"),
+    ],
+)
 def test_memory_is_written_in_binary_units(value: float, written: str) -> None:
     assert numbers.memory(value).text == written
 
@@ -84,6 +95,8 @@ def test_a_duration_is_written_in_the_unit_a_person_would_use(seconds: float, wr
         ((4.1, 3.9, 4.3), "4.1\u00d7 vs baseline (3.9\u20134.3\u00d7)"),
         ((0.88, 0.85, 0.91), "\u221212% vs baseline (\u221215 to \u22129%)"),
         ((1.25, None, None), "+25% vs baseline (n = 1)"),
+        ((1.1203, 1.1192, 1.1218), "+12.0% vs baseline (11.9\u201312.2%)"),
+        ((1.1203, 1.1202, 1.1204), "+12% vs baseline (12\u201312%)"),
     ],
 )
 def test_a_gain_says_what_its_ratio_means(ratio: tuple[float, float | None, float | None], written: str) -> None:

@@ -216,3 +216,15 @@ def test_a_saved_sweep_has_its_batches(small_run: Any, tmp_path: Path) -> None:
         assert sum(batch.wait_s or 0.0 for batch in kept if batch.steady) / trial.steady_s == pytest.approx(
             trial.data_wait_share, rel=1e-3, abs=1e-4
         )
+
+
+def test_without_a_consumer_a_trace_has_the_calls_of_next_and_no_waits_or_steps() -> None:
+    run = profiles.traced()
+    alone = replace(run, consumer="none", trials=(replace(run.trials[0], consumer="none"),))
+    for traced, has_steps in ((run, True), (alone, False)):
+        readings = Readings([TimelinePoint(traced.trials[0].id, 0.5, "data_wait_s", 0.1)])
+        readings.keep_batches(traced.trials[0].id, own.batches())
+        events = chrome_trace(traced, readings)["traceEvents"]
+        assert any(event.get("tid") == CALLS for event in events)
+        assert any(event.get("tid") == STEPS for event in events) is has_steps
+        assert ("data_wait_s" in {event["name"] for event in events}) is has_steps

@@ -9,7 +9,8 @@ import run_factory as runs
 import run_profiles as profiles
 from blocks import facts, failures, ids, ranking, the, within
 
-from loaderbench.records import GpuUse, LoopLine, RunRecord
+from loaderbench.monitors.nvml import NONE_USED
+from loaderbench.records import GpuUse, LoopLine, RunRecord, TimelinePoint
 from loaderbench.report.document import build_document
 from loaderbench.report.html import notebook_html, render_html
 from loaderbench.report.model import Breakdown, Details, Paragraph, Table
@@ -248,3 +249,31 @@ def test_a_known_cause_without_a_fix_says_so() -> None:
     ]
     unknown = replace(run, verdict=replace(run.verdict, stage=None, limit=None))
     assert "recommendations" not in ids(build_document(unknown))
+
+
+def test_the_method_of_an_attached_process_is_that_of_looking_from_outside() -> None:
+    run = profiles.attached()
+    said = method(run)
+    assert said[0].startswith("Watched from outside for 10.0 s: ")
+    assert "share of the main thread\u2019s stack samples inside next()" in said[1]
+    for of_a_loop in ("your loop", "events", "Warm-up", "CUDA"):
+        assert of_a_loop not in " ".join(said)
+    part = the(run, Timeline, [TimelinePoint("attach", float(i), "rss_bytes", 1e9) for i in range(3)])
+    assert part.figures[0]["layout"]["light"]["xaxis"]["title"]["text"] == "time since first reading, s"
+
+
+def test_gpus_that_were_not_seen_from_outside_are_not_none() -> None:
+    document = build_document(profiles.attached())
+    seen = f"not seen: {NONE_USED}"
+    assert [fact.value.text for fact in document.facts if fact.label == "GPU"] == [seen]
+    assert [fact.value.text for fact in facts(document, "about") if fact.label == "GPU"] == [seen]
+    assert [fact.value.text for fact in build_document(profiles.untraced()).facts if fact.label == "GPU"] == ["none"]
+
+
+def test_a_machine_without_a_memory_limit_has_none() -> None:
+    run = profiles.untraced()
+    reasons = {"memory_limit_bytes": "no cgroup memory limit"}
+    limited = replace(run.environment, memory_limit_bytes=2**30)
+    for environment, text in ((replace(run.environment, not_measured=reasons), "none"), (limited, "1.00 GiB")):
+        found = facts(build_document(replace(run, environment=environment)), "about")
+        assert [fact.value.text for fact in found if fact.label == "Memory limit"] == [text]

@@ -16,6 +16,7 @@ from loaderbench.conclusion import conclude
 from loaderbench.diagnosis.hosts import storage_evidence
 from loaderbench.recorder.ranks import NOT_TIMED, RankRun, merge_ranks
 from loaderbench.records import Config, Limit, MachineUse, RankReadings, Readings, RunRecord, TimelinePoint
+from loaderbench.records.words import SENT_BY_RANK_0
 from loaderbench.report.document import build_document
 from loaderbench.report.html import render_html
 from loaderbench.report.model import Chart, Paragraph, Table
@@ -216,3 +217,48 @@ def test_the_step_of_a_trial_with_ranks_is_that_of_its_slowest() -> None:
     assert table.rows[0].cells[1].text == "50.0"
     readings = Readings([TimelinePoint(one.id, 0.1 * number, "data_wait_s", 0.05) for number in range(40)])
     assert not View(replace(run, trials=(trial_,)), readings).lacks_waits(trial_)
+
+
+def test_ranks_without_a_consumer_have_neither_data_waits_nor_a_chart() -> None:
+    document = build_document(replace(in_ranks((120.0, 80.0)), consumer="none"))
+    assert within(document, "ranks", Chart) == []
+    (table,) = within(document, "ranks", Table)
+    assert [column.label for column in table.columns] == ["Rank", "Samples/s", "Verdict"]
+
+
+def test_many_ranks_without_a_consumer_are_those_with_the_lowest_rates() -> None:
+    run = profiles.of_ranks([0.02] * 12)
+    ranks = tuple(replace(one, samples_per_s=100.0 - one.rank) for one in run.ranks)
+    table, _ = within(build_document(replace(run, consumer="none", ranks=ranks)), "ranks", Table)
+    assert table.caption == "Slowest ranks"
+    assert [row.cells[0].text for row in table.rows] == [str(rank) for rank in range(11, 1, -1)]
+
+
+def with_unknown_waits(run: RunRecord, *unknown: int) -> RunRecord:
+    """The run, in which the data waits of these ranks are not known."""
+    reasons = {"data_wait_share": SENT_BY_RANK_0}
+    return replace(
+        run,
+        ranks=tuple(
+            replace(one, data_wait_share=None, not_measured=reasons) if one.rank in unknown else one
+            for one in run.ranks
+        ),
+    )
+
+
+def test_a_rank_with_an_unknown_data_wait_has_its_reason_and_no_bar() -> None:
+    document = build_document(with_unknown_waits(profiles.of_ranks(ONE_SLOW), 1, 3))
+    (chart,) = within(document, "ranks", Chart)
+    assert all(trace["y"] == ["rank 0", "rank 2"] for trace in chart.figures[0]["data"])
+    (table,) = within(document, "ranks", Table)
+    (place,) = [i for i, column in enumerate(table.columns) if column.label == "Data wait"]
+    known = [row.cells[place].text for row in table.rows]
+    assert known == ["2.0%", f"not measured: {SENT_BY_RANK_0}", "60%", f"not measured: {SENT_BY_RANK_0}"]
+
+
+def test_unknown_data_waits_are_in_no_quartile() -> None:
+    run = profiles.of_ranks([0.1] * 50 + [0.6] * 50)
+    (spread,) = within(build_document(with_unknown_waits(run, *range(50))), "ranks", Paragraph)
+    assert spread.text.text == "Data wait of 50 ranks: 60%, 60%, 60%, 60%, 60% (least, quartiles, most)"
+    of_none = build_document(with_unknown_waits(run, *range(100)))
+    assert within(of_none, "ranks", Paragraph) == within(of_none, "ranks", Chart) == []

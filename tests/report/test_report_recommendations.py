@@ -315,3 +315,15 @@ def test_two_versions_have_a_result_and_no_next_step() -> None:
     run = replace(runs.typical(), kind="ab")
     assert any(found.status == "open" for found in run.recommendations)
     assert the(run, VerdictBlock).next_step is None
+
+
+def test_a_gain_that_the_target_capped_is_at_least_its_number() -> None:
+    run = runs.typical()
+    first = run.recommendations[0]
+    assert first.gain
+    capped = replace(first, gain=replace(first.gain, is_floor=True))
+    (card,) = cards(document := build_document(replace(run, recommendations=(capped,))))
+    assert card.gain
+    assert card.gain.main == "at least 3.9\u00d7"
+    assert "at least" not in card.outcome
+    assert card.gain.main in render_html(document).replace("\u2060", "").replace("\u00a0", " ")

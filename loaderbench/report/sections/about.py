@@ -11,7 +11,7 @@ from loaderbench.records import Environment, Gpu, GpuUse, RunRecord, Trial
 from loaderbench.records.words import count
 from loaderbench.report import head, numbers, words
 from loaderbench.report.model import Details, Fact, Facts, Paragraph, Section, Text
-from loaderbench.report.view import View
+from loaderbench.report.view import View, has_data_wait
 
 _PROCESSES = "Each trial ran in its own process; monitors ran outside it."
 _OF_ROUNDS = (
@@ -29,23 +29,28 @@ _OF_PAIRS = (
 def section(view: View) -> Section:
     """The folded section at the end of the report."""
     terms = tuple(Fact(term.name, Text(term.meaning)) for term in of_report("profile" if view.profile else "sweep"))
-    method = _of_profile(view.profile) if view.profile else _of_sweep(view.run)
     folds = (
-        Details("Environment", (Facts(_environment(view.run)),)),
-        Details("Method", tuple(Paragraph(Text(text)) for text in method)),
+        Details("Environment", (Facts(_environment(view)),)),
+        Details("Method", tuple(Paragraph(Text(text)) for text in _method(view))),
         Details("Glossary", (Facts(terms),)),
     )
     return Section(id="about", title="About this run", blocks=folds)
 
 
-def _environment(run: RunRecord) -> tuple[Fact, ...]:
+def _method(view: View) -> tuple[str, ...]:
+    if view.profile is None:
+        return _of_sweep(view.run)
+    return _of_attached(view.profile) if view.is_attached else _of_profile(view.profile)
+
+
+def _environment(view: View) -> tuple[Fact, ...]:
     """All known facts about the machine and its package versions."""
-    env = run.environment
+    run, env = view.run, view.run.environment
     reasons = env.not_measured
     others = sorted((key, version) for key, version in env.versions.items() if key != "loaderbench")
     own = run.loaderbench_version or env.versions.get("loaderbench") or "unknown"
     return (
-        Fact("GPU", head.accelerator(env)),
+        Fact("GPU", head.accelerator(env, is_attached=view.is_attached)),
         *gpu_facts(env.gpus, [use for trial in run.trials for use in trial.gpus]),
         Fact("Available CPUs", head.allotted(env)),
         Fact("CPU model", words.name(env.cpu_model) if env.cpu_model else numbers.missing(reasons.get("cpu_model"))),
@@ -62,10 +67,10 @@ def _environment(run: RunRecord) -> tuple[Fact, ...]:
 
 
 def _limit(env: Environment) -> Text:
+    """The limit of a container. `None` means that there is no limit."""
     if env.memory_limit_bytes is not None:
         return numbers.memory(env.memory_limit_bytes)
-    reason = env.not_measured.get("memory_limit_bytes")
-    return numbers.missing(reason) if reason else Text("none")
+    return Text("none", env.not_measured.get("memory_limit_bytes"))
 
 
 def _open_files(env: Environment) -> Text:
@@ -77,9 +82,10 @@ def _open_files(env: Environment) -> Text:
 def _of_sweep(run: RunRecord) -> tuple[str, ...]:
     """The method of measurement, with the numbers of this run."""
     cache = words.plain(str(run.section("measure").get("cache") or ""), 20)
+    rates = "Samples/s and data wait" if has_data_wait(run.consumer) else "Samples/s and time in next()"
     return (
         _plan(run),
-        "Samples/s and data wait: steady state only, after a warm-up that fills the queues of all workers."
+        f"{rates}: steady state only, after a warm-up that fills the queues of all workers."
         + (f" Page cache: {cache}." if cache else ""),
         _OF_PAIRS if run.kind == "ab" else _OF_ROUNDS,
         "GPU utilization: share of time with a kernel resident. It does not show how busy the GPU was, and no verdict "
@@ -108,6 +114,19 @@ def _of_profile(trial: Trial) -> tuple[str, ...]:
         "excluded.",
         "One process has no interval; profile again to see how much two runs differ.",
         *([traced] if trial.stages else []),
+    )
+
+
+def _of_attached(trial: Trial) -> tuple[str, ...]:
+    """The method of observing a process from outside, with the time it was watched."""
+    watched = numbers.duration(trial.steady_s).text
+    return (
+        f"Watched from outside for {watched}: by py-spy, if it can read stacks, and by what the kernel says that "
+        "threads wait for. Nothing in the process was changed.",
+        "Data wait: share of the main thread\u2019s stack samples inside next(). Without stacks, share of checks in "
+        "which it waited for a worker\u2019s batch.",
+        "Batches and samples cannot be counted from outside, so there is no rate. Epoch boundaries are not excluded.",
+        "One process has no interval; attach again to see how much two observations differ.",
     )
 
 

@@ -122,9 +122,9 @@ def _chart(rows: list[_Freed]) -> Chart:
         "type": "bar",
         "orientation": "h",
         "x": gains,
-        "y": [style.safe(one.name) for one in rows],
-        "text": [style.safe(_gain(one.gain).text) for one in rows],
-        "hovertemplate": "%{y}: %{text}<extra></extra>",
+        "y": list(range(len(rows))),  # two rows can have one name
+        "text": [style.safe(f"{one.name}: {_gain(one.gain).text}") for one in rows],
+        "hovertemplate": "%{text}<extra></extra>",
         "textposition": "none",
         "error_x": {
             "type": "data",
@@ -134,11 +134,13 @@ def _chart(rows: list[_Freed]) -> Chart:
         },
     }
 
+    names: Json = {"tickmode": "array", "tickvals": bars["y"], "ticktext": [style.safe(one.name) for one in rows]}
+
     def layout(theme: str) -> Json:
         return {
             "margin": {"l": 150, "r": 16, "t": 16, "b": 56},
             "xaxis": {"title": style.axis_title("gain if free, %"), **style.axis(theme)},
-            "yaxis": {**style.axis(theme), "autorange": "reversed"},
+            "yaxis": {**style.axis(theme), **names, "autorange": "reversed"},
             "showlegend": False,
         }
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import zip_longest
 
-from loaderbench.records import Comparison, Config, GateResult, Interval, MetricChange, RunRecord, Trial
+from loaderbench.records import Comparison, GateResult, MetricChange, RunRecord
 from loaderbench.records.words import count
 from loaderbench.report import axes, numbers, tables, words
 from loaderbench.report.model import (
@@ -25,7 +27,7 @@ from loaderbench.report.model import (
 )
 from loaderbench.report.sections import noise_charts
 from loaderbench.report.view import View
-from loaderbench.statistics.sides import pairs_of
+from loaderbench.statistics.sides import Pair, pairs_of, rates_of_pairs
 
 _MOST_ROWS = 30
 _MARKS = {"passed": "ok", "failed": "FAILED", "inconclusive": "inconclusive"}
@@ -33,9 +35,6 @@ _CAPTION = (
     "One dot per interleaved pair: the change of samples/s. "
     "Intervals are corrected for interim checks, so the comparison may stop early."
 )
-
-Pair = tuple[int, float, float]
-"""The number of a round, and both rates in samples/s."""
 
 
 def section(view: View) -> Section | None:
@@ -67,7 +66,8 @@ def section(view: View) -> Section | None:
 def _pairs(run: RunRecord) -> tuple[Block, ...]:
     """A dot for each pair, and a table of the pairs; empty if no pair was completed."""
     configs = run.side_by_side.configs if run.side_by_side else ()
-    by_config = [(axes.label(run, config), pairs) for config in configs if (pairs := _pairs_of(config, run.ab_trials))]
+    trials = run.ab_trials
+    by_config = [(axes.label(run, config), pairs) for config in configs if (pairs := rates_of_pairs(config, trials))]
     if not by_config:
         return ()
     percent = [[round((after / before - 1) * 100, 2) for _, before, after in pairs] for _, pairs in by_config]
@@ -81,18 +81,6 @@ def _pairs(run: RunRecord) -> tuple[Block, ...]:
     columns = (Column("Config"), *(Column(name, numeric=True) for name in names))
     rows = tuple(Row((label, *_cells(pair))) for label, pairs in by_config for pair in pairs)
     return Heading(chart.label), chart, data_table(Table("Pairs", columns, rows))
-
-
-def _pairs_of(config: Config, trials: Sequence[Trial]) -> list[Pair]:
-    """Rounds of a configuration with a rate for both versions."""
-    rates = {
-        (trial.round, trial.side): trial.samples_per_s
-        for trial in trials
-        if trial.config == config and trial.status == "completed" and trial.samples_per_s
-    }
-    rounds = sorted({number for number, _ in rates})
-    both = ((number, rates.get((number, "before")), rates.get((number, "after"))) for number in rounds)
-    return [(number, before, after) for number, before, after in both if before and after]
 
 
 def _cells(pair: Pair) -> tuple[Text, ...]:
@@ -131,19 +119,30 @@ def _row(rate: MetricChange, share: MetricChange | None, *, found: Comparison) -
         words.configuration(rate.config),
         numbers.interval(rate.before),
         numbers.interval(rate.after),
-        _ratio(rate.change),
+        _ratio(rate),
         Text(rate.outcome),
     )
-    waits = (numbers.share(share.before), numbers.share(share.after), _points(share.change)) if share else ()
+    waits = (numbers.share(share.before), numbers.share(share.after), _points(share)) if share else ()
     return Row((*cells, *waits), mark="best" if rate.config == found.config else "")
 
 
-def _ratio(change: Interval | None) -> Text:
-    return numbers.gain(change.est, change.lo, change.hi) if change else numbers.missing()
+def _ratio(found: MetricChange) -> Value:
+    change = found.change
+    return _with_reason(numbers.gain(change.est, change.lo, change.hi), found) if change else numbers.missing()
 
 
-def _points(change: Interval | None) -> Value:
-    return numbers.interval(change.scaled(100), digits=2) if change else numbers.missing()
+def _points(found: MetricChange) -> Value:
+    change = found.change
+    return _with_reason(numbers.interval(change.scaled(100), digits=2), found) if change else numbers.missing()
+
+
+def _with_reason(value: Value, found: MetricChange) -> Value:
+    """The value; a change without an interval has the first clause of the reason in its place."""
+    reason = found.not_measured.get("change")
+    if reason is None:
+        return value
+    clause = words.plain(re.split("[;,]", reason)[0], words.LABEL_LIMIT)
+    return replace(value, text=f"{value.main} ({clause})", detail=clause)
 
 
 def version_facts(run: RunRecord) -> tuple[Fact, ...]:

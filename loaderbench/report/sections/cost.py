@@ -11,6 +11,7 @@ from loaderbench.report.model import Chart, Column, Columns, Json, Paragraph, Ro
 from loaderbench.report.view import View
 
 _MOST_ROWS = 20
+_LINE_COLOR, _BEST_COLOR = ({theme: style.LINES[theme][i] for theme in style.THEMES} for i in (0, 1))
 _CAPTION = (
     "One point per config. On the Pareto frontier, no other config has more samples/s with the same or less of the "
     "resource. Points are estimates; nearby points may be tied."
@@ -33,16 +34,17 @@ def _figure(x_axis: str, points: Sequence[CostPoint]) -> Json:
     line = [point for point in points if point.on_line]
     beaten = [point for point in points if not point.on_line and not point.best]
     best = [point for point in points if point.best]
-    traces = [
-        _trace("dominated", beaten, {"symbol": "circle-open", "size": 8}, "markers"),
-        _trace("Pareto frontier", line, {"symbol": "circle", "size": 9}, "lines+markers"),
-        _trace("best", best, {"symbol": "star", "size": 14}, "markers"),
+    named = [
+        (style.MUTED, _trace("dominated", beaten, {"symbol": "circle-open", "size": 8}, "markers")),
+        (_LINE_COLOR, _trace("Pareto frontier", line, {"symbol": "circle", "size": 9}, "lines+markers")),
+        (_BEST_COLOR, _trace("best", best, {"symbol": "star", "size": 14}, "markers")),
     ]
+    drawn = [(color, trace) for color, trace in named if trace["x"]]
 
     def layout(theme: str) -> Json:
         axis = {"rangemode": "tozero", **style.axis(theme)}
         return {
-            "colorway": [style.MUTED[theme], style.LINES[theme][0], style.LINES[theme][1]],
+            "colorway": [color[theme] for color, _ in drawn],
             "margin": {"l": 56, "r": 12, "t": 30, "b": 48},
             "xaxis": {"title": style.axis_title(x_axis), **axis},
             "yaxis": {"title": style.axis_title("samples/s"), **axis},
@@ -50,7 +52,7 @@ def _figure(x_axis: str, points: Sequence[CostPoint]) -> Json:
             "showlegend": True,
         }
 
-    return style.figure([trace for trace in traces if trace["x"]], layout, 300)
+    return style.figure([trace for _, trace in drawn], layout, 300)
 
 
 def _trace(name: str, points: list[CostPoint], marker: Json, mode: str) -> Json:

@@ -29,7 +29,8 @@ _STATUS_HINTS = {
 class FailureGroup:
     """All trials that failed for one cause. `last_words`, `message`, `log` and `command` are from one of them.
 
-    The rarest causes of a kind share a group if there are many.
+    The rarest causes of a kind share a group if there are many. A command measures the current code, so the earlier
+    version of `ab` has none.
     """
 
     kind: Text
@@ -54,7 +55,7 @@ class Failures(Block):
 def section(view: View) -> Section | None:
     """Why trials failed, and hints."""
     kinds: dict[str, list[Trial]] = {}
-    for trial in view.run.sweep:
+    for trial in view.run.sweep_or_ab_trials:
         if trial.status != "completed":
             kinds.setdefault(trial.failure.kind if trial.failure else trial.status, []).append(trial)
     if not kinds:
@@ -90,7 +91,8 @@ def _largest_batch(run: RunRecord, kind: str) -> str:
 def _group(view: View, kind: str, trials: Sequence[Trial]) -> FailureGroup:
     failed = trials[-1]
     failure = failed.failure
-    fits = what_fits(failed, [*view.run.sweep, *view.run.remedy_trials])
+    of_side = [trial for trial in view.run.sweep_or_ab_trials if trial.side == failed.side]
+    fits = what_fits(failed, [*of_side, *view.run.remedy_trials])
     message = words.message_end(failure.message) if failure else Text("")
     last = words.sentence(last_words(failure.message)) if failure else Text("")
     logs = [trial.log for trial in trials if trial.log]
@@ -101,7 +103,7 @@ def _group(view: View, kind: str, trials: Sequence[Trial]) -> FailureGroup:
     fits = ". ".join(filter(None, (fits, _largest_batch(view.run, kind))))
     return FailureGroup(
         kind=words.name(kind.replace("_", " ")),
-        count=count(len(trials), "trial") + (_SEVERAL if len(_causes(trials)) > 1 else ""),
+        count=_counted(trials) + (_SEVERAL if len(_causes(trials)) > 1 else ""),
         last_words=last,
         hint=words.sentence(f"{fits}. {hint[:1].upper()}{hint[1:]}" if fits else hint),
         log=words.outside(failed.log, words.LABEL_LIMIT) if failed.log else None,
@@ -110,5 +112,11 @@ def _group(view: View, kind: str, trials: Sequence[Trial]) -> FailureGroup:
         trials=tuple(
             Link(words.name(trial.id), view.anchors[trial.id]) for trial in trials if trial.id in view.anchors
         ),
-        command=command_for_configuration(view.run, failed.config),
+        command=None if failed.side == "before" else command_for_configuration(view.run, failed.config),
     )
+
+
+def _counted(trials: Sequence[Trial]) -> str:
+    """`3 trials`; `3 trials, after` if they are of one version, and `3 trials, before and after` if of both."""
+    sides = {trial.side for trial in trials if trial.side is not None}
+    return ", ".join(filter(None, (count(len(trials), "trial"), " and ".join(sorted(sides, reverse=True)))))

@@ -47,5 +47,8 @@ def _row(one: BatchMemory) -> Row:
 def _largest(memory: GpuMemory) -> Text | Value:
     if memory.largest_batch is None or memory.bytes_per_sample is None or memory.fixed_bytes is None:
         return numbers.missing(memory.not_measured.get("largest_batch"))
-    line = f"{in_bytes(int(memory.fixed_bytes))} + {in_bytes(int(memory.bytes_per_sample))} per sample"
+    fixed_bytes, each = int(memory.fixed_bytes), f"{in_bytes(int(memory.bytes_per_sample))} per sample"
+    line = f"{in_bytes(fixed_bytes)} + {each}"
+    if fixed_bytes < 0:
+        line = f"{each} {numbers.MINUS} {in_bytes(-fixed_bytes)}"
     return Text(f"about {memory.largest_batch:,} (extrapolated: {line})")

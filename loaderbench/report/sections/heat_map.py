@@ -150,10 +150,9 @@ class Cells:
 
     def _find(self, wanted: Config) -> Configuration | None:
         """The configuration with these values. Without workers, the axes that torch then rejects are ignored."""
-        configuration = self._first_with(wanted)
-        if configuration is None and without_workers(wanted):
-            swept = {axis: value for axis, value in wanted.items() if axis not in self.run.plan.collapsed}
-            configuration = self._first_with(swept)
+        configuration, ignored = self._first_with(wanted), axes.without_effect(self.run, wanted)
+        if configuration is None and ignored:
+            configuration = self._first_with({axis: value for axis, value in wanted.items() if axis not in ignored})
         return configuration
 
     def _first_with(self, wanted: Config) -> Configuration | None:
@@ -189,11 +188,6 @@ class Cells:
             anchor=next((self._view.anchors[t.id] for t in trials if t.id in self._view.anchors), None),
             choice=self._choices.get(id(configuration)),
         )
-
-
-def without_workers(config: Config) -> bool:
-    """Whether the main process loads the data. In that case, torch rejects arguments that apply only to workers."""
-    return axes.key(config.get("num_workers")) == axes.key(0)
 
 
 def _reading(scale: ColorScale, configuration: Configuration | None, state: CellState) -> CellReading:

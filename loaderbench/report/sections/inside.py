@@ -24,8 +24,8 @@ from loaderbench.report.model import (
     Value,
 )
 from loaderbench.report.sections import stacks
-from loaderbench.report.sections.step import sample, step
-from loaderbench.report.sections.waits import slow, slowest, waits
+from loaderbench.report.sections.step import STEP_TIME, sample, step
+from loaderbench.report.sections.waits import slow, slowest, waits, waits_label
 from loaderbench.report.view import View, representative, trials_of, why
 
 _WORKERS = "Worker time breakdown"
@@ -46,10 +46,13 @@ class _Reading:
     field: str
     write: Callable[[float], Value]
     of: str = ""
+    only_some: bool = False  # none of it is usual, and not shown
 
     def fact(self, states: WorkerStates) -> Fact | None:
         """The value, or why it is missing; `None` if no reason was recorded."""
         value, reason = getattr(states, self.field), states.not_measured.get(self.field)
+        if self.only_some and not value:
+            return None
         if value is None:
             return Fact(self.label, numbers.missing(reason)) if reason else None
         text = self.write(value).text
@@ -63,6 +66,7 @@ _READINGS = (
     _Reading("Threads per worker", "threads_per_worker", lambda threads: numbers.quantity(threads, digits=2)),
     _Reading("Other worker threads", "other_threads_cpu_share", numbers.share, "of a CPU per worker"),
     _Reading("Memory (PSS)", "pss_bytes", numbers.memory, "for all workers; shared pages counted once"),
+    _Reading("Memory in swap", "swapped_bytes", numbers.memory, "of all workers", only_some=True),
 )
 
 
@@ -83,6 +87,7 @@ def of_configuration(view: View, number: int) -> tuple[Section, ...]:
     if traced is None:
         return ()
     known, label = role(view, configuration), words.configuration(configuration.config).text
+    traced = replace(traced, consumer=traced.consumer or view.run.consumer)
     return of_trial(traced, words.sentence(f"From trial {traced.id}{f' ({known})' if known else ''}: {label}"))
 
 
@@ -122,7 +127,7 @@ def of_trial(trial: Trial, subject: Text | None = None) -> tuple[Section, ...]:
     found = [
         _step_and_sample(tuple(filter(_has_content, first)), subject),
         _section("workers", "Workers", states, _states_at_a_glance(trial, states)),
-        _section("waits", "Data wait", waits(trial)),
+        _section("waits", waits_label(trial), waits(trial)),
         stacks.lines(trial),
         _section("slow", "Slow samples", times, _slowest_at_a_glance(trial, times)),
     ]
@@ -144,13 +149,14 @@ def _same_reason(parts: Sequence[Breakdown]) -> list[Text]:
 
 
 def _step_and_sample(parts: tuple[Breakdown, ...], subject: Text | None) -> Section | None:
-    """The breakdowns of step and sample, side by side."""
+    """The breakdowns of step and sample, side by side, or the only one that there is."""
     if not parts:
         return None
+    what = "Step" if any(part.title == STEP_TIME for part in parts) else "Sample"
     intro = (Paragraph(subject, "small"),) if subject else ()
     columns = Columns(tuple((Heading(part.title), part) for part in parts))
     glance = tuple(found for part in parts if (found := _first(part)))
-    return _of_choice("inside", "Step time breakdown", "Step", (*intro, columns), glance)
+    return _of_choice("inside", f"{what} time breakdown", what, (*intro, columns), glance)
 
 
 def _section(id_: str, label: str, part: Breakdown | None, glance: Glance | None = None) -> Section | None:

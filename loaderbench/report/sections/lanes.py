@@ -12,9 +12,10 @@ from loaderbench.report import numbers, tables, words
 from loaderbench.report.lanes import MOST_LANES, UNDIVIDED, Lanes, Made, Piece, lanes_of
 from loaderbench.report.lanes_window import Window, windows_of
 from loaderbench.report.model import Block, Column, Paragraph, Row, Section, Table, Text, data_table
-from loaderbench.report.sections.lanes_drawing import LaneDrawing, drawing_of, in_time, lane_name
-from loaderbench.report.view import View, why
+from loaderbench.report.sections.lanes_drawing import LaneDrawing, LoopNames, drawing_of, in_time, lane_name
+from loaderbench.report.view import IN_NEXT, View, why
 
+_WITHOUT_CONSUMER = LoopNames("Loop", IN_NEXT, waiting="in next()", one_wait=IN_NEXT, step="between calls")
 _NOT_LINKED = "which worker made which batch is not known"
 _COLUMNS = (
     Column("Lane"),
@@ -34,24 +35,24 @@ def section(view: View) -> Section | None:
     windows = windows_of(lanes)
     if not windows:
         return None
-    who = words.capitalised(who_takes(view.run))
-    drawings = [drawing_of(lanes, window, who, _title(window, lanes)) for window in windows]
-    blocks: list[Block] = [Paragraph(Text(sentence)) for sentence in sentences(lanes)]
+    names = LoopNames(words.capitalised(who_takes(view.run))) if view.has_data_wait else _WITHOUT_CONSUMER
+    drawings = [drawing_of(lanes, window, names, _title(window, lanes, names)) for window in windows]
+    blocks: list[Block] = [Paragraph(Text(sentence)) for sentence in sentences(lanes, names)]
     blocks += [_without_workers(trial)] if not lanes.makers else []
     blocks += drawings
     blocks += [Paragraph(Text(_method(view, trial, lanes)), "small")]
-    blocks += [data_table(_table(lanes, windows, who, drawings))]
+    blocks += [data_table(_table(lanes, windows, names, drawings))]
     return Section(id="lanes", title="Batches over time", label="Batches over time", blocks=tuple(blocks))
 
 
-def sentences(lanes: Lanes) -> Iterator[str]:
+def sentences(lanes: Lanes, names: LoopNames) -> Iterator[str]:
     """A summary: whether a batch took much longer than the others, and what that cost."""
     made = lanes.slowest()
     slow = slow_batch(made.batch, [one.batch for own in lanes.makers.values() for one in own]) if made else None
     if made is None or slow is None:
         longest = max((wait for wait in lanes.waits if wait.batch.steady), key=lambda w: w.seconds, default=None)
         if longest is not None:
-            yield f"Longest wait: {in_time(longest.seconds)}, for batch {longest.batch.batch}."
+            yield f"Longest {names.one_wait}: {in_time(longest.seconds)}, for batch {longest.batch.batch}."
         return
     took, typical = in_time(slow.took_s), in_time(slow.typical_s)
     if not slow.is_straggler:
@@ -92,10 +93,10 @@ def _without_workers(trial: Trial) -> Paragraph:
     return Paragraph(words.sentence(f"Workers: not measured ({reason})."), "missing")
 
 
-def _title(window: Window, lanes: Lanes) -> str:
+def _title(window: Window, lanes: Lanes, names: LoopNames) -> str:
     """What the window shows, and its length."""
     start = "Start of the first epoch" if window.epoch == 0 else f"Start of epoch {window.epoch + 1}"
-    slowest = "the slowest batch" if lanes.slowest() else "the longest wait"
+    slowest = "the slowest batch" if lanes.slowest() else f"the longest {names.one_wait}"
     titles = {
         frozenset({"whole"}): "All recorded batches",
         frozenset({"start", "slowest"}): f"{start}, and {slowest}",
@@ -114,10 +115,10 @@ def _method(view: View, trial: Trial, lanes: Lanes) -> str:
     return f"{text} {count(left, 'more worker')} in the trace of --perfetto." if left > 0 else text
 
 
-def _table(lanes: Lanes, windows: Sequence[Window], who: str, drawings: Sequence[LaneDrawing]) -> Table:
+def _table(lanes: Lanes, windows: Sequence[Window], names: LoopNames, drawings: Sequence[LaneDrawing]) -> Table:
     """A row for each lane of each window."""
     named: list[tuple[str, Sequence[Piece | Made]]] = list(_made_by_lane(lanes))
-    named += [(f"{who}: waiting", lanes.waits), (f"{who}: computing", lanes.steps)]
+    named += [(f"{names.lane}: {names.waiting}", lanes.waits), (f"{names.lane}: {names.step}", lanes.steps)]
     rows = [_row(label, own, window) for window in windows for label, own in named]
     titles = "; ".join(drawing.title for drawing in drawings)
     return Table(f"Lanes, in this order: {titles}" if len(windows) > 1 else titles, _COLUMNS, tuple(rows))

@@ -33,6 +33,24 @@ _READY = "ready to be taken"
 
 
 @dataclass(frozen=True)
+class LoopNames:
+    """The label of the loop's lane, and the names of what it does: `wait` in the key, and `waiting` after the label.
+
+    `one_wait` is the noun for the time of one batch.
+    """
+
+    lane: str
+    wait: str = _NAMES["wait"]
+    waiting: str = "waiting"
+    one_wait: str = "wait"
+    step: str = _NAMES["step"]
+
+    def of(self, kind: Kind) -> str:
+        """The name of a color."""
+        return {**_NAMES, "wait": self.wait, "step": self.step}[kind]
+
+
+@dataclass(frozen=True)
 class Bar:
     """A rectangle in a lane. `kind` selects its color."""
 
@@ -89,27 +107,27 @@ class LaneDrawing(Block):
     key: tuple[tuple[str, str], ...]
 
 
-def drawing_of(lanes: Lanes, window: Window, consumer: str, title: str) -> LaneDrawing:
-    """Draw a window. `consumer` is the label of the loop's lane."""
-    rows = [*_makers(lanes, window), *_ready(lanes.ready, window)]
-    rows.append(Lane(consumer, tuple(_bars(lanes.loop, window))))
+def drawing_of(lanes: Lanes, window: Window, names: LoopNames, title: str) -> LaneDrawing:
+    """Draw a window."""
+    rows = [*_makers(lanes, window, names), *_ready(lanes.ready, window)]
+    rows.append(Lane(names.lane, tuple(_bars(lanes.loop, window, names))))
     return LaneDrawing(
         title=title,
-        said=f"{title}. {_shares(lanes, window, consumer)}",
+        said=f"{title}. {_shares(lanes, window, names)}",
         lanes=tuple(rows),
         ticks=tuple(_ticks(window)),
         epochs=tuple(_epochs(lanes, window)),
-        key=tuple(_key(rows)),
+        key=tuple(_key(rows, names)),
     )
 
 
-def _makers(lanes: Lanes, window: Window) -> Iterator[Lane]:
+def _makers(lanes: Lanes, window: Window, names: LoopNames) -> Iterator[Lane]:
     slowest = lanes.slowest()
     for worker, own in lanes.shown.items():
         inside = [made for made in own if window.overlaps(made)]
         yield Lane(
             lane_name(worker),
-            tuple(bar for made in inside for bar in _bars(made.stages(), window)),
+            tuple(bar for made in inside for bar in _bars(made.stages(), window, names)),
             tuple(_frame(made, window, slowest=made == slowest) for made in inside),
             idles=worker is not None,
         )
@@ -133,14 +151,15 @@ def _handed_over(made: Made) -> str:
     return "; never taken" if got_s is None else f"; taken {in_time(max(0.0, got_s - made.ended_s))} later"
 
 
-def _bars(pieces: Iterable[Piece], window: Window) -> Iterator[Bar]:
+def _bars(pieces: Iterable[Piece], window: Window, names: LoopNames) -> Iterator[Bar]:
     """The visible parts of the pieces."""
     for piece in pieces:
         start = window.place(piece.began_s)
         share = window.place(piece.ended_s) - start
         if share >= _THINNEST:
-            text = f"{_NAMES[kind_of(piece.what)].capitalize()}, batch {piece.batch.batch}: {in_time(piece.seconds)}"
-            yield Bar(kind_of(piece.what), start, share, text if piece.what in _OF_LOOP else "")
+            kind = kind_of(piece.what)
+            text = f"{words.capitalised(names.of(kind))}, batch {piece.batch.batch}: {in_time(piece.seconds)}"
+            yield Bar(kind, start, share, text if piece.what in _OF_LOOP else "")
 
 
 def _ready(ready: Sequence[Ready], window: Window) -> Iterator[Lane]:
@@ -197,22 +216,22 @@ def _epochs(lanes: Lanes, window: Window) -> Iterator[Mark]:
             yield Mark(place, f"epoch {one.batch.epoch + 1} starts", "end" if place > 0.8 else "start")
 
 
-def _key(rows: Sequence[Lane]) -> Iterator[tuple[str, str]]:
+def _key(rows: Sequence[Lane], names: LoopNames) -> Iterator[tuple[str, str]]:
     """The colors in use, in the order in which a batch passes them."""
     seen = {bar.kind for row in rows for bar in row.bars}
     areas = {name for row in rows for name, _ in row.paths}
-    yield from ((kind, name) for kind, name in _NAMES.items() if kind in seen and kind not in _OF_LOOP)
+    yield from ((kind, names.of(kind)) for kind in _NAMES if kind in seen and kind not in _OF_LOOP)
     yield from [("idle", "idle")] if any(row.idles for row in rows) else []
     yield from ((name, said) for name, said in (("ready", _READY), ("held-up", _HELD_UP)) if name in areas)
-    yield from ((kind, name) for kind, name in _NAMES.items() if kind in seen and kind in _OF_LOOP)
+    yield from ((kind, names.of(kind)) for kind in _NAMES if kind in seen and kind in _OF_LOOP)
 
 
-def _shares(lanes: Lanes, window: Window, consumer: str) -> str:
+def _shares(lanes: Lanes, window: Window, names: LoopNames) -> str:
     """The busy share of each lane."""
     parts = []
     for worker, own in lanes.shown.items():
         parts.append(f"{'Main process' if worker is None else f'worker {worker}'} {_share(own, window)} busy")
-    parts.append(f"{consumer} {_share(lanes.waits, window)} waiting")
+    parts.append(f"{names.lane} {_share(lanes.waits, window)} {names.waiting}")
     return words.plain(", ".join(parts), words.SENTENCE_LIMIT) + "."
 
 

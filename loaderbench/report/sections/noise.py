@@ -28,7 +28,7 @@ from loaderbench.report.model import (
 from loaderbench.report.sections import noise_charts
 from loaderbench.report.sections.noise_charts import Box
 from loaderbench.report.sections.timeline_panels import LARGEST, min_max
-from loaderbench.report.view import View, by_interest, trials_of
+from loaderbench.report.view import IN_NEXT, View, by_interest, trials_of
 
 _OVERHEAD = "Profiling overhead"
 _AA_TEST = "A/A test"
@@ -101,7 +101,7 @@ def _without_quartiles(view: View) -> list[Fact]:
     thinned = sum(map(view.lacks_waits, view.run.sweep))
     trials = count(thinned, "trial")
     reason = f"not available for {trials}: only the longest wait of each group of batches was saved"
-    return [Fact("Data wait quartiles", Text(reason))] if thinned else []
+    return [Fact(f"{_waits_label(view)} quartiles", Text(reason))] if thinned else []
 
 
 def _overhead(overhead: Overhead) -> tuple[Fact, ...]:
@@ -174,7 +174,7 @@ def _waits(shown: Own, view: View, some: str) -> Drawn:
     boxes = [(label, len(waits), _box(label.text, waits)) for label, waits in found if len(waits) >= _FEWEST_WAITS]
     if not boxes:
         return None
-    names = ("Batches", "p25, ms", "Median, ms", "p75, ms")
+    label_of_waits, names = _waits_label(view), ("Batches", "p25, ms", "Median, ms", "p75, ms")
     columns = (Column("Config"), *(Column(name, numeric=True) for name in names))
     rows = (
         Row((label, numbers.whole(many), *(numbers.quantity(x) for x in (box.q1, box.median, box.q3))))
@@ -182,15 +182,19 @@ def _waits(shown: Own, view: View, some: str) -> Drawn:
     )
     chart = Chart(
         name="waits",
-        label="Data wait per batch",
+        label=f"{label_of_waits} per batch",
         caption=f"Box: middle 50% of batches. Whiskers: 1.5{numbers.TIMES} the box. Outliers: see the timeline.{some}",
-        figures=(noise_charts.boxes([box for *_, box in boxes]),),
+        figures=(noise_charts.boxes([box for *_, box in boxes], f"{label_of_waits.lower()} per batch"),),
     )
-    return chart, Table("Data wait per batch, all rounds", columns, tuple(rows))
+    return chart, Table(f"{label_of_waits} per batch, all rounds", columns, tuple(rows))
+
+
+def _waits_label(view: View) -> str:
+    return "Data wait" if view.has_data_wait else words.capitalised(IN_NEXT)
 
 
 def _waits_ms(trials: Sequence[Trial], view: View) -> np.ndarray:
-    """The data waits of all batches, from trials that kept all of them, with shape (batches,)."""
+    """The waits of all batches, from trials that kept all of them, with shape (batches,)."""
     whole = [view.readings.of(trial.id) for trial in trials if not view.lacks_waits(trial)]
     arrays = [np.array(read["data_wait_s"][1]) for read in whole if "data_wait_s" in read]
     waits = np.concatenate(arrays) if arrays else np.zeros(0)

@@ -41,8 +41,8 @@ def rounds(labels: Sequence[str], percent: Sequence[Sequence[float]], axis: str 
     return _rows([trace], axis, labels, zero=True)
 
 
-def boxes(found: Sequence[Box]) -> Json:
-    """Data waits per batch, one box per row."""
+def boxes(found: Sequence[Box], what: str) -> Json:
+    """Times per batch, one box per row. `what` names them."""
     trace = {
         "type": "box",
         "orientation": "h",
@@ -56,7 +56,7 @@ def boxes(found: Sequence[Box]) -> Json:
         "width": 0.36,
         "line": {"width": 1.5},
     }
-    return _rows([trace], "data wait per batch, ms", [box.label for box in found])
+    return _rows([trace], f"{what}, ms", [box.label for box in found])
 
 
 def drift(minutes: Sequence[float], ms: Sequence[float]) -> Json:

@@ -263,7 +263,9 @@ def _gain(fix: Recommendation, run: RunRecord) -> Value | None:
     if fix.gain is None:
         return None
     value = numbers.gain(fix.gain.est, fix.gain.lo, fix.gain.hi, _reference(fix, run))
-    return replace(value, text=f"{value.text}, capped by the target") if fix.gain.is_floor else value
+    if not fix.gain.is_floor:
+        return value
+    return replace(value, text=f"{value.text}, capped by the target", main=f"at least {value.main}")
 
 
 def outcome(fix: Recommendation, run: RunRecord, unit: str = "") -> str:

@@ -11,9 +11,9 @@ from loaderbench.records.stages import WITHOUT_GRADIENTS, stage_place
 from loaderbench.records.words import count, sum_if_all_known
 from loaderbench.report import numbers, tables, words
 from loaderbench.report.model import Breakdown, Column, Row, Table, Text, Value
-from loaderbench.report.view import why
+from loaderbench.report.view import has_data_wait, why
 
-_TITLE = "Step time"
+STEP_TIME = "Step time"
 _WAIT = Text("data wait", "blocked in next()")
 _REST = Text("compute and other", "rest of the step, outside marked stages")
 _OVERLAP = Text("The marked stages overlap each other or the data wait: together they take longer than the step.")
@@ -29,10 +29,15 @@ _UNKNOWN_CPU = "no CPU time recorded"
 
 
 def step(trial: Trial) -> Breakdown:
-    """The mean step of the steady state. Its share of data wait equals the one in the verdict."""
+    """The mean step of the steady state. Its share of data wait equals the one in the verdict.
+
+    Without a consumer there is no step, and no reason is given.
+    """
+    if not has_data_wait(trial.consumer):
+        return Breakdown(title=STEP_TIME, missing=numbers.missing())
     whole = _step_and_wait_s(trial)
     if whole is None:
-        return Breakdown(title=_TITLE, missing=numbers.missing(why(trial, "step", "data_wait", "batches")))
+        return Breakdown(title=STEP_TIME, missing=numbers.missing(why(trial, "step", "data_wait", "batches")))
     step_s, wait_s = whole
     marked = _marked_s(trial)
     rest_s = step_s - wait_s - math.fsum(marked.values())
@@ -42,7 +47,7 @@ def step(trial: Trial) -> Breakdown:
         pieces, tones = [*pieces, (_REST, rest_s)], [*tones, tables.REST]
     names, lengths = [name for name, _ in pieces], [time_s for _, time_s in pieces]
     return Breakdown(
-        title=_TITLE,
+        title=STEP_TIME,
         segments=tables.segments([name.text for name in names], tables.shares(lengths), tones),
         tables=(Table(_step_caption(trial), _PARTS, _step_rows(names, lengths, tones)),),
         notes=tuple(_notes(trial, overlap=rest_s < -1e-3 * step_s)),
@@ -84,8 +89,12 @@ def _step_caption(trial: Trial) -> str:
     one = trial.of_one_process
     over = f", {count(one.batches, 'batch', 'batches')}" if one.batches else ""
     rate = f" ({numbers.quantity(one.samples_per_s).text} samples/s)" if one.samples_per_s else ""
-    of_rank = f" of rank {trial.slowest_rank}" if one is not trial else ""
-    return f"Mean time per step{of_rank}{over}{rate}"
+    return f"Mean time per step{_of_rank(trial)}{over}{rate}"
+
+
+def _of_rank(trial: Trial) -> str:
+    """The rank whose times these are, if the trial has several."""
+    return f" of rank {trial.slowest_rank}" if trial.of_one_process is not trial else ""
 
 
 def _notes(trial: Trial, *, overlap: bool) -> list[Text]:
@@ -134,8 +143,9 @@ def _sample_title(trial: Trial) -> str:
 
 def _sample_caption(trial: Trial) -> str:
     where = {"workers": "a worker", "main_process": "the main process", "unknown": "the loader"}
-    over = f", {count(trial.samples, 'sample')}" if trial.samples else ""
-    return f"Mean time per sample in {where[loaded_by(trial)]}{over}"
+    one = trial.of_one_process
+    over = f", {count(one.samples, 'sample')}" if one.samples else ""
+    return f"Mean time per sample in {where[loaded_by(trial)]}{_of_rank(trial)}{over}"
 
 
 def _sample_rows(trial: Trial, tones: dict[str, str], parts: list[float]) -> tuple[Row, ...]:

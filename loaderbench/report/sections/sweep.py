@@ -19,7 +19,6 @@ from loaderbench.report.sections.heat_map import (
     HeatMap,
     HeatMetric,
     HeatRow,
-    without_workers,
 )
 from loaderbench.report.view import MOST_ROWS, View, failures_in_words, trials_of
 
@@ -96,17 +95,17 @@ def _in_selector(scale: ColorScale) -> HeatMetric:
 def _facets(run: RunRecord, others: Sequence[str]) -> list[Config]:
     """Each measured combination of the other axes, in axis order, or one empty combination if there are no other axes.
 
-    A configuration without workers adds no panel if the plan omitted the axis values that torch rejects without
-    workers.
+    A configuration without workers adds no panel if it belongs to another one in all axes that it has.
     """
     if not others:
         return [{}]
     panels: dict[tuple[axes.Key, ...], Config] = {}
-    for configuration in sorted(run.configurations, key=lambda c: without_workers(c.config)):
-        known = without_workers(configuration.config) and any(axis in run.plan.collapsed for axis in others)
-        if known and panels:
-            continue
+    for configuration in sorted(run.configurations, key=lambda c: axes.without_workers(c.config)):
         fixed = {axis: configuration.config[axis] for axis in others if axis in configuration.config}
+        ignored = axes.without_effect(run, configuration.config)
+        own = {axis: value for axis, value in fixed.items() if axis not in ignored}
+        if len(own) < len(fixed) and any(axes.holds(panel, own) for panel in panels.values()):
+            continue
         panels.setdefault(axes.combination(configuration.config, others), fixed)
     order = axes.axis_values(run)
     places = {axis: [axes.key(v) for v in order[axis]] for axis in others}

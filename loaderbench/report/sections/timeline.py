@@ -13,7 +13,7 @@ from loaderbench.records import Readings, Trial
 from loaderbench.report import axes, numbers, words
 from loaderbench.report.model import Chart, Column, Row, Section, Table, Text, data_table
 from loaderbench.report.sections.timeline_panels import LARGEST, Line, figure, kind_of
-from loaderbench.report.view import View, by_interest, representative, trials_of
+from loaderbench.report.view import IN_NEXT, View, by_interest, representative, trials_of
 
 MOST_TRIALS = 48
 MOST_POINTS = 1500  # points of one series; a typical screen has fewer columns
@@ -51,19 +51,20 @@ def section(view: View) -> Section | None:
     shown = [trial for trial in chosen if trial.id in lines]
     if not shown:
         return None
-    since = "steady-state start" if view.profile else "trial start"
+    since = "first reading" if view.is_attached else "steady-state start" if view.profile else "trial start"
     most = _most_of_each([len(lines[trial.id]) for trial in shown])
     drawn = Timeline(
         name="timeline",
         label="Monitor readings over time",
         caption=_caption(len(shown), len(read.trials)),
         figures=tuple(
-            figure(lines[trial.id], limit, f"time since {since}, s") for trial, limit in zip(shown, most, strict=True)
+            figure(lines[trial.id], limit, f"time since {since}, s", has_data_wait=view.has_data_wait)
+            for trial, limit in zip(shown, most, strict=True)
         ),
         trials=tuple(_trial(trial, view, lines[trial.id], limit) for trial, limit in zip(shown, most, strict=True)),
         choosing=len(shown) > 1 or bool(view.choices),
     )
-    rows = tuple(row for trial in shown[:_MOST_ROWS] for row in _rows(trial, lines[trial.id]))
+    rows = tuple(row for trial in shown[:_MOST_ROWS] for row in _rows(trial, lines[trial.id], view))
     blocks = (drawn, data_table(_table(rows, len(shown))))
     return Section(id="timeline", title="Timeline", label="Timeline", blocks=blocks)
 
@@ -106,7 +107,8 @@ def _trial(trial: Trial, view: View, lines: Mapping[str, Line], most: int) -> Ti
         else f"All readings shown, up to {longest:,} per series."
     )
     if view.lacks_waits(trial):
-        note += f" Data wait: maximum of each group of batches, {trial.of_one_process.batches:,} batches in all."
+        name = "Data wait" if view.has_data_wait else words.capitalised(IN_NEXT)
+        note += f" {name}: maximum of each group of batches, {trial.of_one_process.batches:,} batches in all."
     configurations = view.run.configurations
     choice = next((number for number in view.choices if trial.id in configurations[number].trials), None)
     return TimelineTrial(_label(trial, view), note, choice)
@@ -129,12 +131,13 @@ def _caption(shown: int, recorded: int) -> str:
     return text
 
 
-def _rows(trial: Trial, lines: Mapping[str, Line]) -> list[Row]:
+def _rows(trial: Trial, lines: Mapping[str, Line], view: View) -> list[Row]:
     rows = []
     for metric, (_, values) in sorted(lines.items()):
-        kind = kind_of(metric)
-        if kind is None:
+        found = kind_of(metric)
+        if found is None:
             continue
+        kind = found.as_consumed(view.has_data_wait)
         cells = (numbers.quantity(float(summary(values * kind.factor))) for summary in _SUMMARY.values())
         named = kind.name.lower() in kind.panel.lower()
         label = kind.title if named else replace(kind, panel=f"{kind.panel} ({kind.name})").title

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from loaderbench.records.metrics import METRICS
-from loaderbench.report import metrics, style
+from loaderbench.report import metrics, style, words
 from loaderbench.report.model import Json
+from loaderbench.report.view import IN_NEXT
 
 LARGEST = 1e300
 """The largest valid reading. Unit conversion cannot overflow below it."""
@@ -35,6 +36,13 @@ class Kind:
     factor: float = 1.0
     top: float | None = None
     points: bool = False
+    needs_consumer: bool = False
+
+    def as_consumed(self, has_data_wait: bool) -> Kind:
+        """The kind with names for a run with or without a consumer."""
+        if has_data_wait or not self.needs_consumer:
+            return self
+        return replace(self, panel=f"{words.capitalised(IN_NEXT)} per batch", name=IN_NEXT)
 
     @property
     def title(self) -> str:
@@ -65,7 +73,9 @@ def _kinds() -> dict[str, Kind]:
         strip, top = metric.strip, 100 if metric.strip.unit == "percent" else None
         scale = _MILLISECONDS if strip.unit == "s" else metrics.SCALES[strip.unit]
         unit = f"{scale.unit} {metric.of}".strip() if strip.unit == metric.unit else scale.unit
-        kinds[strip.series] = Kind(strip.panel, unit, strip.name, scale.factor, top, strip.points)
+        kinds[strip.series] = Kind(
+            strip.panel, unit, strip.name, scale.factor, top, strip.points, metric.needs_consumer
+        )
     return kinds
 
 
@@ -82,13 +92,13 @@ def kind_of(series: str) -> Kind | None:
     return kind and replace(kind, name=kind.name.format(device[1]))
 
 
-def figure(lines: Mapping[str, Line], most: int, x_axis: str) -> Json:
+def figure(lines: Mapping[str, Line], most: int, x_axis: str, *, has_data_wait: bool) -> Json:
     """The panels of one trial, stacked on one time axis in seconds. Each series has at most `most` points."""
     members: dict[str, list[tuple[Kind, Line]]] = {}
     for name, line in sorted(lines.items()):
         kind = kind_of(name)
         if kind:
-            members.setdefault(kind.panel, []).append((kind, line))
+            members.setdefault(kind.panel, []).append((kind.as_consumed(has_data_wait), line))
     drawn = [_panel(i, members[panel], most) for i, panel in enumerate(p for p in _PANELS if p in members)]
     height = _EDGE_PX + len(drawn) * (_PANEL_PX + _GAP_PX)
     traces = [trace for panel in drawn for trace in panel.traces]

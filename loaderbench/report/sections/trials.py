@@ -19,7 +19,7 @@ from loaderbench.report.view import MOST_ROWS, View, why
 
 _LONG_TITLE = 300
 _MOST_TRIALS = 250  # trials that the report embeds as JSON, 2 kB each when compressed
-_FIRST_CSV_FIELDS, _LAST_CSV_FIELD = ("trial", "round", "status"), "failure"
+_FIRST_CSV_FIELDS, _SIDE_CSV_FIELD, _LAST_CSV_FIELD = ("trial", "round", "status"), "side", "failure"
 _OTHER_CSV_FIELDS = (
     "samples", "warmup_batches", "steady_s", "ended_early", "samples_per_epoch",
     "reference_decode_before_s", "reference_decode_after_s", "started_at", "duration_s", "log",
@@ -56,20 +56,22 @@ def section(view: View) -> Section:
 def _of_sweep(view: View) -> Block | None:
     """The trials in the order of measurement."""
     run = view.run
-    shown = run.sweep[:MOST_ROWS]
+    trials = run.sweep_or_ab_trials
+    shown = trials[:MOST_ROWS]
     if not shown:
         return Paragraph(Text("No trials ran."))
     columns = [metric for metric in metrics.meant_in(run, metrics.OF_TRIALS) if _has_content(metric, shown)]
     own = axes.columns(run)
     headings = (
         Column("Trial"),
+        *([Column("Side")] if run.ab_trials else ()),
         *axes.headings(own),
         Column("Round", numeric=True),
         Column("Status"),
         *(Column(_label(metric), numeric=True, title=metric.trial_hint) for metric in columns),
     )
     rows = tuple(Row(_cells(run, trial, own, columns), view.anchors[trial.id]) for trial in shown)
-    note = tables.left_out(len(run.sweep) - len(shown), "in the downloads below", "more trial")
+    note = tables.left_out(len(trials) - len(shown), "in the downloads below", "more trial")
     return Table(_caption(run), headings, _titles_once(rows), note, sortable=True)
 
 
@@ -106,6 +108,7 @@ def _titles_once(rows: tuple[Row, ...]) -> tuple[Row, ...]:
 def _cells(run: RunRecord, trial: Trial, own: Sequence[str], columns: Sequence[Metric]) -> tuple[Text, ...]:
     return (
         words.name(trial.id),
+        *([words.name(trial.side or "")] if run.ab_trials else ()),
         *axes.cells(run, trial.config, own),
         Value(str(trial.round), sort=trial.round),
         _status(trial),
@@ -171,24 +174,26 @@ def _finite(value: Any) -> Any:
 
 def _csv(run: RunRecord) -> str:
     names = list(axes.axis_values(run))
+    first = (*_FIRST_CSV_FIELDS, *([_SIDE_CSV_FIELD] if run.ab_trials else ()))
     meant = metrics.meant_in(run, METRICS)
     columns = [*(metric.id for metric in meant), *_OTHER_CSV_FIELDS]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    others = {*_FIRST_CSV_FIELDS, *columns, _LAST_CSV_FIELD}
+    others = {*first, *columns, _LAST_CSV_FIELD}
     axes_of_run = (_cell(axis_column(name, others)) for name in names)
-    writer.writerow([*_FIRST_CSV_FIELDS, *axes_of_run, *columns, _LAST_CSV_FIELD])
-    for trial in run.sweep:
-        writer.writerow(_row(trial, names, meant))
+    writer.writerow([*first, *axes_of_run, *columns, _LAST_CSV_FIELD])
+    for trial in run.sweep_or_ab_trials:
+        side = [_cell(trial.side)] if run.ab_trials else []
+        writer.writerow(_row(trial, side, names, meant))
     return out.getvalue()
 
 
-def _row(trial: Trial, names: Sequence[str], meant: Sequence[Metric]) -> list[object]:
+def _row(trial: Trial, side: Sequence[object], names: Sequence[str], meant: Sequence[Metric]) -> list[object]:
     config = [_axis_cell(trial.config, axis) for axis in names]
     fields = [_cell(metric.of_trial(trial)) for metric in meant]
     fields += [_cell(getattr(trial, field)) for field in _OTHER_CSV_FIELDS]
     failure = _cell(trial.failure.kind if trial.failure else None)
-    return [_cell(trial.id), trial.round, _cell(trial.status), *config, *fields, failure]
+    return [_cell(trial.id), trial.round, _cell(trial.status), *side, *config, *fields, failure]
 
 
 def _axis_cell(config: Config, axis: str) -> object:

@@ -6,10 +6,11 @@ from loaderbench.diagnosis.wording import in_main_process
 from loaderbench.records import SampleTimes, SlowSample, Trial
 from loaderbench.report import numbers, tables, words
 from loaderbench.report.model import Breakdown, Column, Fact, Row, Table, Text, Value
-from loaderbench.report.view import why
+from loaderbench.report.view import IN_NEXT, has_data_wait, why
 
-_WAITS, _SLOW = "Data wait and epochs", "Slow samples"
+_SLOW = "Slow samples"
 _FIELDS = (("data wait", "data_wait"), ("rest of step", "step"))
+_FIELDS_WITHOUT_CONSUMER = ((IN_NEXT, "data_wait"),)
 _MOST_SAMPLES = 10
 _INDEX = Column("Index", numeric=True, title="index in the dataset; for an iterable dataset, the running count")
 _FILE = Column("File")
@@ -19,13 +20,15 @@ _WORKER = Column("Worker", numeric=True)
 
 def waits(trial: Trial) -> Breakdown:
     """Percentiles over batches, with first batch and epoch boundaries separately."""
-    spreads = [(label, spread) for label, field in _FIELDS if (spread := getattr(trial, field))]
-    missing = {label: why(trial, field) for label, field in _FIELDS if getattr(trial, field) is None}
+    title = f"{waits_label(trial)} and epochs"
+    named = _FIELDS if has_data_wait(trial.consumer) else _FIELDS_WITHOUT_CONSUMER
+    spreads = [(label, spread) for label, field in named if (spread := getattr(trial, field))]
+    missing = {label: why(trial, field) for label, field in named if getattr(trial, field) is None}
     if not spreads and trial.epochs is None:
         reason = next((reason for reason in missing.values() if reason), why(trial, "epochs"))
-        return Breakdown(title=_WAITS, missing=numbers.missing(reason))
+        return Breakdown(title=title, missing=numbers.missing(reason))
     return Breakdown(
-        title=_WAITS,
+        title=title,
         tables=(tables.of_spreads("Time per batch", "batch", "batches", spreads),) if spreads else (),
         facts=tuple(_facts(trial)),
         notes=(
@@ -33,6 +36,11 @@ def waits(trial: Trial) -> Breakdown:
             *(_missing_text(label, reason) for label, reason in missing.items()),
         ),
     )
+
+
+def waits_label(trial: Trial) -> str:
+    """The name of the time per batch that the loop spends in `next()`."""
+    return "Data wait" if has_data_wait(trial.consumer) else words.capitalised(IN_NEXT)
 
 
 def _missing_text(label: str, reason: str | None) -> Text:
