@@ -4,12 +4,14 @@
 
 Each job is a training of 2, 4 or 8 ranks under `loaderbench profile -- torchrun`, with DistributedDataParallel over
 gloo and a step that sleeps, as if a device computed it. Planted: a rank, or half of the ranks, with slow samples; with
-samples that take CPU time; with fewer workers; with files on a slow disk (FUSE). Healthy: all fast, all equally slow,
-or slow samples scattered over all ranks. Prints a line for each job and a table.
+samples that take CPU time; with fewer workers; with files on a slow disk (FUSE); with slow steps, in the forward pass
+or after the optimizer. Healthy: all fast, all equally slow, or slow samples scattered over all ranks. Prints a line for
+each job and a table.
 
-Of 60 jobs, the first 40 are planted and the last 20 healthy. Each depends only on the seed and its number, so a part of
-them (`--jobs 10:20`) is the same as in a complete run. With `--results`, each job is immediately added to the file.
-Jobs in the file are not run again, and the table includes all of them.
+Of 70 jobs, the first 40 are planted in the loader, the next 20 are healthy, and the last 10 have slow steps. Each
+depends only on the seed and its number, so a part of them (`--jobs 10:20`) is the same as in a complete run. With
+`--results`, each job is immediately added to the file. Jobs in the file are not run again, and the table includes all
+of them.
 """
 
 from __future__ import annotations
@@ -25,14 +27,15 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 STEPS, TIMEOUT_S, DISK_S = 120, 300, 0.01
-PLANTED_JOBS, ALL = 40, 60
+PLANTED_JOBS, OF_LOADER, ALL = 40, 60, 70
 PLANTED, HEALTHY = ("samples", "CPU", "workers", "disk"), ("fast", "all slow", "scattered")
+STEP_KINDS = ("forward", "rest")
 SCRIPT = """\
 import json, os, random, sys, time
 from pathlib import Path
@@ -61,10 +64,16 @@ class Samples(Dataset):
         return torch.frombuffer(bytearray(data[:4096]), dtype=torch.uint8).float()
 
 
+class Model(nn.Linear):
+    def forward(self, inputs):
+        time.sleep(MINE["forward_s"])
+        return super().forward(inputs)
+
+
 def main():
     torch.set_num_threads(1)
     distributed.init_process_group("gloo")
-    model = nn.parallel.DistributedDataParallel(nn.Linear(4096, 8))
+    model = nn.parallel.DistributedDataParallel(Model(4096, 8))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     data = Samples()
     loader = DataLoader(
@@ -74,7 +83,7 @@ def main():
         optimizer.zero_grad()
         model(inputs).mean().backward()
         optimizer.step()
-        time.sleep(JOB["step_s"])
+        time.sleep(MINE["rest_s"])
         if step == JOB["steps"]:
             break
     distributed.destroy_process_group()
@@ -86,12 +95,14 @@ main()
 
 @dataclass(frozen=True)
 class Loading:
-    """The cost of a rank's samples, and its number of workers."""
+    """The cost of a rank's samples and steps, and its number of workers."""
 
     folder: str
     workers: int = 1
     blocked_s: float = 0.0
     busy_s: float = 0.0
+    forward_s: float = 0.0
+    rest_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -102,7 +113,6 @@ class Job:
     ranks: int
     slow_ranks: tuple[int, ...]
     batch_size: int
-    step_s: float
     usual: Loading
     slow: Loading
     scattered: float = 0.0
@@ -133,7 +143,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=part_of_all, default=range(ALL), metavar="FIRST:END")
-    parser.add_argument("--only", choices=(*PLANTED, *HEALTHY), help="one kind")
+    parser.add_argument("--only", choices=(*PLANTED, *HEALTHY, *STEP_KINDS), help="one kind")
     parser.add_argument("--results", type=Path, metavar="FILE", help="JSON lines; continued if it exists")
     asked = parser.parse_args()
     outcomes = read_outcomes(asked.results)
@@ -178,7 +188,8 @@ def outcome_of(job: Job, seed: int, number: int, place: Path) -> Outcome:
 def table(outcomes: Sequence[Outcome]) -> str:
     """The number of right verdicts, by kind, and for all planted and all healthy jobs."""
     lines = ["", "| kind | right |", "| --- | --: |"]
-    groups = [*((kind, (kind,)) for kind in (*PLANTED, *HEALTHY)), ("all planted", PLANTED), ("all healthy", HEALTHY)]
+    every = (*PLANTED, *HEALTHY, *STEP_KINDS)
+    groups = [*((kind, (kind,)) for kind in every), ("all planted", PLANTED), ("all healthy", HEALTHY)]
     for label, kinds in groups:
         found = [one.right for one in outcomes if one.kind in kinds]
         if found:
@@ -187,11 +198,13 @@ def table(outcomes: Sequence[Outcome]) -> str:
 
 
 def drawn(seed: int, number: int, disks: Disks) -> Job:
-    """Draw the job of this number: planted jobs of each kind in turn, then healthy ones."""
+    """Draw the job of this number: planted jobs of each kind in turn, then healthy ones, then slow steps."""
     draw = random.Random(f"{seed}/{number}")
     if number < PLANTED_JOBS:
         return planted_job(PLANTED[number % len(PLANTED)], draw, disks)
-    return healthy_job(HEALTHY[number % len(HEALTHY)], draw, disks)
+    if number < OF_LOADER:
+        return healthy_job(HEALTHY[number % len(HEALTHY)], draw, disks)
+    return slow_steps_job(STEP_KINDS[number % len(STEP_KINDS)], draw, disks)
 
 
 def planted_job(kind: str, draw: random.Random, disks: Disks) -> Job:
@@ -202,26 +215,40 @@ def planted_job(kind: str, draw: random.Random, disks: Disks) -> Job:
     ranks, batch_size, step_s = draw.choice((2, 4, 8)), draw.choice((4, 8, 16)), draw.uniform(0.02, 0.05)
     slow_ranks = tuple(sorted(draw.sample(range(ranks), ranks // 2 if draw.random() < 0.25 else 1)))
     usual_s, slow_s = draw.uniform(0.05, 0.4) * step_s / batch_size, draw.uniform(1.5, 4.0) * step_s / batch_size
-    usual = Loading(disks.fast, blocked_s=usual_s)
-    if kind == "workers":
-        usual = Loading(disks.fast, 4, blocked_s=usual_s * 4)
     if kind == "disk":
         step_s = DISK_S * batch_size / draw.uniform(1.5, 4.0)
+    usual = Loading(disks.fast, blocked_s=usual_s, rest_s=step_s)
+    if kind == "workers":
+        usual = Loading(disks.fast, 4, blocked_s=usual_s * 4, rest_s=step_s)
     slow = {
-        "samples": Loading(disks.fast, blocked_s=slow_s),
-        "CPU": Loading(disks.fast, busy_s=slow_s),
-        "workers": Loading(disks.fast, blocked_s=usual_s * 4 + slow_s),
-        "disk": Loading(disks.slow),
+        "samples": Loading(disks.fast, blocked_s=slow_s, rest_s=step_s),
+        "CPU": Loading(disks.fast, busy_s=slow_s, rest_s=step_s),
+        "workers": Loading(disks.fast, blocked_s=usual_s * 4 + slow_s, rest_s=step_s),
+        "disk": Loading(disks.slow, rest_s=step_s),
     }[kind]
-    return Job(kind, ranks, slow_ranks, batch_size, step_s, usual, slow)
+    return Job(kind, ranks, slow_ranks, batch_size, usual, slow)
 
 
 def healthy_job(kind: str, draw: random.Random, disks: Disks) -> Job:
     """Draw a job with equal ranks: batches of under half a step, of two to four steps, or a few ten times slower."""
     ranks, batch_size, step_s = draw.choice((2, 4, 8)), draw.choice((4, 8, 16)), draw.uniform(0.02, 0.05)
     steps = {"fast": (0.0, 0.4), "all slow": (2.0, 4.0), "scattered": (0.3, 0.5)}[kind]
-    usual = Loading(disks.fast, blocked_s=draw.uniform(*steps) * step_s / batch_size)
-    return Job(kind, ranks, (), batch_size, step_s, usual, usual, 0.02 if kind == "scattered" else 0.0)
+    usual = Loading(disks.fast, blocked_s=draw.uniform(*steps) * step_s / batch_size, rest_s=step_s)
+    return Job(kind, ranks, (), batch_size, usual, usual, 0.02 if kind == "scattered" else 0.0)
+
+
+def slow_steps_job(kind: str, draw: random.Random, disks: Disks) -> Job:
+    """Draw a job in which the slow steps take 1.3 to 3 times as long, in the forward pass or after the optimizer."""
+    ranks, batch_size = draw.choice((2, 4, 8)), draw.choice((4, 8, 16))
+    forward_s, rest_s = draw.uniform(0.01, 0.03), draw.uniform(0.01, 0.03)
+    slow_ranks = tuple(sorted(draw.sample(range(ranks), ranks // 2 if draw.random() < 0.25 else 1)))
+    blocked_s = draw.uniform(0.05, 0.4) * (forward_s + rest_s) / batch_size
+    usual = Loading(disks.fast, blocked_s=blocked_s, forward_s=forward_s, rest_s=rest_s)
+    added_s = draw.uniform(0.3, 2.0) * (forward_s + rest_s)
+    slow = (
+        replace(usual, forward_s=forward_s + added_s) if kind == "forward" else replace(usual, rest_s=rest_s + added_s)
+    )
+    return Job(kind, ranks, slow_ranks, batch_size, usual, slow)
 
 
 def written(folder: Path) -> Path:

@@ -119,6 +119,7 @@ GLOSSARY: tuple[Term, ...] = (
     Term("step", "From one call of next() to the next: the data wait plus the work on the batch."),
     Term("straggler", "A sample or batch that takes far longer than the median.", used="docs"),
     Term("suite", "One YAML file: dataset, loader, axes, consumer and measuring rules.", used="docs"),
+    Term("swapped out", "Moved from memory to disk by the kernel, and read back when it is needed.", used="docs"),
     Term(
         "target",
         "Samples/s that training would take if loading were free. `consumer.demand` sets it.",
@@ -129,7 +130,7 @@ GLOSSARY: tuple[Term, ...] = (
     Term("throughput limit", "Samples/s that one resource allows: workers, CPUs or the main process.", used="docs"),
     Term(
         "tie",
-        "A configuration within 5% of the fastest, with no significant difference. The cheapest tie is best.",
+        "A configuration with no significant difference from the fastest: within 5%, or not separated by the final.",
         used="sweep",
     ),
     Term("time slice", "A short time in which one trial of a round runs while the others are stopped.", used="docs"),

@@ -67,6 +67,11 @@ class Plan:
         """Estimated duration of the run, without free stages and fixes, which are unknown in advance."""
         return FIRST_CHILD_S + self.trials * self.trial_s + self.isolation_trials * self.isolation_s
 
+    @property
+    def estimated_with_fixes_s(self) -> float:
+        """Estimated duration of the run, if the final, free stages and fixes take their maximum time."""
+        return self.estimated_s + self.final_s + self.freed_s + self.verify_s
+
     def with_start(self, extra_s: float) -> Plan:
         """A plan for consumers that take `extra_s` longer to start than expected; `extra_s` can be 0.
 

@@ -29,7 +29,7 @@ RETIRED: Mapping[str, str] = MappingProxyType(
         "ran dry": "ran out of data",
         "measured as if it were two": "A/A test",
         "where a step goes": "Step time breakdown",
-        "takes its batches without end": "trials do not time epochs",
+        "takes its batches without end": "no epoch ended in the trial",
         "dataset itself": "other `__getitem__` code",
         "so much would be won": "maximum gain from fixing outliers",
         "quantiles are right within": "Percentiles accurate to ±5%",

@@ -89,11 +89,13 @@ CORRECTED = {
     **dict.fromkeys(
         ("profile_transfer_marked", "scenario_transfer_copies", "synthetic_transfer_profile"), (".snippet: ",)
     ),
+    **dict.fromkeys(("profile_steps_marked", "scenario_startup_init_w2"), (".reason: ",)),
 }
 """What differs in the first recommendation, which was wrong when recorded. Of the example, rates and starts of epochs
 were means that included rounds without the baseline, which its ratio is taken over. Of the other, the program gave
 `prefetch_factor` without workers, for which torch raises an error. For a custom transform, it took a class or a
-factory for the transform. Of the copy, it copied between two steps instead of during one."""
+factory for the transform. Of the copy, it copied between two steps instead of during one. Of persistent workers, the
+reason was that no epoch begins in a trial; now some do."""
 
 RESIZED = "        image.resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0)"
 CORRECTED_CODE = {
@@ -109,6 +111,10 @@ CORRECTED_CODE = {
 """Lines of a program that were wrong when recorded: not every name with a dot is an image, and not everyone who loads
 in two workers or more wants two. With a slash at the end of the folder, copies lay within it, and a program that was
 stopped left an incomplete one."""
+
+OTHER_PROGRAMS = ("cold_cache", "pack_small_files", "jpeg_draft")
+"""Fixes whose program is another one now: it copies each folder apart and completely, shuffles the samples of shards,
+and decodes to no less than the 256 pixels that a trial decodes to."""
 
 DECIDED_AGAIN = {
     "run_shared_memory_full": ("recommendations",),
@@ -196,6 +202,9 @@ def put(name: str, folder: Path) -> Path:
 
 def _corrected(fix: dict[str, Any]) -> dict[str, Any]:
     code = fix["snippet"]
+    if fix["id"] in OTHER_PROGRAMS:
+        assert code
+        return {**fix, "snippet": None}
     for wrong, right in CORRECTED_CODE.items() if code else ():
         code = code.replace(wrong, right)
     return {**fix, "snippet": code}

@@ -19,7 +19,9 @@ from benchmarks.diagnosis import (
     quota,
     storage,
     stragglers,
+    swapping,
     sweeps,
+    target_epochs,
     thread_loaders,
     transforming,
     transport,
@@ -45,10 +47,12 @@ FAMILIES = (
     uneven,
     healthy,
     sweeps,
+    target_epochs,
     fixed_workers,
     thread_loaders,
     native_threads,
     helpers_of_workers,
+    swapping,
 )
 
 SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for family in FAMILIES for scenario in family.SCENARIOS}

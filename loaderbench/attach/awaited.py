@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from loaderbench.monitors import kind_at, proc
-from loaderbench.monitors.blocked import DEVICE, FEWEST_LOOKS, QUEUE, RUNNING, STORAGE
+from loaderbench.monitors.blocked import DEVICE, FEWEST_LOOKS, PAGE_FAULT, QUEUE, RUNNING, STORAGE
 
 
 class AwaitedLooks:
@@ -43,7 +43,7 @@ class AwaitedLooks:
     def _is_done(self, pid: int) -> bool:
         """Whether an idle worker has nothing left to send."""
         threads = [f"{pid}/task/{thread}" for thread in proc.threads_of(pid, self._root)]
-        return not set(map(self._kind, threads)) & {RUNNING, DEVICE, STORAGE}
+        return not set(map(self._kind, threads)) & {RUNNING, DEVICE, STORAGE, PAGE_FAULT}
 
     def _times_blocked(self, pid: int) -> int | None:
         return proc.parse_times_blocked(proc.read_text(f"{self._root}/{pid}/status"))

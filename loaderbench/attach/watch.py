@@ -135,6 +135,7 @@ class TrainingWatch:
     def read_memory(self) -> None:
         """Read proportional memory (PSS). This takes milliseconds per process, which cannot map memory then."""
         self.workers.read_memory(self._pids)
+        self.main_process.read_memory([self.training.pid])
         self.pss_bytes = self._tree.pss_bytes()
 
     def blocked_on(self) -> dict[str, float] | None:

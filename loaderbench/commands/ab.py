@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import webbrowser
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -109,14 +110,21 @@ def _raise_for_end(result: SessionResult) -> None:
 
 
 def _nothing_measured(run: RunRecord, page: Path) -> str:
-    """Which version failed, how, and the hint."""
+    """Which version has no rate, how its trials failed, and the hint.
+
+    If both have rates but no pair, it is the version whose trials failed most often.
+    """
     from loaderbench.diagnosis.failures import last_words
+    from loaderbench.statistics.configurations import rate_of
 
     failed = [trial for trial in run.ab_trials if trial.failure]
     if not failed or run.side_by_side is None:
         return f"no pair was measured: {run.side_by_side.ended if run.side_by_side else ''}; set a longer --budget"
-    first = failed[0]
-    assert first.failure is not None
-    version = next(str(one) for one in run.side_by_side.versions if one.side == first.side)
-    reason = f"{first.failure.kind}: {last_words(first.failure.message)}; {first.failure.hint}"
-    return f"{first.side} ({version}): {reason}; details: {page}"
+    measured = {trial.side for trial in run.ab_trials if rate_of(trial)}
+    counts = Counter(trial.side for trial in failed)
+    version = min(run.side_by_side.versions, key=lambda one: (one.side in measured, -counts[one.side]))
+    failure = next((trial.failure for trial in failed if trial.side == version.side), None)
+    if failure is None:
+        return f"{version.side} ({version}): not measured: {run.side_by_side.ended}; details: {page}"
+    reason = f"{failure.kind}: {last_words(failure.message)}; {failure.hint}"
+    return f"{version.side} ({version}): {reason}; details: {page}"

@@ -80,16 +80,18 @@ class Gates:
         return f"--baseline: {cannot_compare(different)}" if different else ""
 
     def undecided(self, measured: Measured) -> Sequence[Config]:
-        """The configuration for which more rounds can decide a gate; empty if there is none."""
+        """The configuration for which more rounds can decide a gate of `--fail-if`; empty if there is none."""
         from loaderbench.conclusion import conclude
-        from loaderbench.statistics.gates import may_be_decided
+        from loaderbench.statistics.comparison import compare_runs
+        from loaderbench.statistics.gates import LEVEL_OF_LOOKS, judge_gate, may_be_decided
 
-        comparison, results = self.judge(conclude(measured), more_rounds=True)
-        undecided = [result.gate for result in results if result.outcome == "inconclusive"]
-        changes = [gate for gate in undecided if gate.kind == "change"]
-        if comparison is None or comparison.config is None:
+        if self._before is None:
             return ()
-        if not any(may_be_decided(gate, comparison) for gate in changes):
+        run = conclude(measured)
+        comparison = compare_runs(self._before, run, LEVEL_OF_LOOKS)
+        changes = [gate for gate in self._gates if gate.kind == "change" and not gate.warns_only]
+        undecided = [gate for gate in changes if judge_gate(gate, run, comparison).outcome == "inconclusive"]
+        if comparison.config is None or not any(may_be_decided(gate, comparison) for gate in undecided):
             return ()
         return (comparison.config,)
 

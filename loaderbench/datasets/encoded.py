@@ -74,17 +74,20 @@ default_collate_fn_map[EncodedImage] = _pack
 class DecodedOnDevice:
     """Move a batch of files to a device, decode and transform each image there, and stack them.
 
-    `decoder` is a key of `DECODERS`, and `transform` maps uint8 tensors to uint8 tensors. Raises the decoder's error if
-    it cannot decode on this device at all. Files that only this decoder cannot decode (not a JPEG, or CMYK) are decoded
-    on the CPU and counted.
+    `decoder` is a key of `DECODERS`, and `transform` maps uint8 tensors to uint8 tensors. With `normalize`, images are
+    floats: standardized, or between 0 and 1. Raises the decoder's error if it cannot decode on this device at all.
+    Files that only this decoder cannot decode (not a JPEG, or CMYK) are decoded on the CPU and counted.
     """
 
-    def __init__(self, device: str, transform: Transform, *, normalize: bool, decoder: str = "device") -> None:
+    def __init__(
+        self, device: str, transform: Transform, *, normalize: bool, standardize: bool = True, decoder: str = "device"
+    ) -> None:
         named = torch.device(device)
         has_index = named.type != "cuda" or named.index is not None
         self._device = named if has_index else torch.device("cuda", torch.cuda.current_device())
         self._transform, self._normalize = transform, normalize
-        self._mean, self._std = (torch.tensor(each, device=self._device).view(3, 1, 1) * 255 for each in (MEAN, STD))
+        scale = (MEAN, STD) if standardize else ((0.0,) * 3, (1.0,) * 3)
+        self._mean, self._std = (torch.tensor(each, device=self._device).view(3, 1, 1) * 255 for each in scale)
         self._on_cpu = self._seen = 0
         self._decode = DECODERS[decoder](self._device)
         self._decode([_small_jpeg()])

@@ -152,6 +152,9 @@ def _presize(side: int) -> str:
         """)
 
 
+_NOT_STANDARDIZED = ("to_tensor",)
+"""Recipes whose floats are between 0 and 1."""
+
 _ENCODED = dedent("""
     from torch.utils.data import default_collate
     from torchvision.io import read_file
@@ -180,14 +183,12 @@ def decoded_on_device(name: str, decoder: str) -> str:
 
         device = "cuda" if torch.cuda.is_available() else "cpu"
         transform = t.Compose([{steps}])
-        mean = torch.tensor({MEAN}, device=device).view(3, 1, 1) * 255
-        std = torch.tensor({STD}, device=device).view(3, 1, 1) * 255
         """)
-    after = dedent("""
+    after = dedent(f"""
         def decoded(files):  # JPEG only
-            return (torch.stack([transform(image) for image in decode(files)]).float() - mean) / std
+            return {_as_floats(name, "torch.stack([transform(image) for image in decode(files)])")}
         """)
-    return (before + dedent(_DECODE[decoder]) + after).rstrip("\n")
+    return (before + _constants(name) + dedent(_DECODE[decoder]) + after).rstrip("\n")
 
 
 _DECODE = {
@@ -207,12 +208,15 @@ _DECODE = {
             return images
         """,
     "dali": """
+        import os
+
         from nvidia.dali import fn, pipeline_def, types
         from nvidia.dali.plugin.pytorch import feed_ndarray
 
         gpu = torch.cuda.current_device() if device == "cuda" else None
+        threads = len(os.sched_getaffinity(0))
 
-        @pipeline_def(batch_size=loader.batch_size, num_threads=4, device_id=gpu, prefetch_queue_depth=1)
+        @pipeline_def(batch_size=loader.batch_size, num_threads=threads, device_id=gpu, prefetch_queue_depth=1)
         def pipeline():
             files = fn.external_source(name="files", dtype=types.UINT8, ndim=1)
             where = "cpu" if gpu is None else "mixed"
@@ -232,15 +236,32 @@ _DECODE = {
 """The code of `decode`, which takes a list of files, for the decoders that run on the device."""
 
 
-NORMALIZE_ON_DEVICE = dedent(f"""
+def _as_floats(name: str, images: str) -> str:
+    """The expression that turns uint8 `images` into the floats of the named recipe."""
+    return f"{images}.float() / 255" if name in _NOT_STANDARDIZED else f"({images}.float() - mean) / std"
 
-    # batches are uint8: normalize them on the GPU
-    import torch
 
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    mean = torch.tensor({MEAN}, device=device).view(3, 1, 1) * 255
-    std = torch.tensor({STD}, device=device).view(3, 1, 1) * 255
+def _constants(name: str) -> str:
+    """The code of `mean` and `std`, for a recipe that standardizes images."""
+    if name in _NOT_STANDARDIZED:
+        return ""
+    return dedent(f"""
+        mean = torch.tensor({MEAN}, device=device).view(3, 1, 1) * 255
+        std = torch.tensor({STD}, device=device).view(3, 1, 1) * 255
+        """).lstrip("\n")
 
-    def normalized(images):
-        return (images.to(device, non_blocking=True).float() - mean) / std
-    """).rstrip("\n")
+
+def normalized_on_device(name: str) -> str:
+    """The code that turns uint8 batches of the named recipe into its floats on the device."""
+    before = dedent("""
+
+        # batches are uint8: normalize them on the GPU
+        import torch
+
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        """)
+    after = dedent(f"""
+        def normalized(images):
+            return {_as_floats(name, "images.to(device, non_blocking=True)")}
+        """)
+    return (before + _constants(name) + after).rstrip("\n")

@@ -55,6 +55,11 @@ def recipe(value: Any) -> str | None:
     return not_one_of(value, [*TRANSFORM_NAMES, "package.module:callable"])
 
 
+def copied_stride(count: int) -> int:
+    """One in this many of `count` images is resized to measure smaller images."""
+    return max(1, math.ceil(count / MOST_COPIES))
+
+
 class Generate(Part):
     """Synthetic JPEGs, generated when `root` is empty."""
 
@@ -167,7 +172,7 @@ class ImageFolder(DatasetOfOptions):
             return samples
         from loaderbench.datasets.presized import presized_copies
 
-        chosen = samples[:: max(1, math.ceil(len(samples) / MOST_COPIES))]
+        chosen = samples[:: copied_stride(len(samples))]
         listener.doing(f"pre-resizing {len(chosen):,} images to {self.presize} px (short side)")
         return presized_copies(chosen, self.presize, on_progress=partial(listener.writing, "smaller JPEGs"))
 
@@ -187,11 +192,13 @@ class ImageFolder(DatasetOfOptions):
         return FILES if self.image_cache is not None else self.format
 
     def why_not_together(self) -> str:
-        """`storage` excludes copies and caches of local files; some transforms need certain decoders."""
+        """`storage` excludes copies and caches of local files; some transforms need certain options."""
         of_files = {"format": FILES, "presize": None, "image_cache": None}
         given = [option for option, usual in of_files.items() if getattr(self, option) != usual]
         if self.storage is not None and given:
             return f"storage cannot be combined with {' and '.join(given)}"
+        if self.normalize == "device" and ":" in self.transform:
+            return f"normalize device has no effect on transform {self.transform}"
         if self.decoder in ON_DEVICE and self.image_cache is not None:
             return f"decoder {self.decoder} cannot be combined with image_cache"
         on_device = self.decoder in ON_DEVICE and self.transform not in DEVICE_TRANSFORMS
@@ -259,7 +266,8 @@ class ImageFolder(DatasetOfOptions):
         from loaderbench.datasets.image_samples import TRANSFORMS
 
         transform, normalize = TRANSFORMS[own.transform](False), own.normalize != "device"
-        return DecodedOnDevice(device, transform, normalize=normalize, decoder=own.decoder)
+        standardize = own.transform != "to_tensor"
+        return DecodedOnDevice(device, transform, normalize=normalize, standardize=standardize, decoder=own.decoder)
 
     def why_not_on_device(self, arguments: Mapping[str, Any]) -> str:
         """GPU decoders read files from host memory."""
@@ -301,7 +309,7 @@ class ImageFolder(DatasetOfOptions):
         """Decode or normalize on the device if the workers do not."""
         if self.decoder in ON_DEVICE:
             return folder_code.decoded_on_device(self.transform, self.decoder)
-        return folder_code.NORMALIZE_ON_DEVICE if self.normalize == "device" else ""
+        return folder_code.normalized_on_device(self.transform) if self.normalize == "device" else ""
 
     def _objects(self, url: str, samples: Samples, folder: Path) -> object_store.ObjectStore:
         """The samples in an object store. Raises `ValueError` for options that need local files."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -45,13 +46,28 @@ def _answer(pipe: Connection, dataset: DatasetKind, pairs: list[Pair]) -> None:
 
 def _compare(dataset: DatasetKind, one: DatasetOrder, other: DatasetOrder) -> PixelChange:
     resized = one.arguments.get("presize") != other.arguments.get("presize")
+    compared = _same_images(one, other)
     try:
-        made = [_image_getter(dataset, order, resized=resized) for order in (one, other)]
-        errors = [_squared_error(made[0], made[1], index) for index in range(min(IMAGES, len(one.samples)))]
+        made = [_image_getter(dataset, order, resized=resized) for order in compared]
+        errors = [_squared_error(made[0], made[1], index) for index in range(len(compared[0].samples))]
     except Exception as error:  # a missing decoder, a broken file: the trial's failure has the details
         return PixelChange(None, (str(error) or type(error).__name__).splitlines()[0])
     mean = sum(errors) / len(errors)
     return PixelChange(10 * math.log10(255**2 / mean)) if mean else IDENTICAL
+
+
+def _same_images(one: DatasetOrder, other: DatasetOrder) -> list[DatasetOrder]:
+    """Both orders with a few samples of the same images, spread over the folder.
+
+    A list of resized copies can be shorter: it then has a copy of every n-th image of the other list.
+    """
+    fewest = min(len(one.samples), len(other.samples))
+    step = max(1, fewest // IMAGES)
+    strides = [math.ceil(len(order.samples) / fewest) * step for order in (one, other)]
+    return [
+        replace(order, samples=order.samples[::stride][:IMAGES])
+        for order, stride in zip((one, other), strides, strict=True)
+    ]
 
 
 def _image_getter(dataset: DatasetKind, order: DatasetOrder, *, resized: bool) -> Callable[[int], Any]:
@@ -59,11 +75,10 @@ def _image_getter(dataset: DatasetKind, order: DatasetOrder, *, resized: bool) -
 
     Processing that workers leave to the device runs there, or on the CPU if there is no GPU.
     """
-    step = max(1, len(order.samples) // IMAGES)
     config = {**order.arguments, "normalize": "device", "image_cache": None, "format": FILES, "storage": None}
     if resized:
         config["transform"] = "imagenet_eval"
-    source = dataset.build(DatasetOrder(order.samples[::step][:IMAGES], config, order.folder)).source
+    source = dataset.build(DatasetOrder(order.samples, config, order.folder)).source
     rest = dataset.rest_on_device(config, _device())
     if rest is None:
         return lambda index: source[index][0]

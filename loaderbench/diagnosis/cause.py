@@ -51,6 +51,7 @@ from loaderbench.diagnosis.requirements import (
     threads_take_turns,
     waits_for_a_process,
 )
+from loaderbench.diagnosis.swapping import fault_share, waits_for_swap
 from loaderbench.diagnosis.thresholds import (
     BLOCKED,
     LARGE_FILE_BYTES,
@@ -259,6 +260,18 @@ def one_worker_has_the_work(facts: Facts) -> Cause | None:
     )
 
 
+def memory_is_swapped_out(facts: Facts) -> Cause | None:
+    """Most of the working time passes until the processes' own memory comes back from swap."""
+    if not waits_for_swap(facts):
+        return None
+    stage = stage_of(most_blocked(facts), is_loader=facts.is_loader)
+    who, whose = ("workers wait", "their") if facts.workers else ("the main process waits", "its")
+    faults = (facts.loads.major_faults_per_s if facts.loads else None) or 0.0
+    taken = f"page faults take {in_percent(fault_share(facts))} of {whose} working time"
+    clause = f"memory is swapped out: {who} for it in {stage_name(stage)}"
+    return _cause(stage, "memory", _why("Swap", f"{taken} ({faults:,.0f} major faults/s)"), clause)
+
+
 def workers_are_blocked_on_a_lock(facts: Facts) -> Cause | None:
     """Threads or processes that could run wait for others while CPUs are idle."""
     if waits_for_a_process(facts):
@@ -362,6 +375,7 @@ RULES: tuple[Callable[[Facts], Cause | None], ...] = (
     main_process_works_alone,
     batches_are_long_on_the_way,
     one_worker_has_the_work,
+    memory_is_swapped_out,
     workers_are_blocked_on_a_lock,
     workers_are_blocked,
     kernel_zeroes_pages,

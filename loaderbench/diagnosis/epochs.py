@@ -3,11 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeVar
 
 from loaderbench.diagnosis.wording import in_percent, in_seconds
-from loaderbench.records import CostName, EpochCost, Evidence, Trial
+from loaderbench.records import CostName, EpochCost, Evidence, ProcessReadings, Trial
+
+AnyReadings = TypeVar("AnyReadings", bound=ProcessReadings)
+
+
+def without_epoch_starts(trial: Trial) -> Trial:
+    """The trial without the first batch of each epoch, like a profile; unchanged if no epoch ended in it.
+
+    The rate of a trial includes the boundaries between its epochs. That of a profile does not.
+    """
+    if trial.role == "profile":
+        return trial
+    return replace(_without_starts(trial, trial.processes), ranks=tuple(map(_without_starts, trial.ranks)))
+
+
+def _without_starts(found: AnyReadings, processes: int = 1) -> AnyReadings:
+    """The readings without first batches; `processes` is the number of processes whose batches they count."""
+    epochs, ends, step, wait = found.epochs, found.epoch_ends, found.step, found.data_wait
+    if epochs is None or ends is None or step is None or not (found.batches and found.steady_s):
+        return found
+    batches, warmup, wait_s = found.batches, found.warmup_batches or 0, 0.0
+    if wait is not None:  # otherwise, each batch is the first of its epoch, and all of them count
+        batches = max(1, batches - ends * processes)
+        warmup, wait_s = max(0, warmup - (epochs.begun - ends)), wait.mean_s
+    share, steady_s = batches / found.batches, batches / processes * (wait_s + step.mean_s)
+    if steady_s <= 0:
+        return found
+    rate = found.samples_per_s
+    return replace(
+        found,
+        samples_per_s=None if rate is None else rate * share * found.steady_s / steady_s,
+        data_wait_share=wait_s / (wait_s + step.mean_s),
+        batches=batches,
+        samples=None if found.samples is None else round(found.samples * share),
+        warmup_batches=warmup,
+        steady_s=steady_s,
+    )
 
 
 def epoch_costs(trials: Sequence[Trial], loader: Mapping[str, Any]) -> tuple[EpochCost, ...]:
@@ -38,6 +75,7 @@ def costs_in_words(costs: Sequence[EpochCost]) -> tuple[Evidence, ...]:
 
 
 def _of_trial(trial: Trial, loader: Mapping[str, Any]) -> Iterator[tuple[CostName, float, float | None]]:
+    trial = without_epoch_starts(trial)
     wait_s, step_s = (times.mean_s if times else 0.0 for times in (trial.data_wait, trial.step))
     epoch_s = trial.samples_per_epoch / trial.samples_per_s if trial.samples_per_epoch and trial.samples_per_s else None
     if trial.epochs is not None and trial.epochs.boundary_s is not None:

@@ -23,6 +23,9 @@ class Facts:
     `sample_is_mostly` is the stage of most library calls in the stage `sample`, by stack samples. `hot_line` is the
     innermost line of the user's own code with at least half of the loading time, including its calls.
 
+    Memory: `swap_faults_per_s` are page faults of all programs that read from swap, and `swapped_in_bytes_per_s` what
+    came back. `available_bytes` is what this machine has left, `memory_limit_bytes` the limit of a container, if any.
+
     CPUs: `cpus` are available to this program, which uses `own_cpus`; `idle_cpus` are used by no program. `processes`
     counts the children of the main process. In distributed training, `ranks` processes with as many workers each share
     these CPUs, and their use is counted together.
@@ -70,6 +73,10 @@ class Facts:
     others_cpus: float | None = None
     throttled_share: float | None = None
     huge_faults_per_s: float = 0.0
+    swap_faults_per_s: float | None = None
+    swapped_in_bytes_per_s: float | None = None
+    available_bytes: float | None = None
+    memory_limit_bytes: int | None = None
     parts: WaitParts | None = None
     next_s: float | None = None
     next_cpu_s: float | None = None

@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from loaderbench.diagnosis.code_facts import fed_by, mostly_in_sample, python_wait_share
+from loaderbench.diagnosis.epochs import without_epoch_starts
 from loaderbench.diagnosis.facts import Facts, Seconds
 from loaderbench.diagnosis.hotspots import busiest_own_line
 from loaderbench.diagnosis.step_parts import REST, step_shares
@@ -22,6 +23,7 @@ def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
     done = [trial for trial in trials if trial.status == "completed" and (trial.samples_per_s or trial.is_from_outside)]
     if not done:
         return None
+    done = [without_epoch_starts(trial) for trial in done]
     workers = workers_of(done[0])
     loads, idle_share = _mean_record(done, "workers" if workers else "main_process"), _idle_share(done, workers)
     loads = _without_polled_sockets(_without_idle_threads(loads, idle_share), idle_share)
@@ -49,6 +51,10 @@ def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
         others_cpus=_mean(done, "machine.others_cpus"),
         throttled_share=_mean(done, "machine.throttled_share"),
         huge_faults_per_s=_mean(done, "machine.huge_faults_per_s") or 0.0,
+        swap_faults_per_s=_mean(done, "machine.swap_faults_per_s"),
+        swapped_in_bytes_per_s=_mean(done, "machine.swapped_in_bytes_per_s"),
+        available_bytes=_mean(done, "machine.available_bytes"),
+        memory_limit_bytes=environment.memory_limit_bytes,
         parts=_mean_record(list(map(_with_first_batches, done)), "wait_parts") or _parts_by_stacks(done, workers),
         next_s=_mean(done, "taking.wall_s"),
         next_cpu_s=_mean(done, "taking.cpu_s"),
@@ -72,7 +78,7 @@ def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
         step_line=done[0].of_one_process.step_line,
         transfer_share=_mean_of(map(_transfer_share, done)) or 0.0,
         from_outside=done[0].is_from_outside,
-        workers_persist=bool(done[0].config.get("persistent_workers")),
+        workers_persist=_workers_persist(done[0]),
     )
 
 
@@ -85,14 +91,22 @@ def startup_s(trial: Trial) -> float | None:
 
 
 def startup_share(trial: Trial) -> float | None:
-    """The share of total time spent at epoch boundaries, if the loop crossed any."""
+    """The share of total time spent at epoch boundaries, if the loop crossed any; 0 if a trial crossed none."""
     if trial.stack_looks is not None:
         return trial.stack_looks.startup_share
+    if trial.epochs is None and trial.epoch_ends is not None:
+        return 0.0
     each_s, epochs = startup_s(trial), trial.epochs
     if each_s is None or epochs is None or not trial.steady_s or epochs.begun < 2:
         return None
     lost_s = each_s * (epochs.begun - 1)
     return lost_s / (lost_s + trial.steady_s * _with_warmup(trial))
+
+
+def _workers_persist(trial: Trial) -> bool:
+    """Whether workers are kept across epochs: as observed, or else as configured by an axis."""
+    seen = _reading(trial, "epochs.workers_persist")
+    return bool(trial.config.get("persistent_workers") if seen is None else seen)
 
 
 def _between_share(trial: Trial) -> float | None:

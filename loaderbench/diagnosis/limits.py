@@ -55,11 +55,11 @@ def blocked_by_itself(facts: Facts) -> float:
     blocked = facts.blocked_at_work
     if not disturbed(facts) or blocked < LOCKED:
         return blocked
-    ran = _ran_at_work(facts) * max(1.0, facts.runnable_threads / facts.cpus)
+    ran = ran_at_work(facts) * max(1.0, facts.runnable_threads / facts.cpus)
     return max(blocked, blocked / (blocked + ran))
 
 
-def _ran_at_work(facts: Facts) -> float:
+def ran_at_work(facts: Facts) -> float:
     """The share of working time on a CPU."""
     if facts.workers and facts.loads is not None:
         return facts.loads.on_cpu_share / (1 - min(facts.idle_share or 0.0, MOST_IDLE))

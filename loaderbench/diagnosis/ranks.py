@@ -11,6 +11,8 @@ from dataclasses import replace
 from statistics import median
 
 from loaderbench.diagnosis.gathering import workers_of
+from loaderbench.diagnosis.slow_steps import largest_difference, lost_in_backward, slow_in_steps
+from loaderbench.diagnosis.step_parts import step_shares
 from loaderbench.diagnosis.thresholds import NOTICED
 from loaderbench.diagnosis.wording import in_percent
 from loaderbench.ranks import RANKS
@@ -24,7 +26,7 @@ FASTER = 1.1
 """Ratio to the job's rate; a rank that loads no faster would hold back the others next."""
 
 _MOST_NAMED = 4
-_FIGURES = ("samples_per_s", "data_wait_share", "rank_wait_share")
+_FIGURES = ("samples_per_s", "data_wait_share", "rank_wait_share", "step_line")
 
 
 def trials_of_ranks(trials: Sequence[Trial]) -> tuple[Trial, ...]:
@@ -59,6 +61,8 @@ def describe_ranks(trials: Sequence[Trial], verdict_of: Callable[[Trial], Verdic
             data_wait_share=trial.data_wait_share,
             rank_wait_share=trial.rank_wait_share,
             verdict=verdict_of(trial),
+            step_parts=dict(step_shares(trial)),
+            step_line=trial.step_line,
             not_measured=_reasons(trial),
         )
         for trial in trials
@@ -106,6 +110,8 @@ def _are_faster(ranks: Sequence[Rank], rates: Mapping[int, float]) -> bool:
 
 def of_job(verdict: Verdict, ranks: Sequence[Rank], rates: Mapping[int, float] | None = None) -> Verdict:
     """The verdict on the slowest rank, extended to the complete training; `rates` are each rank's loading rate."""
+    if found := _waiting_in_backward(ranks):
+        return found
     slow = slow_ranks(ranks, rates)
     if slow:
         return _held_back(verdict, slow, ranks)
@@ -139,7 +145,7 @@ def _wait_for_one_another(ranks: Sequence[Rank]) -> bool:
 
 def _held_back(verdict: Verdict, slow: Sequence[Rank], ranks: Sequence[Rank]) -> Verdict:
     others = [one for one in ranks if one not in slow and one.data_wait_share is not None]
-    one, rest = len(slow) == 1, f"the other {len(others)} ranks" if len(others) > 1 else f"rank {others[0].rank}"
+    one, rest = len(slow) == 1, _others_named(others)
     named = _named(slow, ranks)
     waits = f"{named} {'waits' if one else 'wait'} for data {in_percent(_typical(slow))} of step time"
     waits += f", {rest} {in_percent(_typical(others))}"
@@ -150,6 +156,28 @@ def _held_back(verdict: Verdict, slow: Sequence[Rank], ranks: Sequence[Rank]) ->
     headline = f"{named} {'holds' if one else 'hold'} back {rest}: {verdict.headline}"
     found = with_evidence(verdict, Evidence("ranks", "Ranks", waits))
     return replace(found, rank=slow[0].rank, headline=headline)
+
+
+def _waiting_in_backward(ranks: Sequence[Rank]) -> Verdict | None:
+    """The verdict on a job in which some ranks wait for the slow steps of others; `None` if no rank does.
+
+    It is that of the slowest rank. Data waits of ranks that wait later in the step cost nothing.
+    """
+    slow = slow_in_steps(ranks)
+    if not slow or slow[0].verdict.bound != "compute":
+        return None
+    verdict = slow[0].verdict
+    rest = _others_named([one for one in ranks if one not in slow])
+    verb = "wait" if len(ranks) - len(slow) > 1 else "waits"
+    named, whose = _named(slow, ranks), "its" if len(slow) == 1 else "their"
+    lost = f"{rest} {verb} for {named} at least {in_percent(lost_in_backward(slow, ranks))} of step time"
+    line = Evidence("ranks", "Ranks", f"{lost}, in the backward pass; {whose} {largest_difference(slow, ranks)}")
+    headline = f"{verdict.headline}; {rest} {verb} for the slow steps of {named}"
+    return replace(with_evidence(verdict, line), rank=slow[0].rank, headline=headline)
+
+
+def _others_named(others: Sequence[Rank]) -> str:
+    return f"the other {len(others)} ranks" if len(others) > 1 else f"rank {others[0].rank}"
 
 
 def _pronoun(slow: Sequence[Rank]) -> str:

@@ -28,6 +28,7 @@ from loaderbench.diagnosis.limits import (
     waits_for_a_device,
     wants_cpu,
 )
+from loaderbench.diagnosis.swapping import waits_for_swap
 from loaderbench.diagnosis.thresholds import (
     BLOCKED,
     IDLE,
@@ -196,6 +197,11 @@ def others_are_idle(facts: Facts) -> bool:
     return idle_in_wait(facts) >= IDLE or part_of_wait(facts, "ended_s") >= MOST
 
 
+def page_faults_cost(facts: Facts) -> bool:
+    """Page faults take most of the kernel's time, or the loading processes wait for memory that was swapped out."""
+    return kernel_works(facts) or waits_for_swap(facts)
+
+
 def epochs_cost(facts: Facts) -> bool:
     """Starting epochs takes a noticeable share of the time."""
     return facts.startup_share >= NOTICED
@@ -213,7 +219,7 @@ NEEDED: Mapping[Limit, tuple[Condition, ...]] = {
     "lock": (something_is_serialized,),
     "order": (several_workers, ready_batches_wait),
     "startup": (epochs_cost,),
-    "memory": (kernel_works,),
+    "memory": (page_faults_cost,),
     "neighbors": (disturbed, a_cpu_is_wanted),
     "imbalance": (several_workers, a_batch_is_made, others_are_idle),
 }  # fmt: skip

@@ -18,6 +18,7 @@ from loaderbench.diagnosis.operational import bounds_in_words, operational_bound
 from loaderbench.diagnosis.ranking import Subject
 from loaderbench.diagnosis.shortage import Shortage
 from loaderbench.diagnosis.step_parts import longer_than_the_wait, step_parts_in_words
+from loaderbench.diagnosis.swapping import swapping_in_words, waits_for_swap
 from loaderbench.diagnosis.thresholds import NOTICED, TRANSFER
 from loaderbench.diagnosis.wording import (
     between_epochs_in_words,
@@ -150,7 +151,7 @@ def _with_cause(found: Verdict, facts: Facts | None, cause: Cause | None, consum
         return replace(found, not_measured={"stage": why, "limit": why})
     timed = bool(facts.cpu_s) or cause.stage != "sample"
     caused = replace(
-        _prepend_evidence(found, *_neighbors(cause, facts), cause.why),
+        _prepend_evidence(found, *_neighbors(cause, facts), cause.why, *_more_of(cause, facts)),
         stage=cause.stage if timed else None,
         work=cause.work if timed else None,
         read_inside=cause.read_inside,
@@ -162,6 +163,11 @@ def _with_cause(found: Verdict, facts: Facts | None, cause: Cause | None, consum
         not_measured={},
     )
     return caused if caused.stage else replace(caused, not_measured={"stage": why})
+
+
+def _more_of(cause: Cause, facts: Facts) -> tuple[Evidence, ...]:
+    """How much memory is swapped out, if that is the cause."""
+    return swapping_in_words(facts) if cause.limit == "memory" and waits_for_swap(facts) else ()
 
 
 def _neighbors(cause: Cause, facts: Facts) -> tuple[Evidence, ...]:

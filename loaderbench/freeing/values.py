@@ -60,8 +60,11 @@ def unshared(value: Any) -> Any:
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Whether two values have the same pixels; values that cannot be compared count as the same."""
-    if type(one) is not type(other):
+    """Whether two values have the same pixels; values that cannot be compared count as the same.
+
+    The copy of an image that Pillow opened from a file is of a plain class.
+    """
+    if type(one) is not type(other) and not (_is_image(one) and _is_image(other)):
         return False
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(is_same(one[key], other[key]) for key in one)
@@ -70,12 +73,22 @@ def is_same(one: Any, other: Any) -> bool:
     return _are_same_pixels(one, other)
 
 
+def _is_image(value: Any) -> bool:
+    image = sys.modules.get("PIL.Image")
+    return image is not None and isinstance(value, image.Image)
+
+
 def _are_same_pixels(one: Any, other: Any) -> bool:
-    torch, numpy, image = (sys.modules.get(name) for name in ("torch", "numpy", "PIL.Image"))
+    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     if torch is not None and isinstance(one, torch.Tensor):
         return bool(torch.equal(one, other))
     if numpy is not None and isinstance(one, numpy.ndarray):
         return bool(numpy.array_equal(one, other))
-    if image is not None and isinstance(one, image.Image):
-        return bool(one.size == other.size and one.tobytes() == other.tobytes())
-    return True
+    return _are_same_images(one, other) if _is_image(one) else True
+
+
+def _are_same_images(one: Any, other: Any) -> bool:
+    try:
+        return bool(one.mode == other.mode and one.size == other.size and one.tobytes() == other.tobytes())
+    except ValueError:  # it was closed
+        return False

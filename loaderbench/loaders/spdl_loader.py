@@ -21,7 +21,8 @@ import torch
 from spdl.pipeline import PipelineBuilder
 
 def make(numbers):
-    return default_collate([dataset[number] for number in numbers])
+    make_all = getattr(dataset, "__getitems__", None)
+    return default_collate(make_all(numbers) if make_all else [dataset[number] for number in numbers])
 """
 _PIPELINE = """\
 torch.get_num_threads()  # the main thread keeps its thread count

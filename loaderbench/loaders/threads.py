@@ -35,7 +35,8 @@ class ThreadLoader:
             yield under_way.pop(0).result()
 
     def make(self, numbers):
-        return default_collate([self.dataset[number] for number in numbers])
+        make_all = getattr(self.dataset, "__getitems__", None)
+        return default_collate(make_all(numbers) if make_all else [self.dataset[number] for number in numbers])
 """
 
 

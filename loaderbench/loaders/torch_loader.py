@@ -34,8 +34,11 @@ NEEDS_WORKERS: Config = {
 }
 """Arguments that torch rejects (or ignores) with `num_workers=0`, with the value that means "not given"."""
 
-SETTABLE = ("num_workers", "prefetch_factor", "pin_memory", "timeout", "in_order", "multiprocessing_context")
-"""Arguments that can still be set on an existing `DataLoader`; torch rejects the others."""
+SETTABLE = (
+    "num_workers", "prefetch_factor", "pin_memory", "timeout", "in_order", "multiprocessing_context",
+    "persistent_workers",
+)  # fmt: skip
+"""Arguments that can still be set on an existing `DataLoader` before its first epoch."""
 
 OBJECTS = ("sampler", "batch_sampler", "collate_fn", "worker_init_fn", "generator")
 """Arguments that are objects or functions, which a suite cannot express."""
@@ -324,7 +327,10 @@ def _set_arguments(loader: DataLoader[Any], arguments: Mapping[str, Any]) -> lis
         asks = {name for name, value in NEEDS_WORKERS.items() if arguments.get(name, value) != value}
         changed = {name: value for name, value in arguments.items() if name in {*SETTABLE, *NEEDS_WORKERS} - asks}
     for name in changed.keys() & SETTABLE:
-        setattr(loader, name, changed[name])
+        if name == "persistent_workers":  # `setattr` rejects it, because workers may run; here no epoch has begun
+            vars(loader)[name] = bool(changed[name])
+        else:
+            setattr(loader, name, changed[name])
     if loader.num_workers and loader.prefetch_factor is None:
         loader.prefetch_factor = PREFETCH  # torch sets this default if workers are given to the constructor
     _apply_worker_options(loader, arguments)

@@ -27,6 +27,9 @@ MOST_APART = 4_096
 """The most processes with separate counts. A loop can start many more."""
 
 RUNNING, LOCK, STORAGE, DEVICE, QUEUE, OTHER = "running", "lock", "storage", "device", "queue", "other"
+PAGE_FAULT = "page_fault"
+"""A thread that needs a page from a file or from swap, outside of any system call."""
+
 _WORDS = (
     (LOCK, ("futex", "lock_inode", "flock", "posix_lock", "semtimedop", "rwsem", "mutex")),
     (QUEUE, ("poll", "epoll", "select")),
@@ -40,8 +43,16 @@ _WORDS = (
 
 
 def kind_at(folder: str) -> str | None:
-    """What the process or thread in this folder of `/proc` is blocked on; `None` if unknown."""
-    return kind_of(proc.read_text(f"{folder}/wchan").strip())
+    """What the process or thread in this folder of `/proc` is blocked on; `None` if unknown.
+
+    The kernel sleeps in the same functions for a read and for a page fault. Where `/proc/<pid>/syscall` is readable, it
+    has no system call during a page fault. A wait that ends between the two readings does not count.
+    """
+    kind = kind_of(proc.read_text(f"{folder}/wchan").strip())
+    if kind not in (STORAGE, None):
+        return kind
+    call = proc.read_text(f"{folder}/syscall")
+    return PAGE_FAULT if call.startswith("-1 ") else RUNNING if call.startswith("running") else kind
 
 
 def kind_of(wchan: str) -> str | None:
@@ -109,7 +120,13 @@ class Blocked:
         """
         others = (thread for thread in proc.threads_of(pid, self._root) if thread != pid)
         kinds = {self._kind(f"{pid}/task/{thread}") for thread in others}
-        return STORAGE if STORAGE in kinds else DEVICE if kinds & {DEVICE, QUEUE} else LOCK
+        found = next((kind for kind in (PAGE_FAULT, STORAGE) if kind in kinds), None)
+        return found or (DEVICE if kinds & {DEVICE, QUEUE} else LOCK)
+
+    def add(self, other: Blocked) -> None:
+        """Add the samples of another count."""
+        for pid, seen in other._seen.items():
+            self._seen.setdefault(pid, Counter()).update(seen)
 
     def shares(self, pids: Iterable[int] | None = None) -> dict[str, float] | None:
         """The share of each kind among all samples of these processes.

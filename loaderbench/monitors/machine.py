@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import starmap
+from typing import TypeVar
 
 import psutil
 
+from loaderbench import host_memory
 from loaderbench.cpu_lists import allowed_cpus
 from loaderbench.monitors import proc
 from loaderbench.ranks import found_ranks, rank_in, this_rank
 from loaderbench.records import MachineUse, Reasons
+from loaderbench.records.words import sum_if_all_known
 
 FEWEST_S = 0.2  # the kernel counts in hundredths of a second
 _TRACKER = "resource_tracker"
+NO_SWAP = "this system has no swap space, or does not count swap-ins"
 _IDLE = ("idle", "iowait")
 _COUNTED_ELSEWHERE = ("guest", "guest_nice")  # included in user and nice
 
@@ -40,10 +45,15 @@ class _Reading:
     own: ProgramUse
     periods: Periods | None
     huge_faults: int | None
+    swap_ins: proc.SwapIns | None
+
+
+_Part = tuple[_Reading, _Reading]
+_Count = TypeVar("_Count", int, float)
 
 
 class MachineWatch:
-    """Reads the machine's CPU use at two moments, and the `periods` of a quota.
+    """Reads the machine's CPU use, and the `periods` of a quota, at the start and end of one or more parts of time.
 
     `own_use` returns this program's use. `cpus` are the CPUs to read, by default those available to this process.
     """
@@ -58,15 +68,21 @@ class MachineWatch:
         self._cpus = allowed_cpus() if cpus is None else cpus
         self._began: _Reading | None = None
         self._last: _Reading | None = None
+        self._parts = list[_Part]()  # before the current one
         self._processes, self._ranks = 0, 1
 
     def begin(self) -> None:
         """Start counting."""
-        self._began, self._last = self._read(), None
+        self._began, self._last, self._parts = self._read(), None, []
         self._processes, self._ranks = self._began.own.processes, self._began.own.ranks
 
+    def resume(self) -> None:
+        """Start another part. The time since the latest `look` does not count."""
+        self._parts = self._all_parts()
+        self._began, self._last = self._read(), None
+
     def look(self) -> None:
-        """Read the counters. `use` covers the time from `begin` to the last call."""
+        """Read the counters. `use` covers each part of time from its start to the last call in it."""
         self._last = self._read()
         self._processes = max(self._processes, self._last.own.processes)
         self._ranks = max(self._ranks, self._last.own.ranks)
@@ -78,42 +94,70 @@ class MachineWatch:
         return "the steady state was too short for the kernel's clock"
 
     def use(self) -> MachineUse | None:
-        """The use between the two readings; `None` if they are too close together, or if the system reports nothing."""
-        began, last = self._began, self._last
-        if began is None or last is None or last.at_s - began.at_s < FEWEST_S:
+        """The use in all parts; `None` if they are too short, or if the system reports nothing."""
+        parts = self._all_parts()
+        wall_s = sum(last.at_s - began.at_s for began, last in parts)
+        busy = sum_if_all_known(_difference(began.busy_s, last.busy_s) for began, last in parts)
+        if wall_s < FEWEST_S or busy is None:
             return None
-        if began.busy_s is None or last.busy_s is None:
-            return None
-        wall_s = last.at_s - began.at_s
-        throttled = _throttled_share(began.periods, last.periods)
+        throttled = _throttled_share(parts)
         reasons: Reasons = {"throttled_share": "no cgroup CPU limit"} if throttled is None else {}
-        huge_faults = _difference(began.huge_faults, last.huge_faults)
+        huge_faults = sum_if_all_known(_difference(began.huge_faults, last.huge_faults) for began, last in parts)
         if huge_faults is None:
             reasons["huge_faults_per_s"] = "the kernel does not count huge pages"
+        available = host_memory.available_bytes()
+        if available is None:
+            reasons["available_bytes"] = "this system does not report available memory"
+        swapped_in_bytes, swap_faults = map(sum_if_all_known, zip(*starmap(_swapped_in, parts), strict=True))
+        if swapped_in_bytes is None:
+            reasons |= dict.fromkeys(("swapped_in_bytes_per_s", "swap_faults_per_s"), NO_SWAP)
         return MachineUse(
             cpus=len(self._cpus),
-            own_cpus=max(0.0, last.own.cpu_s - began.own.cpu_s) / wall_s,
-            busy_cpus=min(float(len(self._cpus)), (last.busy_s - began.busy_s) / wall_s),
+            own_cpus=sum(max(0.0, last.own.cpu_s - began.own.cpu_s) for began, last in parts) / wall_s,
+            busy_cpus=min(float(len(self._cpus)), busy / wall_s),
             throttled_share=throttled,
             processes=self._processes,
             ranks=self._ranks,
-            huge_faults_per_s=None if huge_faults is None else huge_faults / wall_s,
+            huge_faults_per_s=_per_s(huge_faults, wall_s),
+            swapped_in_bytes_per_s=_per_s(swapped_in_bytes, wall_s),
+            swap_faults_per_s=_per_s(swap_faults, wall_s),
+            available_bytes=available,
             not_measured=reasons,
         )
 
+    def _all_parts(self) -> list[_Part]:
+        """The parts that have an end, with the current one."""
+        current = [] if self._began is None or self._last is None else [(self._began, self._last)]
+        return [*self._parts, *current]
+
     def _read(self) -> _Reading:
-        huge_faults = proc.parse_huge_faults(proc.read_text("/proc/vmstat"))
-        return _Reading(time.monotonic(), busy_s(self._cpus), self._own_use(), self._periods(), huge_faults)
+        counts = proc.read_text("/proc/vmstat")
+        swap_ins = proc.parse_swap_ins(counts) if proc.has_swap(proc.read_text("/proc/meminfo")) else None
+        huge_faults = proc.parse_huge_faults(counts)
+        return _Reading(time.monotonic(), busy_s(self._cpus), self._own_use(), self._periods(), huge_faults, swap_ins)
 
 
-def _throttled_share(began: Periods | None, last: Periods | None) -> float | None:
-    if began is None or last is None or last[0] <= began[0]:
-        return None
-    return (last[1] - began[1]) / (last[0] - began[0])
+def _throttled_share(parts: Iterable[_Part]) -> float | None:
+    """The share of throttled periods; `None` without a quota, or if no period has passed."""
+    known = [(began.periods, last.periods) for began, last in parts if began.periods and last.periods]
+    passed, throttled = (sum(last[at] - began[at] for began, last in known) for at in (0, 1))
+    return throttled / passed if passed > 0 else None
 
 
-def _difference(began: int | None, last: int | None) -> int | None:
+def _difference(began: _Count | None, last: _Count | None) -> _Count | None:
     return None if began is None or last is None else last - began
+
+
+def _swapped_in(began: _Reading, last: _Reading) -> tuple[int | None, int | None]:
+    """Bytes that came back from swap between two readings, and how many pages of them faults had asked for."""
+    before, after = began.swap_ins, last.swap_ins
+    if before is None or after is None:
+        return None, None
+    return (after.pages - before.pages) * proc.PAGE_BYTES, after.by_faults - before.by_faults
+
+
+def _per_s(number: int | None, wall_s: float) -> float | None:
+    return None if number is None else number / wall_s
 
 
 def busy_s(cpus: Sequence[int]) -> float | None:

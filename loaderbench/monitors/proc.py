@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,22 @@ class Scheduled:
 
 
 @dataclass(frozen=True)
+class SwapIns:
+    """Pages of all programs that came back from swap so far. The kernel read ahead those that no fault asked for."""
+
+    pages: int
+    by_faults: int
+
+
+@dataclass(frozen=True)
+class SwappedOut:
+    """Memory of one process in swap. `proportional_bytes` divides each shared page, and leaves out shared memory."""
+
+    all_bytes: int
+    proportional_bytes: int
+
+
+@dataclass(frozen=True)
 class ReadCounts:
     """Bytes returned by read(2) and similar calls (including pipes), and bytes fetched from disk."""
 
@@ -63,7 +79,7 @@ def parse_stat(text: str) -> ProcessStat:
     """Parse `/proc/<pid>/stat`. The command can contain any character, so fields are counted after its last bracket."""
     fields = text[text.rindex(")") + 2 :].split()
     own, waited = (sum(map(int, fields[first : first + 2])) / TICKS_PER_S for first in (11, 13))
-    return ProcessStat(own, int(fields[21]) * _PAGE_BYTES, waited)
+    return ProcessStat(own, int(fields[21]) * PAGE_BYTES, waited)
 
 
 def parse_cpu_with_children(text: str) -> float:
@@ -109,6 +125,39 @@ def parse_huge_faults(text: str) -> int | None:
     """Page faults of all programs served with a huge page, from `/proc/vmstat`; `None` if they are not counted."""
     match = re.search(r"^thp_fault_alloc (\d+)", text, re.MULTILINE)
     return int(match[1]) if match else None
+
+
+def parse_swap_ins(text: str) -> SwapIns | None:
+    """Swap-ins of all programs, from `/proc/vmstat`; `None` if the kernel does not count them.
+
+    Pages from a compressed cache (zswap) and pages of zeros are counted apart from those read from a device.
+    """
+    counts = {name: int(count) for name, count in re.findall(r"^(\w+) (\d+)$", text, re.MULTILINE)}
+    if "pswpin" not in counts:
+        return None
+    pages = sum(counts.get(name, 0) for name in ("pswpin", "zswpin", "swpin_zero"))
+    return SwapIns(pages, max(0, pages - counts.get("swap_ra", 0)))
+
+
+def has_swap(text: str) -> bool:
+    """Whether the system has swap space, from `/proc/meminfo`."""
+    match = re.search(r"^SwapTotal:\s+(\d+)", text, re.MULTILINE)
+    return match is not None and int(match[1]) > 0
+
+
+def parse_swapped_out(text: str) -> SwappedOut | None:
+    """Memory in swap, from `/proc/<pid>/smaps_rollup`; `None` if the kernel does not say."""
+    sizes = {name: int(kb) * 1024 for name, kb in re.findall(r"^(Swap|SwapPss):\s+(\d+) kB", text, re.MULTILINE)}
+    return SwappedOut(sizes["Swap"], sizes["SwapPss"]) if len(sizes) == 2 else None
+
+
+def parse_vm_swap(text: str) -> int | None:
+    """Bytes of a process in swap, without shared memory, from `/proc/<pid>/status`; `None` if the kernel does not say.
+
+    Takes microseconds, while `smaps_rollup` walks all pages.
+    """
+    match = re.search(r"^VmSwap:\s+(\d+) kB", text, re.MULTILINE)
+    return int(match[1]) * 1024 if match else None
 
 
 def parse_read_counts(text: str) -> ReadCounts:

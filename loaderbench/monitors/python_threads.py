@@ -6,6 +6,7 @@ import re
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import PurePath
 from types import FrameType
@@ -22,24 +23,31 @@ _KNOWN = re.compile(r"^loaderbench-|_pin_memory_loop")
 
 
 class PythonThreads:
-    """Reads the CPU time of Python threads at two moments. Linux only: elsewhere, `busiest` returns `None`."""
+    """Adds up the CPU time of Python threads from each `begin` to the next `busiest`.
+
+    Linux only: elsewhere, `busiest` returns `None`.
+    """
 
     def __init__(self) -> None:
         self._began_s: float | None = None
-        self._own = 0
+        self._own, self._wall_s = 0, 0.0
         self._before: dict[int, float] = {}
+        self._used_s = Counter[int]()
 
     def begin(self) -> None:
-        """Start counting. The calling thread is left out: it runs the loop."""
+        """Start counting, or count again. The calling thread is left out: it runs the loop."""
         self._own = threading.get_native_id()
         self._before, self._began_s = dict(_cpu_s(self._others())), time.monotonic()
 
     def busiest(self) -> BusyThread | None:
-        """The thread that used the most CPU time since `begin`, and at least a noticeable part; `None` without any."""
-        wall_s, others = 0.0 if self._began_s is None else time.monotonic() - self._began_s, self._others()
-        used_s = {thread: cpu_s - self._before.get(thread, 0.0) for thread, cpu_s in _cpu_s(others)}
-        most = max(others, key=lambda thread: used_s.get(thread.native_id or 0, 0.0), default=None)
-        cpu_s = used_s.get(most.native_id or 0, 0.0) if most else 0.0
+        """The thread that used the most CPU time, and at least a noticeable part; `None` without any."""
+        others = self._others()
+        if self._began_s is not None:
+            self._wall_s += time.monotonic() - self._began_s
+            self._used_s.update({thread: cpu_s - self._before.get(thread, 0.0) for thread, cpu_s in _cpu_s(others)})
+            self._began_s = None
+        most = max(others, key=lambda thread: self._used_s[thread.native_id or 0], default=None)
+        cpu_s, wall_s = self._used_s[most.native_id or 0] if most else 0.0, self._wall_s
         return BusyThread(name=_name(most), cpu_share=cpu_s / wall_s) if most and cpu_s > LEAST * wall_s > 0 else None
 
     def _others(self) -> list[threading.Thread]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from bisect import bisect
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 
 from loaderbench.monitors.blocked import Blocked
@@ -35,14 +36,18 @@ class Sample:
         return self.at_s, self.tree.gauges
 
 
-def cpu_percent(samples: Sequence[Sample], cpus_allotted: float) -> float | None:
-    """CPU time of the process tree as a percentage of the time of all available CPUs; `None` without two readings."""
-    if len(samples) < 2 or samples[-1].at_s <= samples[0].at_s:
-        return None
-    before_s, after_s = samples[0].tree.cpu_s, samples[-1].tree.cpu_s
-    if before_s is None or after_s is None:
-        return None
-    return max(0.0, 100 * (after_s - before_s) / (samples[-1].at_s - samples[0].at_s) / cpus_allotted)
+def cpu_percent(samples: Sequence[Sample], cpus_allotted: float, pauses_s: Sequence[float] = ()) -> float | None:
+    """CPU time of the process tree as a percentage of the time of all available CPUs; `None` without two readings.
+
+    `pauses_s` are times in ascending order. Time between two readings with a pause between them does not count, unless
+    there is no other.
+    """
+    known = [(one.at_s, one.tree.cpu_s) for one in samples if one.tree.cpu_s is not None]
+    within = [pair for pair in pairwise(known) if bisect(pauses_s, pair[0][0]) == bisect(pauses_s, pair[1][0])]
+    parts = within or list(pairwise(known))
+    wall_s = sum(after_s - before_s for (before_s, _), (after_s, _) in parts)
+    used_s = sum(after_s - before_s for (_, before_s), (_, after_s) in parts)
+    return max(0.0, 100 * used_s / wall_s / cpus_allotted) if wall_s > 0 else None
 
 
 def series(samples: Sequence[Sample], cpus_allotted: float) -> Iterator[tuple[float, str, float]]:
@@ -63,15 +68,31 @@ def series(samples: Sequence[Sample], cpus_allotted: float) -> Iterator[tuple[fl
 class Sampling:
     """The samples of one trial.
 
-    `root` is its main process, and `cpu_share` the monitors' CPU use as a share of one core.
+    `root` is its main process, and `cpu_share` the monitors' CPU use as a share of one core. `looks` say what its
+    processes were blocked on, and when.
     """
 
     root: int
     samples: Sequence[Sample]
     pss_bytes: int | None
     cpu_share: float
-    blocked: Blocked = field(default_factory=Blocked)
+    looks: Sequence[tuple[float, Blocked]] = ()
     gpus: Sequence[GpuReading] = ()
+
+    def blocked_on(self, pids: Collection[int], began_s: float, ended_s: float) -> dict[str, float] | None:
+        """What these processes or threads were blocked on between two times, as shares.
+
+        If there are too few samples between them, all samples of the trial count. `None` if these are too few.
+        """
+        inside = [look for at_s, look in self.looks if began_s <= at_s <= ended_s]
+        return _together(inside).shares(pids) or _together([look for _, look in self.looks]).shares(pids)
+
+
+def _together(looks: Iterable[Blocked]) -> Blocked:
+    found = Blocked()
+    for look in looks:
+        found.add(look)
+    return found
 
 
 class Sampler:
@@ -83,7 +104,7 @@ class Sampler:
         self._gpus = GpuThread(gpu_monitor)
         self._samples: list[Sample] = []
         self._pss_bytes: int | None = None
-        self._blocked = Blocked()
+        self._looks: list[tuple[float, Blocked]] = []
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._run, name="loaderbench-monitors", daemon=True)
         self._shm_before = _shm_used_bytes()
@@ -113,7 +134,7 @@ class Sampler:
         wall_s = max(time.monotonic() - self._began_s, INTERVAL_S)
         cpu_share = (self._busy_s + self._gpus.cpu_s) / wall_s
         readings = list(self._gpus.readings)
-        return Sampling(self._root, self._samples, self._pss_bytes, cpu_share, self._blocked, readings)
+        return Sampling(self._root, self._samples, self._pss_bytes, cpu_share, self._looks, readings)
 
     def _run(self) -> None:
         turn = 0
@@ -129,8 +150,10 @@ class Sampler:
 
     def _sample(self, with_disk: bool) -> Sample:
         tree = self._tree.read(with_disk)
-        self._blocked.look_at_threads(self._root)
-        self._blocked.look(self._tree.below)
+        blocked = Blocked()
+        blocked.look_at_threads(self._root)
+        blocked.look(self._tree.below)
+        self._looks.append((time.monotonic(), blocked))
         used = _shm_used_bytes()
         shm = None if used is None or self._shm_before is None else max(0, used - self._shm_before)
         return Sample(time.monotonic(), tree, shm)

@@ -37,7 +37,8 @@ class WorkerWatch:
         self._allowed_cpus = NO_CPU_COUNT
         self._are_threads = False
         self._pss_bytes: int | None = None
-        self._why_no_pss = "worker memory was not read"
+        self._swapped_bytes: int | None = None
+        self._why_no_memory = "worker memory was not read"
 
     def read(self, pids: Sequence[int], threads: Sequence[int] = (), apart: Collection[int] = ()) -> None:
         """Read each process once, in about 50 microseconds.
@@ -63,17 +64,26 @@ class WorkerWatch:
         self._before = {}
 
     def read_memory(self, pids: Sequence[int]) -> None:
-        """Read the workers' PSS and keep the largest sum. Costs milliseconds per process."""
+        """Read the workers' PSS and what of their memory is in swap, and keep the largest sums.
+
+        Costs milliseconds per process.
+        """
+        statuses = [proc.parse_vm_swap(proc.read_text(f"{self._root}/{pid}/status")) for pid in pids]
+        in_swap = [size for size in statuses if size is not None]
+        if in_swap:  # at least this much, if what follows takes too long
+            self._swapped_bytes = max(self._swapped_bytes or 0, *in_swap)
         texts = [proc.read_text(f"{self._root}/{pid}/smaps_rollup") for pid in pids]
         sizes = [proc.parse_pss_bytes(text) for text in texts if "Pss:" in text]
+        swapped = [found for text in texts if (found := proc.parse_swapped_out(text))]
         if sizes:
             self._pss_bytes = max(self._pss_bytes or 0, sum(sizes))
-        else:
-            self._why_no_pss = (
-                "threads share the memory of the main process"
-                if not pids
-                else "proportional memory (PSS) of the workers is not readable"
-            )
+        if swapped:
+            self._swapped_bytes = max(self._swapped_bytes or 0, _swapped_bytes(swapped))
+        self._why_no_memory = (
+            "threads share the memory of the main process"
+            if not pids
+            else "proportional memory (PSS) of the workers is not readable"
+        )
 
     def states(self) -> WorkerStates | None:
         """The workers' states over all intervals; `None` if there are none, and then `why_not` has the reason."""
@@ -95,7 +105,9 @@ class WorkerWatch:
         if not sums.read_io:
             reasons["read_bytes_per_s"] = why_no_hits
         if self._pss_bytes is None:
-            reasons["pss_bytes"] = self._why_no_pss
+            reasons["pss_bytes"] = self._why_no_memory
+        if self._swapped_bytes is None:
+            reasons["swapped_bytes"] = self._why_no_memory
         return WorkerStates(
             on_cpu_share=on_cpu,
             run_queue_share=run_queue,
@@ -110,6 +122,7 @@ class WorkerWatch:
             read_bytes_per_s=sums.asked_bytes / sums.clock_s if sums.read_io else None,
             major_faults_per_s=sums.major_faults / sums.clock_s,
             pss_bytes=self._pss_bytes,
+            swapped_bytes=self._swapped_bytes,
             runnable_threads=sums.runnable_s / sums.clock_s,
             system_share=system,
             allowed_cpus=self._allowed_cpus if self._allowed_cpus < NO_CPU_COUNT else None,
@@ -135,6 +148,11 @@ class WorkerWatch:
         if self._sums.incomplete:
             return "no scheduler statistics in this kernel"
         return NOT_READ_TWICE
+
+
+def _swapped_bytes(found: Sequence[proc.SwappedOut]) -> int:
+    """At least this much of the processes' memory is in swap. The second term has swapped-out shared memory."""
+    return max(sum(one.proportional_bytes for one in found), *(one.all_bytes for one in found))
 
 
 def _allowed_cpus(pid: int) -> int:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
-from collections.abc import Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from inspect import isgenerator
+from types import FrameType
 from typing import Any
 
 from loaderbench.cuda_use import PeakMemory, cuda_devices_in_use, cuda_devices_with_memory, peak_memory, uses_cuda
@@ -62,6 +66,7 @@ class Observer:
         self._epochs = self._epochs_before = 0  # begun in total, and before the current trace
         self.passed = 0  # epochs not recorded: of other loaders, or nested in another epoch
         self._pids: tuple[int, ...] = ()
+        self._starts_later: Callable[[], Any] | None = None  # a generator, which starts workers at its first `next()`
         self._memory: threading.Thread | None = None
         self._steady_at_s = self._began_s = time.perf_counter()
         self._ended_s = float("inf")
@@ -93,6 +98,7 @@ class Observer:
     def steady(self, *, warmed_up: bool = True) -> None:
         """Start the steady state. Earlier readings are excluded; without a warm-up, stages are kept."""
         self._resources_warming, self.resources = self.resources, ResourceSamples()
+        self._memory = None  # what a long warm-up read is not of the steady state
         self._blocked.forget()
         self.other_loaders.forget()
         self.resources.begin()
@@ -101,9 +107,10 @@ class Observer:
 
     def look(self) -> None:
         """Take readings that cost only microseconds. The first call of an epoch starts the threads, after a step."""
+        resources = self.resources
         if self._under_way and not self._watches:
             self._begin_threads()
-        resources = self.resources
+            resources.resume()
         resources.take(self._pids)
         if self._memory is None and time.perf_counter() - self._steady_at_s > MEMORY_AFTER_S:
             memory = threading.Thread(
@@ -135,6 +142,8 @@ class Observer:
 
     def _begin_threads(self) -> None:
         self._watches = True
+        if self._starts_later is not None and not self._pids:
+            self._pids = _pids_of(self._starts_later())
         if self._watch_blocked:
             self._blocked.begin(self._pids)
         if isinstance(self.trace, LoaderTrace):
@@ -201,8 +210,8 @@ class Observer:
         else:
             batches = self.trace.batches()
             self.trace.follow(None)
-        workers = _workers_of(batches) if is_loader(source) else ()
-        self._pids = tuple(worker.pid for worker in workers if worker.pid)
+        self._pids = _pids_of(batches) if is_loader(source) else ()
+        self._starts_later = weakref.ref(batches) if self.known.workers and isgenerator(batches) else None
         self._under_way, self._watch_blocked = True, watch
         return batches
 
@@ -243,8 +252,12 @@ def _which_gpus() -> tuple[int, ...] | None:
     return None
 
 
+def _pids_of(batches: Any) -> tuple[int, ...]:
+    """The worker processes of torch's iterator, also if an iterator or a generator of the user's holds it."""
+    return tuple(worker.pid for worker in _workers_of(batches) if worker.pid)
+
+
 def _workers_of(batches: Any) -> Sequence[Any]:
-    """The worker processes of torch's iterator, also if an iterator of the user's holds it."""
     within = [batches]
     for _ in range(_MOST_WITHIN):
         known = next((found for one in within if isinstance(found := getattr(one, "_workers", None), list)), None)
@@ -255,4 +268,7 @@ def _workers_of(batches: Any) -> Sequence[Any]:
 
 
 def _held_iterators(holder: Any) -> list[Any]:
-    return [held for held in [*getattr(holder, "__dict__", {}).values()] if hasattr(type(held), "__next__")]
+    """The iterators in an object's attributes; or in the frame of a generator, and inside a C iterator."""
+    held = [*getattr(holder, "__dict__", {}).values()] or gc.get_referents(holder)
+    frames = [one for one in held if isinstance(one, FrameType)]  # on Python 3.10
+    return [one for one in (*held, *gc.get_referents(*frames)) if hasattr(type(one), "__next__")]

@@ -170,7 +170,7 @@ def _resource_use(recorder: LoopRecorder, observer: Observer, environment: Envir
     why_not, log = observer.gpu_monitor.why_not, counted(recorder)
     window = Window(*observer.window, log.wall_s / log.samples)
     return ResourceUse(
-        cpu_percent_of_allotted=cpu_percent(resources.taken, environment.cpus_allotted),
+        cpu_percent_of_allotted=cpu_percent(resources.taken, environment.cpus_allotted, resources.pauses_s),
         rss_bytes=max((size for one in resources.taken if (size := one.tree.rss_bytes) is not None), default=None),
         pss_bytes=resources.pss_bytes,
         gpus=tuple(
@@ -234,26 +234,19 @@ def readings_of(recorder: LoopRecorder, observer: Observer, environment: Environ
 
 
 def _epochs(recorder: LoopRecorder, observer: Observer) -> Epochs:
-    found, making = spread_of(recorder.boundaries), spread_of(recorder.first_makings)
-    sampler_s = observer.trace.taking.start_s if observer.trace is not None else None
-    between_line = observer.between_lines.busiest()
-    between_s = recorder.between_s / (recorder.begun - 1) if recorder.begun > 1 else None
+    between_line, has_boundary = observer.between_lines.busiest(), recorder.begun > 1
+    between_s = recorder.between_s / (recorder.begun - 1) if has_boundary else None
     if takes_no_others(recorder) and recorder.apart.has_left:
         between_s = None
-    unknown = "one epoch has no boundary" if found is None else "no worker is known to have made the first batches"
-    return Epochs(
-        begun=recorder.begun,
-        boundary_s=found.mean_s if found else None,
-        boundary_max_s=found.max_s if found else None,
-        first_making_s=making.mean_s if making else None,
-        sampler_s=sampler_s,
+    persist = observer.known.config.get("persistent_workers")
+    return recorder.boundaries.record(
+        recorder.begun,
+        observer.trace.taking.start_s if observer.trace is not None else None,
+        workers_persist=None if persist is None else bool(persist),
         between_s=between_s,
         between_line=between_line,
         not_measured={
-            **({} if found else dict.fromkeys(("boundary_s", "boundary_max_s"), unknown)),
-            **({} if making else {"first_making_s": unknown}),
-            **({} if sampler_s is not None else {"sampler_s": "no sampler was timed in a second epoch"}),
-            **({} if between_s is not None else {"between_s": IN_THE_STEPS if found else "there was one epoch"}),
+            **({} if between_s is not None else {"between_s": IN_THE_STEPS if has_boundary else "there was one epoch"}),
             **({} if between_line else {"between_line": observer.between_lines.why_none}),
         },
     )

@@ -16,7 +16,7 @@ MAX_SAMPLES = 2_000
 
 @dataclass
 class ResourceSamples:
-    """All readings of a steady state. When there are too many, every second one is dropped, now and later."""
+    """All readings of a steady state, except in its pauses. If there are too many, every second one is dropped."""
 
     taken: list[Sample] = field(default_factory=list)
     workers: WorkerWatch = field(default_factory=WorkerWatch)
@@ -24,6 +24,8 @@ class ResourceSamples:
     machine: MachineWatch = field(default_factory=lambda: MachineWatch(quota_periods))
     busy_thread: BusyThread | None = None
     pss_bytes: int | None = None
+    pauses_s: list[float] = field(default_factory=list)
+    _is_paused: bool = False
     _every: int = 1
     _turn: int = 0
     _threads: PythonThreads = field(default_factory=PythonThreads)
@@ -48,19 +50,32 @@ class ResourceSamples:
         self.machine.begin()
         self._threads.begin()
 
+    def resume(self) -> None:
+        """Count again after a pause."""
+        if self._is_paused:
+            self._is_paused = False
+            self.main_process.read([os.getpid()])
+            self.machine.resume()
+            self._threads.begin()
+
     def take_last(self, pids: Sequence[int]) -> None:
         """Read this process with all its threads, and the machine as a whole: too costly to do every time.
 
-        Workers that were read only once, because each reading had to wait for the GIL, are read again.
+        The time until `resume` does not count. Workers that were read only once, because each reading had to wait for
+        the GIL, are read again.
         """
         self.main_process.read([os.getpid()])
         self.machine.look()
         self.busy_thread = self._threads.busiest()
         if self.workers.states() is None:
             self.workers.read(pids)
+        self.main_process.pause()
+        self._is_paused = True
+        self.pauses_s.append(time.perf_counter())
 
     def read_memory(self, pids: Sequence[int]) -> None:
-        """Read proportional memory (PSS) of the workers and of all processes; takes milliseconds per process."""
+        """Read proportional memory (PSS) and swapped-out memory of all processes; takes milliseconds per process."""
         self.workers.read_memory(pids)
+        self.main_process.read_memory([os.getpid()])
         self._tree.watch(pids)
         self.pss_bytes = self._tree.pss_bytes()

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any
 
-from loaderbench.histogram import Histogram
 from loaderbench.recorder.apart_batches import ApartBatches
 from loaderbench.recorder.batches import APART, STEADY, WARMUP, BatchLog, EpochRows, Row, table_of, waits_of
+from loaderbench.recorder.epochs import Boundaries
 from loaderbench.recorder.samples import count_samples, image_dtype, sample_counter
 from loaderbench.recorder.stalls import Wait
 from loaderbench.recorder.steps import RecentSteps, StepTimes
@@ -90,15 +90,15 @@ class LoopRecorder:
 
     The first `warmup` batches and the first of every epoch are kept apart. After `steps` more batches, the rest pass
     through unrecorded. `apart` has all batches until one is not kept apart. `first_batch_s` is that of the first epoch.
-    For all others, `boundaries` holds the seconds of the final request to the previous iterator (none if the loop left
-    it), of `iter`, and of the first batch. Those in which a worker was making that batch are in `first_makings`.
+    For all others, `boundaries` adds up the seconds of the final request to the previous iterator (none if the loop
+    left it), of `iter`, and of the first batch.
     `image_dtype` is that of the first batch that has tensors; empty without images. `between_s` are the total seconds
     between epochs.
     """
 
     def __init__(self, warmup: int, steps: int | None, callbacks: LoopCallbacks | None = None) -> None:
         self.log, self.warmed, self.apart = BatchLog(), BatchLog(), ApartBatches()
-        self.boundaries, self.first_makings = Histogram(), Histogram()
+        self.boundaries = Boundaries()
         self.first_batch_s: float | None = None
         self.image_dtype: str | None = None
         self.begun = self.seen = 0
@@ -283,10 +283,8 @@ class LoopRecorder:
         if self.first_batch_s is None:
             self.first_batch_s = took_s
         else:
-            self.boundaries.add((self._ending_s or 0.0) + took_s)
             made = self._callbacks.find_made(epoch, 0) if self._callbacks.find_made else None
-            if made is not None and made.worker is not None:
-                self.first_makings.add(max(0.0, min(made.ended_s, got_s) - max(made.began_s, asked_s)))
+            self.boundaries.add((self._ending_s or 0.0) + took_s, asked_s, got_s, made)
         self._ending_s = None
 
     def _do_bookkeeping(self, kind: int, done: int, ended_s: float) -> tuple[int, int, float]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from loaderbench.consumers import Consumer
 from loaderbench.recorder.batches import APART, STEADY, WARMUP, Row
@@ -18,7 +18,11 @@ FEWEST_TO_KEEP = 2  # batches, if the loader ended early
 
 @dataclass(frozen=True)
 class Measurement:
-    """The batches of one trial. Times are in seconds of the monotonic clock, which all processes of a machine share."""
+    """The batches of one trial. Times are in seconds of the monotonic clock, which all processes of a machine share.
+
+    `firsts` are the places in `waits_s` of batches that are the first of their epoch. `waits` are the other waits of
+    the steady state, by epoch.
+    """
 
     time_to_first_batch_s: float
     warmup_batches: int
@@ -28,9 +32,9 @@ class Measurement:
     samples: int
     waits_s: tuple[float, ...]
     waits_at_s: tuple[float, ...]
-    epoch_ends: int = 0
     ended_early: bool = False
-    waits: tuple[Wait, ...] = ()  # of the last epoch begun
+    firsts: tuple[int, ...] = ()
+    waits: Mapping[int, Sequence[Wait]] = field(default_factory=dict)
 
     @property
     def steady_s(self) -> float:
@@ -46,6 +50,17 @@ class Measurement:
     def data_wait_share(self) -> float:
         """Data wait over wall time of the steady state."""
         return min(1.0, sum(self.waits_s) / self.steady_s)
+
+    @property
+    def epoch_ends(self) -> int:
+        """The number of epochs that ended in the steady state, because another began."""
+        return len(self.firsts)
+
+    @property
+    def waits_within_epochs_s(self) -> list[float]:
+        """The waits without those for the first batch of an epoch."""
+        firsts = frozenset(self.firsts)
+        return [wait_s for place, wait_s in enumerate(self.waits_s) if place not in firsts]
 
 
 def measure(
@@ -71,9 +86,8 @@ def measure(
     settled = steps.take_until(rules.warmed_up)
     # a one-epoch loader that has already ended is measured from where its prefetch queue was turned over
     warmup = len(steps.moments_s) if settled else min(len(steps.moments_s), max(1, rules.prefetch_batches))
-    epochs = steps.epoch_ends if settled else 0
     on_steady()
-    closed = steps.take_until(lambda moments_s: rules.closed(moments_s, warmup))
+    closed = steps.take_until(lambda moments_s: rules.closed(moments_s, warmup) and _may_end(steps, rules, warmup))
     if len(steps.moments_s) < warmup + FEWEST_TO_KEEP:
         raise NoBatchesError(f"the loader ran out of data after {len(steps.moments_s)} batches, before a steady state")
     if not any(steps.samples[warmup:]):
@@ -88,20 +102,32 @@ def measure(
         samples=sum(steps.samples[warmup:]),
         waits_s=tuple(waits_s[warmup:]),
         waits_at_s=tuple(steps.moments_s[warmup:]),
-        epoch_ends=steps.epoch_ends - epochs,
         ended_early=not closed,
-        waits=tuple(_last_waits(steps, waits_s, warmup)),
+        firsts=tuple(place - warmup for place in steps.begins if place >= warmup),
+        waits=_waits_by_epoch(steps, waits_s, warmup),
     )
     on_closed(found, steps)
     steps.close()
     return found
 
 
-def _last_waits(steps: Steps, waits_s: list[float], warmup: int) -> Iterator[Wait]:
-    """Each wait of the steady state that is in the last epoch, with the number of its batch in that epoch."""
-    for place in range(max(warmup, steps.epoch_at), len(steps.moments_s)):
-        got_s = steps.got_s[place]
-        yield Wait(place - steps.epoch_at, got_s - waits_s[place], got_s)
+def _may_end(steps: Steps, rules: Rules, warmup: int) -> bool:
+    """Whether the steady state consists of complete epochs, or took twice the requested seconds.
+
+    With part of an epoch, a rate would depend on how many of the few boundaries it includes.
+    """
+    elapsed_s = steps.moments_s[-1] - steps.moments_s[warmup - 1]
+    return not rules.in_complete_epochs or elapsed_s >= 2 * rules.seconds or steps.is_again_at(warmup - 1)
+
+
+def _waits_by_epoch(steps: Steps, waits_s: list[float], warmup: int) -> dict[int, list[Wait]]:
+    """Each wait of the steady state with the number of its batch in the epoch, without the first batches of epochs."""
+    found: dict[int, list[Wait]] = {}
+    for place in range(warmup, len(steps.moments_s)):
+        epoch, got_s = steps.epochs[place], steps.got_s[place]
+        if number := place - steps.begins[epoch]:
+            found.setdefault(epoch, []).append(Wait(number, got_s - waits_s[place], got_s))
+    return found
 
 
 class NoBatchesError(Exception):
@@ -109,7 +135,10 @@ class NoBatchesError(Exception):
 
 
 class Steps:
-    """Takes batches one by one, and notes when the consumer was ready to ask for the next."""
+    """Takes batches one by one, and notes when the consumer was ready to ask for the next.
+
+    `epochs` has the epoch of each batch, from 0, and `begins` the place of the first batch of each epoch.
+    """
 
     def __init__(
         self,
@@ -122,12 +151,12 @@ class Steps:
         self._iterator = self._repeated_epochs(batches)
         self._consumer = consumer
         self._batch_size = batch_size
-        self.epoch_ends = self.epoch_at = 0
+        self.epoch_ends, self.begins = 0, [0]
+        self.epochs: list[int] = []
         self.asked_s: list[float] = []
         self.got_s: list[float] = []
         self.moments_s: list[float] = []
         self.samples: list[int] = []
-        self._epochs: list[int] = []
         self._batch: Any = None
 
     def waits_s(self) -> list[float]:
@@ -138,7 +167,7 @@ class Steps:
         """Every batch that was taken; the first `warmup` are marked as warm-up."""
         for place, at_s in enumerate(self.moments_s):
             kind = STEADY if place >= warmup else WARMUP if place else APART
-            yield self.asked_s[place], at_s, self.got_s[place], self.samples[place], kind, self._epochs[place]
+            yield self.asked_s[place], at_s, self.got_s[place], self.samples[place], kind, self.epochs[place]
 
     def take(self) -> bool:
         """Take one batch. Returns `False` if there is none left."""
@@ -152,7 +181,7 @@ class Steps:
         self.got_s.append(time.monotonic())
         self.asked_s.append(asked_s)
         self._batch = batch  # frees the previous batch, like the variable of a `for` loop
-        self._epochs.append(self.epoch_ends)
+        self.epochs.append(self.epoch_ends)
         samples = count_samples(batch, self._batch_size)
         self._consumer.consume(batch, samples)
         self.moments_s.append(time.monotonic())
@@ -162,6 +191,11 @@ class Steps:
     def close(self) -> None:
         """Close the loader's iterator, which ends its workers unless they are persistent."""
         self._iterator.close()
+
+    def is_again_at(self, place: int) -> bool:
+        """Whether the last batch has the same place in its epoch as another; true if no epoch ended in between."""
+        epochs, begins, last = self.epochs, self.begins, len(self.moments_s) - 1
+        return epochs[place] == epochs[last] or last - begins[epochs[last]] == place - begins[epochs[place]]
 
     def take_until(self, done: Callable[[list[float]], bool]) -> bool:
         """Take batches until `done(moments_s)` is true. Returns `False` if the batches end before."""
@@ -183,7 +217,7 @@ class Steps:
             for batch in batches:
                 if is_first and self.moments_s:
                     self.epoch_ends += 1
-                    self.epoch_at = len(self.moments_s)
+                    self.begins.append(len(self.moments_s))
                 is_first = False
                 handed.append(batch)
                 del batch  # otherwise the batch is freed during the next wait
@@ -216,8 +250,10 @@ class Rules:
     `prefetch_batches` are prefetched before the first `next()` and excluded from the steady state. Workers deliver
     round-robin, so a rate needs at least one `cycle`: a batch from each worker. `wanted` batches are enough (see
     `batches_wanted`). If they take longer than twice `seconds`, `fewest` batches are enough; if those take longer than
-    four times `seconds`, two batches are, or one from each worker.
+    four times `seconds`, two batches are, or one from each worker. `in_complete_epochs`: short epochs are not cut.
     """
+
+    in_complete_epochs: ClassVar[bool] = True
 
     seconds: float
     prefetch_batches: int = 0

@@ -6,6 +6,8 @@ A value that could not be measured is `None`, and `not_measured` of the same rec
 
 from loaderbench.records.comparison import (
     Comparison as Comparison,
+    FailedTrials as FailedTrials,
+    FailureCount as FailureCount,
     Gate as Gate,
     GateOutcome as GateOutcome,
     GateResult as GateResult,

@@ -26,11 +26,34 @@ class MetricChange:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FailureCount:
+    """How many of a configuration's trials failed in one run or version, and the kinds of failure."""
+
+    failed: int
+    trials: int
+    kinds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailedTrials:
+    """The failed trials of one configuration in two runs or versions.
+
+    `more_often` is true if trials fail significantly more often in the later one.
+    """
+
+    config: Config
+    before: FailureCount
+    after: FailureCount
+    more_often: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class Comparison:
     """The differences between two runs.
 
     `outcome` and `headline` describe `samples_per_s` of `config`, the best configuration that both runs measured.
-    `reasons` say why there is no clear outcome, or what casts doubt on the outcome.
+    `reasons` say why there is no clear outcome, or what casts doubt on the outcome. `failed_trials` has the
+    configurations with a failed trial.
     """
 
     outcome: Outcome
@@ -38,6 +61,7 @@ class Comparison:
     metrics: tuple[MetricChange, ...]
     reasons: tuple[str, ...]
     config: Config | None = None
+    failed_trials: tuple[FailedTrials, ...] = ()
 
 
 GateOutcome = Literal["passed", "failed", "inconclusive"]
@@ -93,9 +117,10 @@ class Version:
 class SideBySide:
     """Two versions measured in interleaved pairs, and the points at which they were compared.
 
-    `looks` are the numbers of pairs after which the versions were compared. They are planned before any rate is
-    measured, but the last one depends on when the budget ends. `configs` are the configurations measured for both
-    versions, in pairs of one round. `ended` says why no further pair was measured.
+    `looks` are the numbers of pairs at which each configuration is compared. They follow from the budget and the time
+    of a pair, never from rates. If the budget ends between two of them, the pairs by then take the place of the next
+    one. `configs` are the configurations measured for both versions, in pairs of one round. `ended` says why no further
+    pair was measured.
     """
 
     versions: tuple[Version, Version]

@@ -25,10 +25,11 @@ class WorkerStates:
     the share of their reads (`read_bytes_per_s`) served from the page cache.
 
     `runnable_threads` is the mean number of threads that ran or waited in a run queue. `system_share` is the share of
-    their CPU time spent in the kernel. `blocked_on` says what they were blocked on when checked, as shares
-    (`lock`, `storage`, `device`, `queue`, `running`). `allowed_cpus` is the smallest number of CPUs in a worker's
-    affinity. `pinning_share` is the share of the time in which the pin-memory thread ran or was ready to run.
-    `are_threads` is true if the workers are threads of the main process.
+    their CPU time spent in the kernel. `blocked_on` says what they were blocked on when checked, as shares (`lock`,
+    `storage`, `page_fault`, `device`, `queue`, `running`). `swapped_bytes` is what was in swap of their memory.
+    `allowed_cpus` is the smallest number of CPUs in a worker's affinity. `pinning_share` is the share of the time in
+    which the pin-memory thread ran or was ready to run. `are_threads` is true if the workers are threads of the main
+    process.
     """
 
     on_cpu_share: float
@@ -44,6 +45,7 @@ class WorkerStates:
     major_faults_per_s: float | None = None
     read_bytes_per_s: float | None = None
     pss_bytes: int | None = None
+    swapped_bytes: int | None = None
     runnable_threads: float | None = None
     system_share: float | None = None
     blocked_on: dict[str, float] | None = None
@@ -108,10 +110,11 @@ class LoopLine:
 class Epochs:
     """Times outside the steady state.
 
-    A boundary lasts from the last request of an epoch to the next epoch's first batch. `first_making_s` is the mean
-    part of it in which a worker was making that batch. `sampler_s` is the mean time until the sampler's first indices.
-    `between_s` is the mean time from the end of an epoch to the start of the next one. `between_line` is the line of
-    the user's code with most of it.
+    A boundary lasts from the last request of an epoch to the next epoch's first batch. In a trial, only the part of it
+    that the consumer waits counts. `first_making_s` is the mean part in which a worker was making that batch.
+    `sampler_s` is the mean time until the sampler's first indices. `between_s` is the mean time from the end of an
+    epoch to the start of the next one. `between_line` is the line of the user's code with most of it.
+    `workers_persist` is false if each epoch starts new workers.
     """
 
     begun: int
@@ -121,6 +124,7 @@ class Epochs:
     sampler_s: float | None = None
     between_s: float | None = None
     between_line: LoopLine | None = None
+    workers_persist: bool | None = None
     not_measured: Reasons = field(default_factory=dict)
 
 
@@ -204,6 +208,9 @@ class MachineUse:
     training, all `ranks` on this machine count as one program and share the CPUs. `throttled_share` is the share of the
     periods of a cgroup's CPU quota in which the quota was used up. `huge_faults_per_s` counts the page faults of all
     programs that were served with a huge page.
+
+    `swapped_in_bytes_per_s` came back from swap for all programs. `swap_faults_per_s` counts the pages of it that a
+    page fault asked for; the kernel reads others ahead. `available_bytes` is the memory that the machine had left.
     """
 
     cpus: int
@@ -213,6 +220,9 @@ class MachineUse:
     processes: int = 0
     ranks: int = 1
     huge_faults_per_s: float | None = None
+    swapped_in_bytes_per_s: float | None = None
+    swap_faults_per_s: float | None = None
+    available_bytes: int | None = None
     not_measured: Reasons = field(default_factory=dict)
 
     @property

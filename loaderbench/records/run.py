@@ -151,6 +151,11 @@ class Measured:
         return self._of("ab")
 
     @property
+    def sweep_or_ab_trials(self) -> tuple[Trial, ...]:
+        """The trials of `sweep`, with those of the earlier version of `ab`, in the order of measurement."""
+        return self.ab_trials or self.sweep
+
+    @property
     def twins(self) -> tuple[Trial, ...]:
         """Trials of the second half of the A/A pair."""
         return self._of("twin")

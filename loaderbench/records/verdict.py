@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from loaderbench.records.inside import LoopLine
 from loaderbench.records.words import About, Bound, Confidence, Limit, Reasons, Stage
 
 
@@ -62,7 +63,8 @@ class Rank:
     """One rank of a distributed training, with its own readings and verdict.
 
     `data_wait_share` is the rank's own data wait. `rank_wait_share` is its wait for the batches of other ranks, which
-    is part of its step. `device` is the GPU that it used.
+    is part of its step. `device` is the GPU that it used. `step_parts` are shares of step time, by part; empty if its
+    steps were not divided. `step_line` is the line of the user's code with most of the rest of a step.
     """
 
     rank: int
@@ -72,6 +74,8 @@ class Rank:
     data_wait_share: float | None
     rank_wait_share: float | None
     verdict: Verdict
+    step_parts: dict[str, float] = field(default_factory=dict)
+    step_line: LoopLine | None = None
     not_measured: Reasons = field(default_factory=dict)
 
 

@@ -96,7 +96,7 @@ class MeasuredChange:
             evidence=(*answer.evidence, *(doubts(gain) if gained else ())),
             costs=(*(savings(before, after) if self.cheaper else ()), *costs(before, after)),
             caveat=self.caveat if gained else AS_FAST,
-            snippet=python_program(self.changed, findings.loader, findings.options),
+            snippet=python_program(self.changed, findings.loader, findings.options, findings.own_code),
             snippet_yaml=yaml_change(self.changed, self.changed, findings.loader, findings.options),
         )
 

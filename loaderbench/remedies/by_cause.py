@@ -194,5 +194,4 @@ def _relieved(facts: Facts, relieves: Mapping[str, float]) -> Facts:
 
 
 def _program(changed: Config, diagnosis: Diagnosis) -> str:
-    own = diagnosis.traits.get("own_arguments", "") if diagnosis.options is None else ""
-    return python_program(changed, diagnosis.loader, diagnosis.options, own)
+    return python_program(changed, diagnosis.loader, diagnosis.options, diagnosis.own_code)

@@ -14,12 +14,16 @@ REMEDY = CauseRemedy(
     title="Copy the files to local disk or memory before training",
     applies=lambda found: found.named(stages={"read"}, limits={"storage_bandwidth", "storage_latency"}),
     untried="Not measured: a trial has no faster disk to copy to",
-    code="""import shutil, tempfile
+    code="""import hashlib, shutil, tempfile
 from pathlib import Path
 
-local = Path(tempfile.gettempdir()) / "dataset"  # a local disk, or /dev/shm if memory allows
+root = Path(root).absolute()
+fast = Path(tempfile.gettempdir())  # a local disk, or /dev/shm if memory allows
+local = fast / f"{root.name}-{hashlib.sha256(str(root).encode()).hexdigest()[:8]}"
 if not local.exists():
-    shutil.copytree(root, local)
+    part = Path(tempfile.mkdtemp(dir=fast))  # if the program is stopped, no copy is incomplete
+    shutil.copytree(root, part, dirs_exist_ok=True)
+    part.rename(local)
 root = local
 """,
     costs=("Disk or RAM for a copy of the files",),

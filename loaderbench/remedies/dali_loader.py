@@ -29,10 +29,10 @@ NOT_INSTALLED = (
 
 
 def _change(found: Diagnosis) -> Config:
-    """DALI with one thread per CPU; empty for a custom transform, for which DALI has no operations."""
+    """DALI with one thread per CPU of a rank; empty for a custom transform, for which DALI has no operations."""
     if not found.has_options("decoder") or found.option("transform") not in (None, *OPERATIONS):
         return {}
-    return {AXIS: "dali", "threads": max(1, math.ceil(found.facts.cpus))}
+    return {AXIS: "dali", "threads": max(1, math.ceil(found.facts.cpus / found.facts.ranks))}
 
 
 REMEDY = CauseRemedy(

@@ -1,13 +1,14 @@
 """More threads than CPUs compete for them, and each worker costs memory.
 
 Triggers when workers outnumber the CPUs and wait for them, or when fewer were measured as faster. With several ranks,
-it triggers when the workers of all ranks outnumber saturated CPUs. In a sweep it also triggers when fewer workers tie
-with the baseline, because fewer cost less.
+it triggers when the workers of all ranks outnumber saturated CPUs. It also triggers when memory is swapped out and
+there are several workers. In a sweep it also triggers when fewer workers tie with the baseline, because fewer cost
+less.
 
 What it does: lowers num_workers to one per available CPU of a rank, or by one. With more ranks than CPUs, each rank
-loads in its main process.
+loads in its main process. With memory that is swapped out, it halves num_workers.
 
-How to confirm: throughput holds or rises, and workers wait for a CPU less often.
+How to confirm: throughput holds or rises. Workers wait for a CPU less often, or less memory is swapped out.
 """
 
 from loaderbench.diagnosis.cpu_use import fewer_workers
@@ -30,6 +31,16 @@ def _workers_compete(found: Diagnosis) -> bool:
     return crowded or (facts.fewer_are_faster and facts.workers > 1)
 
 
+def _takes_memory(found: Diagnosis) -> bool:
+    """Whether memory is swapped out, and each worker process can hold a part of it."""
+    facts = found.facts
+    return found.is_swapped and facts.workers > 1 and not facts.in_threads and not facts.fewer_are_no_faster
+
+
+def _count(found: Diagnosis) -> int:
+    return found.facts.workers // 2 if found.is_swapped else fewer_workers(found.facts)
+
+
 REMEDY = MeasuredFirst(
     WorkerRemedy(
         id="fewer_workers",
@@ -45,7 +56,7 @@ REMEDY = MeasuredFirst(
         values={"arguments": "num_workers=N"},
         effort=0,
         ends_contention=True,
-        applies=_workers_compete,
-        change=lambda found: loading_in(found, fewer_workers(found.facts)),
+        applies=lambda found: _workers_compete(found) or _takes_memory(found),
+        change=lambda found: loading_in(found, _count(found)),
     ),
 )

@@ -10,6 +10,7 @@ from loaderbench.datasets import Target, saved_dataset
 from loaderbench.datasets.pixels import CHANGES_PIXELS
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.limits import making_takes_the_cpus
+from loaderbench.diagnosis.swapping import waits_for_swap
 from loaderbench.records import (
     Best,
     Config,
@@ -60,9 +61,23 @@ class Diagnosis:
     step_on_cpu: bool = False
 
     def named(self, *, stages: Collection[Stage] = (), limits: Collection[Limit] = ()) -> bool:
-        """Whether the verdict is input-bound with one of these stages and limits; an empty collection matches all."""
+        """Whether the verdict is input-bound with one of these stages and limits; an empty collection matches all.
+
+        The limit `memory` is page-fault overhead here. For memory that is swapped out, see `is_swapped`.
+        """
         stage_fits = not stages or self.verdict.stage in stages
-        return self.verdict.bound == "input" and stage_fits and (not limits or self.verdict.limit in limits)
+        limit_fits = not limits or (self.verdict.limit in limits and not self.is_swapped)
+        return self.verdict.bound == "input" and stage_fits and limit_fits
+
+    @property
+    def is_swapped(self) -> bool:
+        """Whether the limit is memory that is swapped out. Fixes then lower memory use."""
+        return self.verdict.bound == "input" and self.verdict.limit == "memory" and waits_for_swap(self.facts)
+
+    @property
+    def workers_persist(self) -> bool:
+        """Whether the loader keeps its workers across epochs."""
+        return self.facts.workers_persist or self.config.get("persistent_workers") is True
 
     def cpu_goes_to(self, stage: Stage) -> bool:
         """Whether this stage is the bottleneck of saturated CPUs, or takes at least `WORTH_LESS` of their time.
@@ -84,6 +99,11 @@ class Diagnosis:
     def has_seen(self, trait: str) -> bool:
         """Whether this trait was seen in a user's dataset. Built-in datasets have options instead."""
         return self.options is None and trait in self.traits
+
+    @property
+    def own_code(self) -> str:
+        """Arguments of the user's own `DataLoader` that a program needs, as code; empty for a built-in dataset."""
+        return self.traits.get("own_arguments", "") if self.options is None else ""
 
     def option(self, name: str) -> Any:
         """The value of a dataset option; `None` if the dataset lacks the option or is the user's."""
@@ -153,6 +173,11 @@ class Findings:
         """The changed options that choose the data."""
         dataset = saved_dataset(self.options) or Target
         return [name for name in change if name in dataset.data_axes]
+
+    @property
+    def own_code(self) -> str:
+        """Arguments of the user's own `DataLoader` that a program needs, as code."""
+        return "" if self.diagnosis is None else self.diagnosis.own_code
 
     @property
     def diagnoses(self) -> tuple[Diagnosis, ...]:

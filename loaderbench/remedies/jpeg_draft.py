@@ -29,7 +29,7 @@ REMEDY = CauseRemedy(
 
 def decode(path):
     image = Image.open(path)
-    image.draft("RGB", (512, 512))  # at least twice the size you need
+    image.draft("RGB", (256, 256))  # no side gets smaller than this; crops of 224 need no more
     return image.convert("RGB")
 """,
     caveat="Small crops are cut from a smaller image",

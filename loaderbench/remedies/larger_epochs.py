@@ -24,7 +24,7 @@ REMEDY = CauseRemedy(
     title=_TITLE,
     applies=lambda found: (
         found.named(limits={"startup"})
-        and (found.facts.workers == 0 or found.config.get("persistent_workers") is True)
+        and (found.facts.workers == 0 or found.workers_persist)
         and not found.has_seen("new_loader")
         and not sampler_starts_slowly(found.facts)
     ),

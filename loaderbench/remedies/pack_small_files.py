@@ -14,23 +14,32 @@ REMEDY = CauseRemedy(
     title="Pack files into tar shards, at least one per worker",
     applies=lambda found: found.named(stages={"read"}, limits={"storage_latency"}) and found.facts.is_loader,
     untried="Not measured: it needs a packed copy on the same storage",
-    code="""import io, tarfile
+    code="""import io, random, tarfile
 from PIL import Image
 from torch.utils.data import IterableDataset, get_worker_info
 
-class Shards(IterableDataset):  # make them with: tar --sort=name -cf shard-000.tar class_a class_b
-    def __init__(self, shards, transform, classes):
-        self.shards, self.transform, self.classes = shards, transform, classes
+# Make shards of shuffled files, in the folder of the classes:
+#   find * -type f | shuf | split -n r/64 - list- && for list in list-*; do tar -cf $list.tar -T $list; done
+class Shards(IterableDataset):
+    def __init__(self, shards, transform, classes, buffer=1000):
+        self.shards, self.transform, self.classes, self.buffer = shards, transform, classes, buffer
 
     def __iter__(self):
-        worker = get_worker_info()
-        for shard in self.shards[worker.id::worker.num_workers] if worker else self.shards:
+        worker, waiting = get_worker_info(), []
+        shards = self.shards[worker.id::worker.num_workers] if worker else self.shards
+        for shard in random.sample(shards, len(shards)):
             with tarfile.open(shard, "r|") as files:
                 for file in files:
                     if file.isfile():
-                        label = self.classes.index(file.name.split("/")[0])
-                        image = Image.open(io.BytesIO(files.extractfile(file).read())).convert("RGB")
-                        yield self.transform(image), label
+                        waiting.append((file.name, files.extractfile(file).read()))
+                    if len(waiting) > self.buffer:
+                        yield self.sample(*waiting.pop(random.randrange(len(waiting))))
+        random.shuffle(waiting)
+        yield from (self.sample(*one) for one in waiting)
+
+    def sample(self, name, data):
+        image = Image.open(io.BytesIO(data)).convert("RGB")
+        return self.transform(image), self.classes.index(name.split("/")[0])
 """,
-    caveat="Changes sample order: shuffling works by shard and within a buffer",
+    caveat="Changes sample order: shuffling works by shard and within a buffer of 1,000 files",
 )

@@ -10,7 +10,6 @@ How to confirm: profile several epochs; only the first one starts slowly.
 from loaderbench.remedies.by_cause import CauseRemedy
 from loaderbench.remedies.findings import Diagnosis
 
-ONE_EPOCH = "Not measured: a trial runs one endless epoch"
 _TITLE = "Set persistent_workers=True"
 
 
@@ -26,10 +25,9 @@ REMEDY = CauseRemedy(
     applies=lambda found: (
         found.named(limits={"startup"})
         and found.facts.workers > 0
-        and (found.config.get("persistent_workers") is not True or found.has_seen("new_loader"))
+        and (not found.workers_persist or found.has_seen("new_loader"))
     ),
-    change=lambda found: {} if found.config.get("persistent_workers") is True else {"persistent_workers": True},
-    untried=ONE_EPOCH,
+    change=lambda found: {} if found.workers_persist else {"persistent_workers": True},
     costs=("Worker memory stays allocated between epochs",),
     code="""loader = DataLoader(dataset, num_workers=..., persistent_workers=True)  # once for all epochs
 for epoch in range(epochs):

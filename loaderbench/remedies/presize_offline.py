@@ -10,6 +10,7 @@ How to confirm: measure again; read and decode time per sample fall, and the rep
 
 from loaderbench.remedies.by_cause import CauseRemedy, option
 
+OTHER_STORAGE = "Not measured: it needs the copies on the same storage"
 SIDE = 256  # pixels of the short side, as is usual for crops of 224
 
 REMEDY = CauseRemedy(
@@ -25,6 +26,7 @@ REMEDY = CauseRemedy(
         and found.option("format") in (None, "files")
     ),
     change=option(presize=SIDE),
+    untried_for=lambda found: OTHER_STORAGE if found.named(limits={"storage_bandwidth"}) else "",
     relieves={"decode": 0.5, "read": 0.5},
     costs=("Disk for the copies", "One pass over all images"),
     caveat="Small crops are cut from a smaller image, and the copies are recompressed",

@@ -24,7 +24,7 @@ def has_thread_pool(found: Diagnosis) -> bool:
 def _change(found: Diagnosis) -> Config:
     if found.facts.in_threads:
         return {AXIS: DEFAULT_BACKEND, "num_workers": found.facts.workers}
-    return {"num_workers": max(1, int(found.facts.cpus))}
+    return {"num_workers": max(1, int(found.facts.cpus / found.facts.ranks))}
 
 
 REMEDY = CauseRemedy(

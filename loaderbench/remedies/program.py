@@ -27,9 +27,11 @@ def python_program(
     """Return a program that creates `loader`.
 
     `options` are the options of a built-in dataset; `None` if the user supplies `dataset`. `own_code` are arguments of
-    the user's loader that the program keeps, such as `shuffle=True, collate_fn=pad`.
+    the user's loader, such as `shuffle=True, collate_fn=pad`. The program keeps those that are in neither `config` nor
+    `loader`.
     """
-    kept = {name: Code(value) for name, _, value in (pair.partition("=") for pair in own_code.split(", ")) if value}
+    own_pairs = (pair.partition("=") for pair in own_code.split(", "))
+    kept = {name: Code(value) for name, _, value in own_pairs if value and name not in {**loader, **config}}
     arguments, saved = {**loader, **config, **kept}, saved_dataset(options)
     if "batch_sampler" in kept:
         arguments = {name: value for name, value in arguments.items() if name not in _NOT_WITH_BATCH_SAMPLER}

@@ -9,16 +9,23 @@ the cost of normalizing.
 How to confirm: throughput rises; profile the training script to see the step with normalization.
 """
 
-from loaderbench.remedies.by_cause import CauseRemedy, option
+from loaderbench.records import Config
+from loaderbench.remedies.by_cause import CauseRemedy
 from loaderbench.remedies.findings import Diagnosis
 
 
 def _title(found: Diagnosis) -> str:
     """The title for a script that trains without a GPU, or else for an emulated or real GPU."""
-    is_known = found.has_options("normalize") or found.has_seen("float_samples")
+    is_known = bool(_change(found)) or found.has_seen("float_samples")
     if found.profile and not found.accelerator:
         return "Send uint8 batches; normalize in the loop" if is_known else "Send uint8 batches, if they are float32"
     return "Normalize on the GPU" if is_known else "Normalize on the GPU, if samples are float32"
+
+
+def _change(found: Diagnosis) -> Config:
+    """The option to set; empty for a transform of the user's, which normalizes or does not."""
+    own = ":" in str(found.option("transform"))
+    return {"normalize": "device"} if found.has_options("normalize") and not own else {}
 
 
 REMEDY = CauseRemedy(
@@ -35,7 +42,7 @@ REMEDY = CauseRemedy(
         and not found.has_seen("uint8_samples")
         and not found.has_seen("no_images")
     ),
-    change=option(normalize="device"),
+    change=_change,
     relieves={"transform": 0.6, "collate": 0.3, "transport": 0.3},
     code="""import torch
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from loaderbench.datasets.image_folder import copied_stride
 from loaderbench.diagnosis.epochs import epoch_costs
 from loaderbench.diagnosis.failures import last_words
 from loaderbench.diagnosis.wording import in_percent, in_seconds
@@ -85,7 +86,10 @@ def _with_result(advice: Recommendation, findings: Findings, verification: Verif
         trials=(*before.trials, *after.trials),
         pixels=pixels_of(advice.pixels, chosen),
         costs=(*_known_costs(advice), *longer_step(chosen.against, chosen.config, both), *costs(before, after)),
-        snippet=python_program(chosen.config, findings.loader, findings.options),
+        caveat=_caveats(
+            advice.caveat, caveat_of_batch(chosen.against, chosen.config), _of_few(chosen.config, findings)
+        ),
+        snippet=python_program(chosen.config, findings.loader, findings.options, findings.own_code),
         snippet_yaml=yaml_change(chosen.change, chosen.config, findings.loader, findings.options),
         reason=None,
     )
@@ -171,8 +175,7 @@ def _combination(
         return None
     ids = {tried.id for tried in verification.accepted}
     parts = [advice for advice in found if advice.id in ids]
-    of_sweep = caveat_of_batch(baseline, last)
-    known = ". ".join(dict.fromkeys(filter(None, (of_sweep, *(advice.caveat for advice in parts)))))
+    of_sweep, of_parts = caveat_of_batch(baseline, last), (advice.caveat for advice in parts)
     altered = NOT_COMPARED if findings.alters_pixels(change) else None
     before, after = summarize([baseline, last], _common_rounds(baseline, last, findings.remedy_trials))
     gain = gain_at_another_time(how.ratio, how.pairs, findings)
@@ -189,11 +192,24 @@ def _combination(
         evidence=(*_rates(before, after, change), *_pairs(how, how.ratio, gain)),
         trials=(*before.trials, *after.trials),
         costs=(*dict.fromkeys(cost for part in parts for cost in _known_costs(part)), *costs(before, after)),
-        caveat=known or None,
+        caveat=_caveats(of_sweep, *of_parts, _of_few(last, findings)),
         pixels=pixels_of(next((part.pixels for part in parts if part.pixels), altered), verification),
-        snippet=python_program(last, findings.loader, findings.options),
+        snippet=python_program(last, findings.loader, findings.options, findings.own_code),
         snippet_yaml=yaml_change(change, last, findings.loader, findings.options),
     )
+
+
+def _caveats(*caveats: str | None) -> str | None:
+    return ". ".join(dict.fromkeys(filter(None, caveats))) or None
+
+
+def _of_few(config: Config, findings: Findings) -> str | None:
+    """The caveat about memory if only a part of the images was resized and cached; else `None`."""
+    files = None if findings.diagnosis is None else findings.diagnosis.files
+    if not (config.get("presize") and config.get("image_cache") and files):
+        return None
+    stride = copied_stride(files)
+    return f"Memory was measured with one in {stride} images" if stride > 1 else None
 
 
 def _title(change: Config, accepted: Sequence[Tried], parts: Sequence[Recommendation]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
@@ -15,16 +15,17 @@ from loaderbench.environment import quota_periods
 from loaderbench.loaders import Batches
 from loaderbench.loaders.thread_workers import ThreadBatches
 from loaderbench.monitors import MachineWatch, ProgramUse, WorkerWatch
-from loaderbench.recorder import Rules, loader_inside
+from loaderbench.recorder import Rules, Steps, loader_inside
+from loaderbench.recorder.epochs import epochs_of
 from loaderbench.recorder.inside import path_of, stalls_of
 from loaderbench.recorder.measure import FEWEST_BEFORE_SLICES, batches_wanted
 from loaderbench.recorder.samples import UNBATCHED, count_samples, counter_of_items, given_batch_size
 from loaderbench.recorder.stalls import StallSums, Wait
-from loaderbench.records import LoaderInside
+from loaderbench.records import Epochs, LoaderInside
 from loaderbench.records.words import NO_WORKER_PROCESSES
 from loaderbench.runner.protocol import TrialOrder
 from loaderbench.runner.replay import Replayed, keep
-from loaderbench.tracing.loader import IterableTrace, LoaderTrace
+from loaderbench.tracing.loader import IterableTrace, LoaderTrace, worker_arguments
 from loaderbench.tracing.made import Made
 from loaderbench.tracing.reading import Mark, tracing_s_per_sample
 from loaderbench.tracing.threads import ThreadsTrace
@@ -42,8 +43,12 @@ class BatchSource(Protocol):
     def begin(self) -> None:
         """Start counting: the steady state begins."""
 
-    def inside(self, waits: Sequence[Wait]) -> LoaderInside:
-        """Readings from inside the loader, taken while its workers are alive; `waits` are those of the last epoch."""
+    def inside(self, waits: Mapping[int, Sequence[Wait]]) -> LoaderInside:
+        """Readings from inside the loader, taken while its workers are alive; `waits` are by epoch."""
+        ...
+
+    def epochs(self, steps: Steps) -> Epochs | None:
+        """The boundaries between the epochs of these steps; `None` if no epoch has ended."""
         ...
 
     def made(self, epoch: int, batch: int) -> Made | None:
@@ -138,6 +143,7 @@ class WatchedLoader:
 
     def __iter__(self) -> Iterator[Any]:
         found = self._trace.batches()
+        self._watch.pause()  # the time since the last epoch is no work of its workers
         if isinstance(self._trace, LoaderTrace):
             self._trace.begin_threads()
         return LookedAt(found, self._look)
@@ -157,8 +163,16 @@ class WatchedLoader:
         self._machine.begin()
         self._mark = self._trace.mark()
 
-    def inside(self, waits: Sequence[Wait]) -> LoaderInside:
-        """Readings from inside the loader, taken while its workers are alive; `waits` are those of the last epoch."""
+    def epochs(self, steps: Steps) -> Epochs | None:
+        """The boundaries between the epochs of these steps; `None` if no epoch has ended."""
+        if not isinstance(self._trace, LoaderTrace):
+            return epochs_of(steps, self.made, None, workers_persist=None)
+        persist = worker_arguments(self._batches.iterable).get("persistent_workers")
+        sampler_s, known = self._trace.taking.start_s, persist is not None
+        return epochs_of(steps, self.made, sampler_s, workers_persist=bool(persist) if known else None)
+
+    def inside(self, waits: Mapping[int, Sequence[Wait]]) -> LoaderInside:
+        """Readings from inside the loader, taken while its workers are alive; `waits` are by epoch."""
         pids = self.worker_pids
         self._machine.look()
         self._read_states()
@@ -168,6 +182,7 @@ class WatchedLoader:
         if not traced.traced:  # everything was made before the steady state began
             traced = self._trace.read()
         self._watch.read_memory(pids)
+        self._main.read_memory([os.getpid()])
         dataset = getattr(self._batches.iterable, "dataset", None)
         seen = None if self._batches.traced_in == "nowhere" else traced
         why = IN_PROCESSES if pids else IN_THREADS
@@ -201,11 +216,14 @@ class WatchedLoader:
     def _read_workers(self) -> None:
         self._watch.read(self.worker_pids, self._batches.loading_threads())
 
-    def _stalls(self, waits: Sequence[Wait]) -> StallSums | None:
+    def _stalls(self, waits: Mapping[int, Sequence[Wait]]) -> StallSums | None:
         """Relate the waits to what the workers made; `None` without workers."""
         if isinstance(self._trace, IterableTrace) or not self._trace.workers:
             return None
-        return stalls_of(waits, self._trace.made_last(), self._trace.workers)
+        sums = StallSums()
+        for epoch, within in waits.items():
+            sums.add(stalls_of(within, self._trace.made_in(epoch), self._trace.workers))
+        return sums
 
 
 class LookedAt:
@@ -245,6 +263,7 @@ class OnePass:
         self._watched, self._left, self._batch_size = watched, samples, batch_size
         self._batches: Iterator[Any] | None = None
         self.begin, self.inside, self.made = watched.begin, watched.inside, watched.made
+        self.epochs = watched.epochs
 
     def __iter__(self) -> Iterator[Any]:
         if self._batches is not None:

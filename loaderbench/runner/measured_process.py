@@ -155,6 +155,7 @@ class _PreparedTrial:
         result = replace(
             self._result(found),
             inside=inside,
+            epochs=self.taken_from.epochs(steps),
             worker_pids=pids,
             loading_threads=tuple(self.batches.loading_threads()),
             batches=self._batch_times(found, steps),
@@ -165,8 +166,11 @@ class _PreparedTrial:
 
     def _inside(self, found: Measurement) -> LoaderInside:
         from loaderbench.dataset_traits import traits_of
+        from loaderbench.recorder.own_arguments import with_batch_size
 
         traits = traits_of(self.source)
+        if "loader" in traits:
+            traits["own_arguments"] = with_batch_size(self.source)
         return replace(self.taken_from.inside(found.waits), dataset_traits=traits)
 
     def _batch_times(self, found: Measurement, steps: Steps) -> tuple[BatchTimes, ...]:
@@ -203,14 +207,9 @@ def _consumer(order: TrialOrder, counters: SharedCounters) -> Consumer:
         _arguments(order),
         order.suite_folder,
         counters.now_s,
-        capped=not _compares_rates(order),
+        capped=not order.compares_rates,
     )
     return _with_device_preprocessing(consumer, order)
-
-
-def _compares_rates(order: TrialOrder) -> bool:
-    """Whether the trial compares rates, so a demand would hide the gain of a fix or of another version."""
-    return order.planned.role == "remedy" or (order.planned.role == "ab" and order.in_time_slices)
 
 
 def _with_device_preprocessing(consumer: Consumer, order: TrialOrder) -> Consumer:

@@ -11,7 +11,7 @@ from loaderbench.formats import StoredCopy
 from loaderbench.freeing import Freeing
 from loaderbench.recorder import Measurement
 from loaderbench.recorder.steps import StepTimes
-from loaderbench.records import BatchTimes, CopySpeed, LoaderInside, PlannedTrial
+from loaderbench.records import BatchTimes, CopySpeed, Epochs, LoaderInside, PlannedTrial
 from loaderbench.suite import Suite
 
 
@@ -20,6 +20,7 @@ class TrialOrder:
     """All that a trial's process needs. `consumer` is a resolved kind; `samples` are the files of an image folder.
 
     `in_time_slices`: after its steady state, the trial takes batches in time slices, interleaved with other trials.
+    `compares_rates`: the trial is for a gain or another version, which a demand on samples/s would hide.
     `patience_s`: a trial without progress for this many seconds is ended; `None` waits until the suite's time limit.
     `freeing` is what a free-stage trial makes free. `copy` holds the files in the format that the trial reads.
     """
@@ -31,6 +32,7 @@ class TrialOrder:
     consumer: str
     log: Path
     in_time_slices: bool = False
+    compares_rates: bool = False
     patience_s: float | None = None
     freeing: Freeing | None = None
     copy: StoredCopy | None = None
@@ -69,9 +71,9 @@ class Result:
     `worker_pids` are the loader's processes, `loading_threads` the native thread IDs of threads that load.
     `can_be_stopped`: all of them can be stopped and continued while other trials are measured. `batches` are some
     batches of a sweep trial, with times of the monotonic clock. `cuda_devices` are the devices that the process uses,
-    by CUDA index, and `cuda_memory` their peak memory. `consumer_note` says what was unusual about consuming the
-    batches. `copy_speed` is measured in a replay from the host. `computed_in` is the data type of the training step;
-    empty without one.
+    by CUDA index, and `cuda_memory` their peak memory. `epochs` is `None` if no epoch has ended. `consumer_note` says
+    what was unusual about consuming the batches. `copy_speed` is measured in a replay from the host. `computed_in` is
+    the data type of the training step; empty without one.
 
     For a rank, `steps` are the start and end times of its last steps, and `first_batch` is a fingerprint of its first
     batch, unless the dataset was divided among the ranks. `ranks` are the results of all ranks of a trial with ranks,
@@ -82,6 +84,7 @@ class Result:
     recorder_s_per_batch: float
     samples_per_epoch: int | None
     inside: LoaderInside
+    epochs: Epochs | None = None
     worker_pids: tuple[int, ...] = ()
     loading_threads: tuple[int, ...] = ()
     can_be_stopped: bool = False

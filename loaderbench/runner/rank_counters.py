@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 from loaderbench.consumers import Consumer
 from loaderbench.recorder import Rules
@@ -93,8 +93,9 @@ class RankCounters:
 
 @dataclass(frozen=True, kw_only=True)
 class JointRules(Rules):
-    """The rules of one rank: the usual rules of a trial, once they hold in all ranks."""
+    """The rules of one rank: the usual rules of a trial, once they hold in all ranks, which end at the same step."""
 
+    in_complete_epochs: ClassVar[bool] = False
     own: Rules
     rank_counters: RankCounters
     rank: int

@@ -36,6 +36,7 @@ from loaderbench.runner.rank_results import rank_waits
 
 MAX_WAIT_POINTS = 1_000
 _SHARED_READINGS = tuple(one.name for one in fields(ResourceUse) if one.name != "not_measured")
+_ALL_FIRST = "each batch was the first of its epoch; boundary_s is the wait for it"
 _HIDDEN = "the system hides its processes (no /proc)"
 
 
@@ -68,7 +69,7 @@ def rank_readings(
             _single_loop_times(found),
             inside_with_blocked(found, sampling),
             ResourceUse(
-                gpus=resource_use(found, sampling, environment, gpu_monitor).gpus if found.cuda_devices else (),
+                gpus=gpus_in_use(found, sampling, environment, gpu_monitor, result.ranks),
                 not_measured=together | ({} if rank in waits else {"rank_wait_share": why_not}),
             ),
         )
@@ -89,24 +90,23 @@ def _single_loop_times(result: Result) -> LoopTimes:
         epoch_ends=measurement.epoch_ends,
         ended_early=measurement.ended_early,
         samples_per_epoch=result.samples_per_epoch,
-        data_wait=spread_of(measurement.waits_s),
+        data_wait=spread_of(measurement.waits_within_epochs_s),
         step=spread_of(_steps_s(measurement)),
+        epochs=result.epochs,
         recorder_s_per_batch=result.recorder_s_per_batch,
         consumer_note=result.consumer_note or None,
         computed_in=result.computed_in or None,
-        not_measured={"samples_per_epoch": "the dataset has no length"},
+        not_measured={
+            "samples_per_epoch": "the dataset has no length",
+            "data_wait": _ALL_FIRST,
+            "epochs": "no epoch ended in the trial",
+        },
     )
 
 
 def resource_use(result: Result, sampling: Sampling, environment: Environment, gpu_monitor: GpuMonitor) -> ResourceUse:
-    """What the monitors saw over the steady state; a value that was not seen is `None`, with a reason.
-
-    Only the GPUs that the trial's process used are included, because others may work for other programs.
-    """
+    """What the monitors saw over the steady state; a value that was not seen is `None`, with a reason."""
     measurement = result.measurement
-    s_per_sample = measurement.steady_s / measurement.samples if measurement.samples else None
-    window = Window(measurement.began_s, measurement.ended_s, s_per_sample)
-    own = [gpu for gpu in environment.gpus if gpu.index in result.cuda_devices]
     steady = [sample for sample in sampling.samples if measurement.began_s <= sample.at_s <= measurement.ended_s]
     hidden = bool(sampling.samples) and all(sample.tree.rss_bytes is None for sample in sampling.samples)
     return ResourceUse(
@@ -116,7 +116,7 @@ def resource_use(result: Result, sampling: Sampling, environment: Environment, g
         shm_peak_bytes=max((sample.shm_bytes for sample in steady if sample.shm_bytes is not None), default=None),
         disk_read_bytes_per_s=_disk_rate(sampling.samples),
         monitor_cpu_share=sampling.cpu_share,
-        gpus=tuple(_gpu_use(gpu, result, sampling, window, gpu_monitor) for gpu in own),
+        gpus=gpus_in_use(result, sampling, environment, gpu_monitor, result.ranks),
         metrics=over_time([sample.gauges for sample in steady]),
         not_measured={
             "cpu_percent_of_allotted": _HIDDEN if hidden else "the steady state was shorter than two monitor readings",
@@ -128,7 +128,32 @@ def resource_use(result: Result, sampling: Sampling, environment: Environment, g
     )
 
 
-def _gpu_use(gpu: Gpu, result: Result, sampling: Sampling, window: Window, monitor: GpuMonitor) -> GpuUse:
+def gpus_in_use(
+    result: Result, sampling: Sampling, environment: Environment, monitor: GpuMonitor, ranks: Sequence[Result] = ()
+) -> tuple[GpuUse, ...]:
+    """The GPUs that the trial or rank used; others may work for other programs. `ranks` are all ranks of the trial.
+
+    The energy per sample of a GPU counts the samples of the ranks that use this GPU.
+    """
+    return tuple(
+        _gpu_use(gpu, result, sampling, _s_per_sample([one for one in ranks if _uses(one, gpu)] or [result]), monitor)
+        for gpu in environment.gpus
+        if _uses(result, gpu)
+    )
+
+
+def _uses(result: Result, gpu: Gpu) -> bool:
+    return gpu.index in result.cuda_devices
+
+
+def _s_per_sample(results: Sequence[Result]) -> float | None:
+    """Seconds per sample that these processes take together; `None` if they took none."""
+    samples_per_s = sum(one.measurement.samples_per_s for one in results if one.measurement.samples)
+    return 1 / samples_per_s if samples_per_s else None
+
+
+def _gpu_use(gpu: Gpu, result: Result, sampling: Sampling, s_per_sample: float | None, monitor: GpuMonitor) -> GpuUse:
+    window = Window(result.measurement.began_s, result.measurement.ended_s, s_per_sample)
     found = gpu_use(gpu, sampling.gpus, window, monitor.why_not(gpu.index), result.cuda_memory)
     copying = result.copy_speed
     return with_copy_speed(found, copying if copying and copying.index == gpu.index else None)
@@ -136,10 +161,12 @@ def _gpu_use(gpu: Gpu, result: Result, sampling: Sampling, window: Window, monit
 
 def inside_with_blocked(result: Result, sampling: Sampling) -> LoaderInside:
     """The readings inside the trial, plus what the loading processes were blocked on, as seen from outside."""
-    pids, inside, blocked = result.worker_pids, result.inside, sampling.blocked
-    if workers := pids or result.loading_threads:
-        return replace(inside, workers=with_looks(inside.workers, blocked.shares(workers)))
-    return replace(inside, main_process=with_looks(inside.main_process, blocked.shares([sampling.root])))
+    inside, workers = result.inside, result.worker_pids or result.loading_threads
+    steady = result.measurement.began_s, result.measurement.ended_s
+    shares = sampling.blocked_on(workers or [sampling.root], *steady)
+    if workers:
+        return replace(inside, workers=with_looks(inside.workers, shares))
+    return replace(inside, main_process=with_looks(inside.main_process, shares))
 
 
 def _steps_s(measurement: Measurement) -> Iterator[float]:

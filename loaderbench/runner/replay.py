@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import is_dataclass
 from itertools import cycle, islice
@@ -15,7 +15,7 @@ import torch
 from loaderbench.consumers.accelerator import synchronize
 from loaderbench.consumers.batch_parts import changed
 from loaderbench.loaders import Batches
-from loaderbench.recorder import NoBatchesError
+from loaderbench.recorder import NoBatchesError, Steps
 from loaderbench.recorder.stalls import Wait
 from loaderbench.records import LoaderInside
 from loaderbench.records.words import count
@@ -79,7 +79,10 @@ class Replayed:
         """Empty: no process makes batches."""
         return ()
 
-    def inside(self, waits: Sequence[Wait]) -> LoaderInside:  # noqa: ARG002 - no worker made what was waited for
+    def epochs(self, steps: Steps) -> None:
+        """None: the batches are replayed without an end."""
+
+    def inside(self, waits: Mapping[int, Sequence[Wait]]) -> LoaderInside:  # noqa: ARG002 - no worker made them
         """No readings, because no loader runs."""
         sampled = f"{count(len(self._batches), 'batch', 'batches')} cached and replayed"
         return LoaderInside(sampled=sampled, not_measured=dict.fromkeys(_UNKNOWN, _WHY))

@@ -33,7 +33,7 @@ from loaderbench.runner.readings import inside_with_blocked, loop_times, rank_re
 from loaderbench.runner.server import ForkServerKilledError, TrialServer
 from loaderbench.runner.trial_process import TrialProcess
 
-_NOT_IN_TRIALS = {"epochs": "trials do not time epochs", "step_stages": "trials do not split the training step"}
+_NOT_IN_TRIALS = {"step_stages": "trials do not split the training step"}
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ class TrialMeasurer:
     """Turns planned trials into orders and runs them.
 
     `files_alone` limits the files that the loader alone reads; `freeing` says which samples a stage is made free over.
+    `compares_rates`: samples/s of all trials are compared, so no demand may cap them.
     """
 
     def __init__(
@@ -46,7 +47,9 @@ class TrialMeasurer:
         consumer: str,
         store: Store,
         listener: Listener,
+        compares_rates: bool = False,
     ) -> None:
+        self._compares_rates = compares_rates
         self._server, self._runner, self._loaded, self._inputs = server, runner, loaded, inputs
         self._consumer, self._store, self._listener = consumer, store, listener
         self._changed: dict[tuple[object, ...], Samples] = {}
@@ -119,7 +122,8 @@ class TrialMeasurer:
         loaded = self._loaded
         samples, log = self._samples(planned.config), self._store.log(planned.id)
         order = TrialOrder(planned, loaded.suite, loaded.folder, samples, consumer_for(planned, self._consumer), log)
-        order = replace(order, copy=self._copies.of(samples, planned.config))
+        compares_rates = self._compares_rates or planned.role == "remedy"
+        order = replace(order, copy=self._copies.of(samples, planned.config), compares_rates=compares_rates)
         if planned.role != "freed" or self.freeing is None:
             return order
         seed = loaded.suite.measure.seed + planned.round

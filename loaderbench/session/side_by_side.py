@@ -30,7 +30,14 @@ from loaderbench.session.versions import Found
 from loaderbench.statistics.comparison import DATA_WAIT, RATE
 from loaderbench.statistics.gates import check_waits, fails
 from loaderbench.statistics.sequential import FIRST_LOOK, planned_looks
-from loaderbench.statistics.sides import comparison_of, is_decided, pairs_of
+from loaderbench.statistics.sides import (
+    DECIDED,
+    budget_used_up,
+    comparison_of,
+    is_decided,
+    pairs_of,
+    pairs_used_up,
+)
 from loaderbench.store import Store, new_run_folder
 from loaderbench.suite import LoadedSuite
 
@@ -43,7 +50,6 @@ FAILED_ROUNDS = 2
 """A version is given up after this many rounds in which all of its trials failed."""
 
 UNDER_WAY = "the comparison is in progress or was killed; results so far are in trials.jsonl"
-DECIDED = "decided"
 NO_FILE = os.strerror(errno.ENOENT)
 NOT_TRACKED = "git revisions do not include untracked files; pass data with --data or an absolute path"
 _LEFT_OUT = "two versions were compared"
@@ -99,7 +105,7 @@ def _run_into(  # noqa: PLR0917
         listener.warned(CAPPED)
     conditions = {side: _uncapped(one, with_consumer=with_consumer) for side, one in found.items()}
     revisions = [version.version.side for version in versions if _is_revision(version)]
-    measuring = TwoVersions(conditions, servers, store, listener, revisions)
+    measuring = TwoVersions(conditions, servers, store, listener, revisions, compares_rates=not with_consumer)
     session = Session(conditions["after"], measuring.of["after"], store=store, listener=listener)
     configs = _configs(conditions, listener)
     session.step = "pairs"
@@ -179,7 +185,7 @@ def _configs(conditions: Mapping[Side, Conditions], listener: Listener) -> tuple
 class TwoVersions:
     """Measures trials of two versions, each in its own place. `of` maps each side to its measurer.
 
-    `revisions` are the sides that have only the files that git tracks.
+    `revisions` are the sides that have only the files that git tracks. `compares_rates`: no demand caps samples/s.
     """
 
     def __init__(
@@ -189,6 +195,8 @@ class TwoVersions:
         store: Store,
         listener: Listener,
         revisions: Collection[Side] = (),
+        *,
+        compares_rates: bool = True,
     ) -> None:
         self._revisions = revisions
         self.of = {
@@ -200,6 +208,7 @@ class TwoVersions:
                 consumer=one.consumer,
                 store=store,
                 listener=listener,
+                compares_rates=compares_rates,
             )
             for side, one in conditions.items()
         }
@@ -259,7 +268,7 @@ class Pairs:
         self._began_s = time.monotonic()
         self._until_s = self._began_s + budget_s
         self._round = 0
-        self._ended = ""
+        self._ended = self._undecided_at_last_look = ""
         self._pairs_s: list[float] = []
 
     def run(self) -> None:
@@ -269,7 +278,7 @@ class Pairs:
             self._round += 1
             for config in left:
                 if self._is_late():
-                    self._ended = f"the budget of {self._asked.budget_s:g} s was used up"
+                    self._ended = budget_used_up(self._asked.budget_s)
                     return
                 self._measure(config)
             left = self._undecided(left)
@@ -279,7 +288,7 @@ class Pairs:
         if not self._asked.looks:
             pairs = [pairs_of(config, self._found.of("ab")) for config in self._asked.configs]
             self._note(looks=planned_looks(max(pairs)))
-        self._note(ended=self._ended or self._found.why_partial or DECIDED)
+        self._note(ended=self._ended or self._found.why_partial or self._undecided_at_last_look or DECIDED)
 
     @property
     def _asked(self) -> SideBySide:
@@ -316,22 +325,32 @@ class Pairs:
             self._ended = f"every trial of a version failed, with {config_name(failed[0])}"
             return []
         if not self._asked.looks and self._round == FIRST_LOOK - 1:
-            self._note(looks=planned_looks(self._most_pairs()))
-        looked_at = [config for config in left if pairs_of(config, trials) in self._asked.looks]
+            self._note(looks=planned_looks(self._most_pairs(len(left))))
+        looks = self._asked.looks
+        looked_at = [config for config in left if pairs_of(config, trials) in looks]
         if not looked_at:
             return left
         found = comparison_of(self._asked, trials)
         found = replace(found, metrics=tuple(change for change in found.metrics if change.config in looked_at))
         if any(fails(gate, found) for gate in self._asked.gates):
+            self._ended = DECIDED
             return []
-        decided = [config for config in looked_at if is_decided(config, self._asked, found)]
-        return [config for config in left if config not in decided]
+        undecided = [config for config in looked_at if not is_decided(config, self._asked, found)]
+        at_last_look = [config for config in undecided if pairs_of(config, trials) == looks[-1]]
+        if at_last_look:
+            used_up = budget_used_up(self._asked.budget_s) if self._is_late() else pairs_used_up(looks)
+            self._undecided_at_last_look = used_up
+        return [c for c in left if c not in looked_at or (c in undecided and c not in at_last_look)]
 
-    def _most_pairs(self) -> int:
-        """How many pairs of each configuration the budget allows, judged by the time per round so far."""
+    def _most_pairs(self, configs: int) -> int:
+        """The most pairs that the budget allows for one of the `configs`, if the next round decides all others.
+
+        Judged by the shortest pair, because no configuration gets more pairs than were planned.
+        """
         later = self._pairs_s[len(self._asked.configs) :]  # the first round is excluded because it imports everything
-        round_s = sum(later) / (self._round - 1)
-        return self._round + max(0, int((self._until_s - time.monotonic()) / round_s))
+        pair_s = min(later)
+        left_s = self._until_s - time.monotonic() - (configs - 1) * pair_s
+        return self._round + max(0, int(left_s / pair_s))
 
     def _has_failed(self, config: Config) -> bool:
         """Whether all trials of a version failed with this configuration, in at least `FAILED_ROUNDS` rounds."""

@@ -29,7 +29,7 @@ COMBINING_SHARE = 0.5
 """How far a combination that has begun may exceed the time, as a share of it."""
 
 MOST_OF_PLAN = 1.15
-"""Limit for sweep, isolation runs and fixes together, as a multiple of the time that the plan expects."""
+"""Limit for the run, as a multiple of the time that the plan expects."""
 
 CALLS_FOR_NONE = "no fix for this cause can be tried in a trial"
 
@@ -72,7 +72,7 @@ def until_s(plan: Plan, subject: Config, sweep: Sequence[Trial], began_s: float)
     if plan.start_s:
         plan = plan.with_start(_expected_s(plan, subject, sweep) - plan.verify_trial_s)
     one_fix_s = 2 * ENOUGH_PAIRS * _expected_s(plan, subject, sweep) / STEPS_SHARE
-    allowed_s = began_s + MOST_OF_PLAN * (plan.estimated_s + plan.verify_s) - now_s
+    allowed_s = began_s + MOST_OF_PLAN * plan.estimated_with_fixes_s - now_s
     return now_s + min(plan.verify_s, max(one_fix_s, allowed_s))
 
 

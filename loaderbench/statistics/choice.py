@@ -16,6 +16,7 @@ LEAST_SAVED_BYTES = 50_000_000  # printed as 0.1 GB; savings below this do not c
 _DIGITS = 2  # significant digits of a memory reading in comparisons of configurations
 _NOT_COMPARED = "not among the compared configs"
 _LIMIT = f"{PRACTICAL_TIE * 100:.0f}%"
+_REST_SLOWER = "all others that were measured are significantly slower"
 
 
 def choose_best(
@@ -125,7 +126,8 @@ def why_chosen(
         return "The only config" if of == 1 else "Fastest; all others are significantly slower"
     others = [found for found in configurations if found.samples_per_s is not None and found is not chosen]
     if not others:
-        return "The only config that was measured"
+        excluded = len(configurations) < of
+        return f"Fastest; {_REST_SLOWER}" if excluded else "The only config that was measured"
     tied = [found for found in configurations if found.tied_with_best]
     top = min(tied, key=_rank)
     faster = [found for found in others if _rank(found) < _rank(top)]

@@ -16,6 +16,7 @@ from loaderbench.consumers import NO_CONSUMER, consumer_kind
 from loaderbench.records import (
     Comparison,
     Config,
+    FailedTrials,
     Interval,
     MetricChange,
     Outcome,
@@ -27,6 +28,7 @@ from loaderbench.records import (
     varying,
 )
 from loaderbench.statistics.configurations import rate_of
+from loaderbench.statistics.failed_trials import failed_trials, failures_in_words, was_tried
 from loaderbench.statistics.intervals import (
     FEWEST_PROCESSES,
     LEVEL,
@@ -67,7 +69,6 @@ Missing = Callable[[Sequence[float], Sequence[float]], Reasons]
 """Gives the reasons for missing values, from the values of both runs."""
 
 AFTER_FAILED = "every trial of the later run failed"
-_NOT_TRIED = "pruned"  # the kind of failure of a trial that never ran
 ONE_PROCESS = "only one process in a run, so the spread between processes is unknown; measure more rounds"
 _WIDE = "the interval includes both no change and a change that matters; more rounds in both runs narrow it"
 
@@ -76,7 +77,7 @@ def compare_runs(before: RunRecord, after: RunRecord, level: float = LEVEL) -> C
     """Compare two runs of the same machine, versions, data and consumer, or say what differs.
 
     If several configurations are shared, the best was chosen by the rates of `after`, which favors it slightly. If the
-    best of `before` only fails in `after`, the outcome is about that one. The intervals of changes have this `level`.
+    best of `before` only fails in `after`, the outcome is about that one. All intervals have this `level`.
     """
     shared = _shared(before, after)
     different = [*differences(before, after), *([] if shared else [_nothing_shared(before, after)])]
@@ -86,10 +87,17 @@ def compare_runs(before: RunRecord, after: RunRecord, level: float = LEVEL) -> C
         )
     changes = tuple(change for config in shared for change in _changes(config, before, after, level))
     chosen = _headline_change(changes, before, after)
-    reasons = [*_reasons(chosen, after), *doubts(before, after)]
+    failed = _failed(shared, before, after, level)
+    partly = [failures_in_words(one) for one in failed if one.config == chosen.config]
+    reasons = [*_reasons(chosen, after), *filter(None, partly), *doubts(before, after)]
     headline = headline_of(chosen, varying(chosen.config, after.plan.axes) if len(shared) > 1 else {})
     return Comparison(
-        outcome=chosen.outcome, headline=headline, metrics=changes, reasons=tuple(reasons), config=chosen.config
+        outcome=chosen.outcome,
+        headline=headline,
+        metrics=changes,
+        reasons=tuple(reasons),
+        config=chosen.config,
+        failed_trials=failed,
     )
 
 
@@ -124,22 +132,25 @@ def _shared(before: RunRecord, after: RunRecord) -> list[Config]:
     return [config for config in _configs(after) if config in known]
 
 
+def _failed(configs: Sequence[Config], before: RunRecord, after: RunRecord, level: float) -> tuple[FailedTrials, ...]:
+    """The failed trials of each configuration that has any."""
+    each = (failed_trials(config, _trials(config, before), _trials(config, after), level) for config in configs)
+    return tuple(found for found in each if found is not None)
+
+
+def _trials(config: Config, run: RunRecord) -> list[Trial]:
+    return [trial for trial in run.sweep if trial.config == config]
+
+
 def _changes(config: Config, before: RunRecord, after: RunRecord, level: float) -> tuple[MetricChange, MetricChange]:
-    then, now = (
-        [trial for trial in run.sweep if trial.config == config and trial.status == "completed"]
-        for run in (before, after)
-    )
-    failed = not now and any(_was_tried(trial) for trial in after.sweep if trial.config == config)
+    then, now = ([trial for trial in _trials(config, run) if trial.status == "completed"] for run in (before, after))
+    failed = not now and any(map(was_tried, _trials(config, after)))
     missing = partial(_missing, why_after=AFTER_FAILED if failed else "not measured after")
     rate = _rate_change(config, _rates(then), _rates(now), level, missing)
     if not consumer_kind(after.consumer).consumes:
         no_wait = dict.fromkeys(("before", "after", "change"), NO_CONSUMER)
         return rate, change_of(DATA_WAIT, config, [], [], None, not_measured=no_wait)
     return rate, _share_change(config, _shares(then), _shares(now), level, missing)
-
-
-def _was_tried(trial: Trial) -> bool:
-    return trial.failure is None or trial.failure.kind != _NOT_TRIED
 
 
 def _rates(trials: Sequence[Trial]) -> list[float]:
@@ -159,14 +170,14 @@ def _rate_change(
         logs = welch_interval([math.log(rate) for rate in before], [math.log(rate) for rate in after], level)
         no_bounds = Interval(math.exp(logs.est), None, None)
         change = no_bounds if logs.hi is None else interval_of_log(logs.est, logs.hi - logs.est)
-    return change_of(RATE, config, before, after, change, not_measured=missing(before, after))
+    return change_of(RATE, config, before, after, change, not_measured=missing(before, after), level=level)
 
 
 def _share_change(
     config: Config, before: Sequence[float], after: Sequence[float], level: float, missing: Missing
 ) -> MetricChange:
     change = within_one(welch_interval(before, after, level)) if before and after else None
-    return change_of(DATA_WAIT, config, before, after, change, not_measured=missing(before, after))
+    return change_of(DATA_WAIT, config, before, after, change, not_measured=missing(before, after), level=level)
 
 
 def change_of(

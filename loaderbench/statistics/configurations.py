@@ -146,7 +146,9 @@ def _reasons(missing: Sequence[str], trials: Sequence[Trial], completed: Sequenc
         return dict.fromkeys(missing, "every trial failed" if trials else "not run")
     reasons = dict.fromkeys(missing, "no trial could read it")
     if "samples_per_s" in reasons:
-        reasons["samples_per_s"] = "no sample was delivered"
+        of_trials = (trial.not_measured.get("samples_per_s") for trial in completed)
+        reasons["samples_per_s"] = next(filter(None, of_trials), "no sample was delivered")
     if not any(trial.gpus for trial in completed):
-        reasons |= dict.fromkeys((name for name in missing if BY_ID[name].gpu), "no GPU was used")
+        why = "no GPU was seen" if completed[0].is_from_outside else "no GPU was used"
+        reasons |= dict.fromkeys((name for name in missing if BY_ID[name].gpu), why)
     return reasons

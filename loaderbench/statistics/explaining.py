@@ -49,4 +49,5 @@ def _variances_differ(first: Sequence[float], second: Sequence[float]) -> bool:
     from scipy.special import stdtrit
 
     degrees, found = len(first) - 2, correlation(sums, differences)
-    return abs(found) * math.sqrt(degrees) >= float(stdtrit(degrees, 0.5 + LEVEL / 2)) * math.sqrt(1 - found**2)
+    unexplained = max(0.0, 1 - found**2)  # rounding can put a correlation beyond 1
+    return abs(found) * math.sqrt(degrees) >= float(stdtrit(degrees, 0.5 + LEVEL / 2)) * math.sqrt(unexplained)

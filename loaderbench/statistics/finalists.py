@@ -6,19 +6,19 @@ from collections.abc import Sequence
 
 from loaderbench.records import Config, Trial
 from loaderbench.statistics.configurations import rates_by_round, ratio_of
-from loaderbench.statistics.intervals import FEWEST_ROUNDS, is_below_one
+from loaderbench.statistics.intervals import FEWEST_ROUNDS, LEVEL, is_below_one
 from loaderbench.statistics.racing import estimates, is_tie
 
 FINAL_TIE = 0.03
 """A finalist whose entire interval is within this share of the best needs no more rounds."""
 
 
-def finalists(configs: Sequence[Config], trials: Sequence[Trial]) -> list[Config]:
-    """Configurations not excluded as best at 95%, fastest first; empty if none has enough rounds."""
+def finalists(configs: Sequence[Config], trials: Sequence[Trial], level: float = LEVEL) -> list[Config]:
+    """Configurations not excluded as best at this level, fastest first; empty if none has enough rounds."""
     rates = {number: rates_by_round(config, trials) for number, config in enumerate(configs)}
     ahead = estimates({number: found for number, found in rates.items() if len(found) >= FEWEST_ROUNDS})
     order = [configs[number] for number in sorted(ahead, key=lambda number: -ahead[number])]
-    return [config for config in order if config is order[0] or not is_below_one(ratio_of(config, order[0], trials))]
+    return [one for one in order if one is order[0] or not is_below_one(ratio_of(one, order[0], trials, level))]
 
 
 def is_settled(found: Sequence[Config], trials: Sequence[Trial]) -> bool:

@@ -2,7 +2,8 @@
 
 With a reference run, `samples_per_s:-5%` fails on a fall of more than 5%, and `data_wait_share:+3pp` on a rise of more
 than 3 percentage points. Without one: `samples_per_s<800`, `data_wait_share>20%`. A gate is inconclusive if the
-interval includes its threshold, so noise alone fails nothing.
+interval includes its threshold, so noise alone fails nothing. It does not pass either if trials of only the later run
+or version failed, and it fails if these fail significantly more often.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from loaderbench.consumers import consumer_kind
 from loaderbench.errors import UsageError
 from loaderbench.records import (
     Comparison,
-    Config,
+    Configuration,
+    FailedTrials,
     Gate,
     GateOutcome,
     GateResult,
@@ -27,6 +29,7 @@ from loaderbench.records import (
     config_name,
 )
 from loaderbench.statistics.comparison import AFTER_FAILED, fails_only_after
+from loaderbench.statistics.failed_trials import failures_in_words, only_some_failed
 from loaderbench.statistics.intervals import LEVEL
 from loaderbench.statistics.target_rate import CAPPED, is_hidden
 
@@ -44,6 +47,7 @@ _LEVELS = {"samples_per_s": "samples_per_s<800", "data_wait_share": "data_wait_s
 _FORMS = ", ".join([*_CHANGES.values(), *_LEVELS.values()])
 _NOT_IN_BOTH = "not measured in both runs"
 _NOTHING = "no config was measured"
+_ONE_PROCESS = "one process"
 LATER_FAILED = "every trial of the later version failed"
 _ORDER: tuple[GateOutcome, ...] = ("failed", "inconclusive", "passed")
 _MINUS, _EN_DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
@@ -104,20 +108,28 @@ def judge_gate(gate: Gate, run: RunRecord, comparison: Comparison | None) -> Gat
     """Judge a run by a gate; `comparison` is with the reference run, `None` without one."""
     if gate.kind == "change":
         return _judge_change(gate, comparison, run)
-    config, found = _level_of(gate.metric, run)
-    if config is None or found is None:
+    own = _level_of(run)
+    if own is None:
         return GateResult(gate=gate, outcome="inconclusive", said=_NOTHING)
+    found = own.samples_per_s if gate.metric == "samples_per_s" else own.data_wait_share
+    if found is None:
+        return GateResult(gate=gate, outcome="inconclusive", said=_no_wait(own))
     judged = _judge_level(gate, found)
-    return replace(judged, said=f"{judged.said} with {config_name(config)}")
+    return replace(judged, said=f"{judged.said} with {config_name(own.config)}")
+
+
+def _no_wait(found: Configuration) -> str:
+    why = found.not_measured.get("data_wait_share")
+    return f"data wait of {config_name(found.config)} was not measured{f': {why}' if why else ''}"
 
 
 def may_be_decided(gate: Gate, comparison: Comparison) -> bool:
     """Whether more rounds of the later run could decide the gate; not if the earlier run alone is too noisy.
 
-    More rounds move the estimate by at most the uncertainty of the later run.
+    More rounds move the estimate by at most the uncertainty of the later run. They do not undo a failed trial.
     """
     own = _own_change(gate, comparison)
-    if own is None or own.change is None:
+    if own is None or own.change is None or _fails_only_later(_failed_of(comparison)):
         return False
     before, after = (_half_width(found, gate.metric) for found in (own.before, own.after))
     if before is None or after is None:
@@ -165,7 +177,28 @@ def judge_one(gate: Gate, comparison: Comparison) -> GateResult:
     own = _own_change(gate, comparison)
     if own is None or own.after is None:
         return GateResult(gate=gate, outcome="inconclusive", said=own.not_measured["after"] if own else _NOTHING)
-    return _judge_level(gate, own.after)
+    return _with_failures(_judge_level(gate, own.after), comparison)
+
+
+def _with_failures(result: GateResult, comparison: Comparison) -> GateResult:
+    """The result, corrected if trials of the later run or version failed next to completed ones."""
+    found = _failed_of(comparison)
+    if found is None or result.outcome == "failed" or not only_some_failed(found.after):
+        return result
+    if not found.more_often and not _fails_only_later(found):
+        return result
+    words = failures_in_words(found)
+    said = result.said if words in result.said else f"{result.said}; {words}"
+    return replace(result, outcome="failed" if found.more_often else "inconclusive", said=said)
+
+
+def _failed_of(comparison: Comparison) -> FailedTrials | None:
+    """The failed trials of the configuration of the comparison."""
+    return next((found for found in comparison.failed_trials if found.config == comparison.config), None)
+
+
+def _fails_only_later(found: FailedTrials | None) -> bool:
+    return found is not None and only_some_failed(found.after) and not found.before.failed
 
 
 def _own_change(gate: Gate, comparison: Comparison) -> MetricChange | None:
@@ -195,7 +228,8 @@ def _judge_change(gate: Gate, comparison: Comparison | None, run: RunRecord | No
     falls = copysign(1, gate.limit) < 0  # -0% forbids every fall, so the sign of zero counts
     outcome = _side(own.change, none + gate.limit, fails_below=falls)
     hidden = f"; {CAPPED}" if outcome == "passed" and run is not None and is_hidden(own, run) else ""
-    return GateResult(gate=gate, outcome=outcome, said=f"{_change_in_words(gate, own.change)}{hidden}")
+    said = f"{_change_in_words(gate, own.change, own.not_measured.get('change', _ONE_PROCESS))}{hidden}"
+    return _with_failures(GateResult(gate=gate, outcome=outcome, said=said), comparison)
 
 
 def _side(found: Interval, limit: float, *, fails_below: bool) -> GateOutcome:
@@ -207,13 +241,11 @@ def _side(found: Interval, limit: float, *, fails_below: bool) -> GateOutcome:
     return "failed" if found.lo > limit else "passed" if found.hi <= limit else "inconclusive"
 
 
-def _level_of(metric: str, run: RunRecord) -> tuple[Config | None, Interval | None]:
-    """The metric of the best configuration, or else of the one with the highest estimate."""
+def _level_of(run: RunRecord) -> Configuration | None:
+    """The best configuration, or else the one with the highest estimate."""
     ranked = sorted((c for c in run.configurations if c.rank and c.samples_per_s), key=lambda c: c.rank or 0)
     named = [c for c in ranked if run.best is not None and c.config == run.best.config] or ranked
-    if not named:
-        return None, None
-    return named[0].config, named[0].samples_per_s if metric == "samples_per_s" else named[0].data_wait_share
+    return next(iter(named), None)
 
 
 def _level_in_words(gate: Gate, found: Interval) -> str:
@@ -224,17 +256,25 @@ def _level_in_words(gate: Gate, found: Interval) -> str:
     return f"data wait {est}%{between}"
 
 
-def _change_in_words(gate: Gate, change: Interval) -> str:
+def _change_in_words(gate: Gate, change: Interval, why_no_interval: str) -> str:
     """The change as it is judged, with its interval."""
+    limit = gate.limit * 100
     if gate.metric == "samples_per_s":
-        est, between = _figures(change.scaled(100, -100), gate.limit * 100, signed=True, unit="%")
+        percent = change.scaled(100, -100)
+        est, between = _figures(percent, limit, signed=True, unit="%", why_no_interval=why_no_interval)
         return f"samples/s changed by {est}%{between}"
-    est, between = _figures(change.scaled(100), gate.limit * 100, signed=True)
+    est, between = _figures(change.scaled(100), limit, signed=True, why_no_interval=why_no_interval)
     return f"data wait changed by {est} percentage points{between}"
 
 
 def _figures(
-    found: Interval, limit: float, *, places: int | None = None, signed: bool = False, unit: str = ""
+    found: Interval,
+    limit: float,
+    *,
+    places: int | None = None,
+    signed: bool = False,
+    unit: str = "",
+    why_no_interval: str = _ONE_PROCESS,
 ) -> tuple[str, str]:
     """The estimate, and its bounds in parentheses: `-10`, ` (-12 to -8%)`, with a minus sign.
 
@@ -246,6 +286,6 @@ def _figures(
     digits = next((n for n in range(fewest, 3) if all(round(b, n) != round(limit, n) for b in hidden)), 3)
     est = f"{found.est:{'+' if signed else ''},.{digits}f}".replace("-", _MINUS)
     if len(bounds) < 2:
-        return est, " (no interval: one process)"
+        return est, f" (no interval: {why_no_interval})"
     low, high = (f"{bound:,.{digits}f}".replace("-", _MINUS) for bound in bounds)
     return est, f" ({low}{' to ' if bounds[0] < 0 else _EN_DASH}{high}{unit})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from loaderbench.consumers import consumer_kind, demand_of
 from loaderbench.loaders import prefetch_of
 from loaderbench.ranks import process_count
-from loaderbench.records import Config, Measured, MetricChange, RunRecord
+from loaderbench.records import Config, Measured, MetricChange
 
 AT_THE_CAP = 0.97
 """Minimum share of the target at which the emulated GPU, not the loader, may limit the rate."""
@@ -21,7 +21,7 @@ def target_rate(run: Measured, config: Config) -> float | None:
     return process_count(config) * assumed.rate_at(prefetch_of(run.loader, config).batch_size)
 
 
-def is_hidden(change: MetricChange, run: RunRecord) -> bool:
+def is_hidden(change: MetricChange, run: Measured) -> bool:
     """Whether this change of samples/s is meaningless because both rates reach the target of the later `run`."""
     if change.metric != "samples_per_s" or change.before is None or change.after is None:
         return False

@@ -89,8 +89,7 @@ class LoaderTrace:
         with self._with_traced_callables(loader):
             batches = self._begin(loader)
         self._made.follow(getattr(batches, "_workers_status", ()))
-        taken: Iterator[Any] = self._begun_later(loader, batches) if isgenerator(batches) else self._taken(batches)
-        return taken
+        return _begun(batches, self._with_traced_callables(loader)) if isgenerator(batches) else self._taken(batches)
 
     def made_last(self) -> list[tuple[int, Made]]:
         """The known batches of the latest epoch in order, each with its number in the epoch.
@@ -99,6 +98,11 @@ class LoaderTrace:
         """
         self._flush()
         return self._made.of_last_epoch() if self._in_order else []
+
+    def made_in(self, epoch: int) -> list[tuple[int, Made]]:
+        """The same for the `epoch`-th epoch, as far as the workers' blocks still hold its batches."""
+        self._flush()
+        return self._made.of_epoch(epoch) if self._in_order else []
 
     def made(self, epoch: int, batch: int) -> Made | None:
         """Who made a batch of the `epoch`-th epoch, and when; `None` if that is unknown or no longer stored."""
@@ -146,7 +150,8 @@ class LoaderTrace:
         pipe = any(kind.__name__ in _DATAPIPES for kind in type(dataset).__mro__)
         if not attachment.holds(maker_of(dataset)) and not pipe:
             replaced["dataset"] = SampleProxy(dataset, tracer)
-        with _replaced(vars(loader), replaced), self._timing_start(loader):
+        own = vars(_owner(loader))
+        with _replaced(own, replaced), self._timing_start(loader):
             attachment.attach()
             try:
                 batches = self._begin(loader)
@@ -163,7 +168,7 @@ class LoaderTrace:
             hooked=not self._marks_only,
             choice=self._choice,
         )
-        return self._taken(made)
+        return self._taken(_begun(made, _replaced(own, replaced)) if isgenerator(batches) else made)
 
     def _taken(self, batches: Iterator[Any]) -> Iterator[Any]:
         """Time the calls of `next()`, unless only marked stages are traced."""
@@ -175,7 +180,7 @@ class LoaderTrace:
 
         Persistent workers are traced if this trace started them.
         """
-        own = vars(loader)
+        own = vars(_owner(loader))
         collate, init = TracedCollate(loader.collate_fn), loader.worker_init_fn
         replaced = {
             "collate_fn": collate,
@@ -206,16 +211,24 @@ class LoaderTrace:
             {"_index_sampler": NotifyingSampler(own.get("_index_sampler"), self.taking, self._made.count_from_now)},
         )
 
-    def _begun_later(self, loader: Any, batches: Iterator[Any]) -> Iterator[Any]:
-        """Iterate over a loader whose `__iter__` is a generator, which begins its epoch at the first `next()`."""
-        with self._with_traced_callables(loader):
-            first = next(batches, self)
-        if first is self:
-            return
-        handed = [first]
-        del loader, first  # otherwise the batch stays alive for the entire epoch
-        yield handed.pop()
-        yield from chain(batches)  # without `chain`, `yield from` would close the user's generator
+
+def _begun(batches: Iterator[Any], replacing: AbstractContextManager[None]) -> Iterator[Any]:
+    """Iterate over a loader whose `__iter__` is a generator, which begins its epoch at the first `next()`."""
+    end = object()
+    with replacing:
+        first = next(batches, end)
+    if first is end:
+        return
+    handed = [first]
+    del replacing, first  # otherwise the batch stays alive for the entire epoch
+    yield handed.pop()
+    yield from chain(batches)  # without `chain`, `yield from` would close the user's generator
+
+
+def _owner(loader: Any) -> Any:
+    """The loader that makes the batches: Accelerate's loaders take them from another one."""
+    inner = getattr(loader, "__dict__", {}).get("base_dataloader")
+    return _owner(inner) if is_loader(inner) else loader
 
 
 def _shared_memory(size_bytes: int, start_method: str) -> Any:

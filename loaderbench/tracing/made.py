@@ -67,8 +67,19 @@ class MadeBatches:
 
     def of_last_epoch(self) -> list[tuple[int, Made]]:
         """The known batches of the latest epoch in order, each with its number in the epoch."""
-        begun, counts = self._begun.get(self.epochs - 1, ()), self._counts(self.epochs - 1)
-        found = (one for worker, first in enumerate(begun) for one in self._numbered(worker, first, counts))
+        return self.of_epoch(self.epochs - 1)
+
+    def of_epoch(self, epoch: int) -> list[tuple[int, Made]]:
+        """The known batches of an epoch in order, each with its number in the epoch."""
+        if epoch not in self._begun:
+            return []
+        begun, counts = self._begun[epoch], self._counts(epoch)
+        ends = self._begun.get(epoch + 1, [None] * len(begun))
+        found = (
+            one
+            for worker, (first, end) in enumerate(zip(begun, ends, strict=True))
+            for one in self._numbered(worker, first, end, counts)
+        )
         return sorted(found, key=itemgetter(0))
 
     def _counts(self, epoch: int) -> list[float]:
@@ -81,11 +92,13 @@ class MadeBatches:
         have_more = self._have_more if len(self._have_more) == len(counts) else [True] * len(counts)
         return [math.inf if more else count for count, more in zip(counts, have_more, strict=True)]
 
-    def _numbered(self, worker: int, first: int, counts: Sequence[float]) -> Iterator[tuple[int, Made]]:
-        """The batches that a worker's ring still holds, from its `first` batch of an epoch on."""
+    def _numbered(
+        self, worker: int, first: int, end: int | None, counts: Sequence[float]
+    ) -> Iterator[tuple[int, Made]]:
+        """The batches that a worker's ring still holds, from its `first` batch of an epoch to the next epoch's."""
         block = self._blocks[worker]
         known, stages = _remembered(block), block.span_stages()
-        for number in range(max(first, known.start), known.stop):
+        for number in range(max(first, known.start), known.stop if end is None else min(end, known.stop)):
             yield number_of(worker, number - first, counts), self._made(worker, number, stages)
 
     def _made(self, worker: int, number: int, stages: Sequence[str]) -> Made:

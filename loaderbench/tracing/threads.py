@@ -66,7 +66,10 @@ class ThreadsTrace:
 
     def made_last(self) -> list[tuple[int, Made]]:
         """The known batches of the latest epoch in order, each with its number in the epoch."""
-        epoch = len(self._taken) - 1
+        return self.made_in(len(self._taken) - 1)
+
+    def made_in(self, epoch: int) -> list[tuple[int, Made]]:
+        """The same for the `epoch`-th epoch, as far as the threads' blocks still hold its batches."""
         found = ((batch, self.made(epoch, batch)) for batch in range(len(self._taken[epoch])))
         return [(batch, made) for batch, made in found if made is not None]
 

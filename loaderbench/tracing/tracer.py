@@ -12,7 +12,8 @@ from typing import Any
 from loaderbench.histogram import bin_of
 from loaderbench.tracing import block as layout
 from loaderbench.tracing.block import Block
-from loaderbench.tracing.clock import IDLE, StageClock, now_s, thread, timed
+from loaderbench.tracing.clock import IDLE, StageClock, cpu_now_s, now_s, thread, timed
+from loaderbench.tracing.read_sums import add_read, no_reads
 from loaderbench.tracing.slowest import SlowestSamples
 
 MAX_COST_SHARE = 0.01
@@ -52,6 +53,7 @@ class Tracer:
         self.place("idle")  # must come first: its number is `IDLE`
         self._sample, self._collate = self.place("sample"), self.place("collate")
         self.read, self.decode = self.place("read"), self.place("decode")
+        self.clock.read_stage = self.read
         self._random = random.Random(0)  # private: the user's random state stays untouched
         self._skip = 0
         self._last_s = 0.0
@@ -61,15 +63,14 @@ class Tracer:
         self._left_out_spans_s: deque[tuple[float, float]] = deque()  # start and end of skipped batches not counted yet
         self._flushed_s = 0.0
         self._slowest = SlowestSamples(block)
-        self._began_s = 0.0
-        self._walls_s: list[float] = []
+        self._began_s, self._walls_s = 0.0, list[float]()
         self._traced = self._left_out = self._tiny = self._in_spans = 0
         self._spans_s = [0.0] * layout.SPAN_STAGES  # seconds by stage of the batches since the last flush
         self._after_short = False  # the previous batch was not split by stage, and nothing was flushed since
         self._batch_samples, self._batch_s = 0, 0.0  # of the last traced batch; an outlier's duration is capped
         self.batch_cost_s = 0.0  # time taken to record the last traced batch
         self.read_bytes = 0  # of the current sample
-        self._reads = [0.0] * layout.READS
+        self._reads = no_reads()
 
     def bind(self) -> None:
         """Bind the tracer to the calling thread."""
@@ -91,7 +92,7 @@ class Tracer:
 
     def timed(self, call: Callable[..., Any], place: int) -> Callable[..., Any]:
         """Wrap `call` to charge its time to a stage."""
-        return timed(call, self.clock, place, self.read)
+        return timed(call, self.clock, place)
 
     def stage_of(self, place: int) -> str:
         """The stage that a place belongs to."""
@@ -133,9 +134,7 @@ class Tracer:
         clock.turn(IDLE)
         clock.ident = 0
         if self.read_bytes:
-            self._note_read(clock.at_s - began_s - (clock.cpu_at_s - cpu_began_s))
-        if clock.read_s:
-            clock.settle(self.read, self._sample)
+            add_read(self._reads, self.read_bytes, clock.at_s - began_s - (clock.cpu_at_s - cpu_began_s))
         self._began_s = self._began_s or began_s
         wall_s = clock.at_s - began_s
         self._traced += 1
@@ -150,17 +149,6 @@ class Tracer:
             self._plan_skips(wall_s)
         return result
 
-    def _note_read(self, blocked_s: float) -> None:
-        """Add a sample's bytes read and blocked seconds to the sums for a linear fit."""
-        read, sums = float(self.read_bytes), self._reads
-        blocked_s = max(0.0, blocked_s)
-        sums[0] += 1
-        sums[1] += read
-        sums[2] += blocked_s
-        sums[3] += read * read
-        sums[4] += read * blocked_s
-        sums[5] += blocked_s * blocked_s
-
     def forget_unfinished_batch(self) -> None:
         """Assign the samples made since the last batch to no batch, as at the end of an epoch with `drop_last`."""
         if not self.clock.ident:
@@ -172,10 +160,13 @@ class Tracer:
         A custom batch sampler can yield tensors or arrays, which have no truth value, or iterators.
         """
         count = len(indices) if hasattr(indices, "__len__") and hasattr(indices, "__getitem__") else 0
-        if self.clock.ident or not self.block.header[layout.ENABLED] or thread() != self._thread or not count:
+        ignored = self._leaving_out or thread() != self._thread or not count
+        if ignored or self.clock.ident or not self._header[layout.ENABLED]:
             return call(indices)
+        if self._skip >= count:
+            return self._skip_group(call, indices, count)
         counted, self._indices = len(self._walls_s), indices
-        self._group_at = counted
+        self._group_at, self.read_bytes, cpu_began_s = counted, 0, cpu_now_s()
         try:
             wall_s, result = self._timed(call, indices)
         finally:
@@ -183,7 +174,24 @@ class Tracer:
         if len(self._walls_s) - counted != count:  # not loaded one by one, or not in this thread
             del self._walls_s[counted:]
             self._walls_s += [wall_s / count] * count
+            if self.read_bytes:
+                add_read(self._reads, self.read_bytes / count, (wall_s - (cpu_now_s() - cpu_began_s)) / count)
         self._traced += count
+        if wall_s / count < SHORT_S:
+            self._plan_skips(wall_s / count)
+            self._skip *= count
+        return result
+
+    def _skip_group(self, call: Callable[[Any], Any], indices: Sequence[Any], count: int) -> Any:
+        """Load several samples at once without timing each; they are counted as equally long."""
+        self._skip -= count
+        began_s, self._leaving_out = now_s(), True
+        try:
+            result = call(indices)
+        finally:
+            self._leaving_out = False
+        self._began_s = self._began_s or began_s
+        self._count_alike(count, now_s() - began_s)
         return result
 
     def collate(self, call: Callable[[Any], Any], samples: Any) -> Any:
@@ -255,17 +263,20 @@ class Tracer:
             result = call(*args)
         finally:
             clock.end()
-            clock.settle(self.read, self._sample)
         return now_s() - began_s, result
 
     def _sample_in_group(self, call: Callable[..., Any], *args: Any) -> Any:
         indices, self._indices, self.path = self._indices, None, None
+        read_before = self.read_bytes
+        cpu_began_s = cpu_now_s() if read_before else 0.0  # the first sample shows whether samples read files
         before_s, began_s = self.clock.wall_s.copy(), now_s()
         try:
             result = call(*args)
         finally:
             self._indices = indices
         ended_s, place = now_s(), len(self._walls_s) - self._group_at
+        if 0 < read_before < self.read_bytes:
+            add_read(self._reads, self.read_bytes - read_before, ended_s - began_s - (cpu_now_s() - cpu_began_s))
         index = indices[place] if indices is not None and place < len(indices) else None
         self._count(ended_s - began_s, index, before_s)
         self.clock.leave_out(now_s() - ended_s)
@@ -284,8 +295,7 @@ class Tracer:
         elif self._samples_in is not None and (samples := self._samples_in(result)) != 1:
             self._left_out += samples
         elif (took_s := now_s() - began_s) < TINY_S and self._last_s < TINY_S:
-            self._left_out += 1
-            self._tiny += 1
+            self._left_out, self._tiny = self._left_out + 1, self._tiny + 1
         else:
             self._count(took_s, index, None)
         return result
@@ -298,13 +308,10 @@ class Tracer:
     def _plan_skips(self, wall_s: float) -> None:
         """Skip a random number of samples that keeps the cost of tracing below its limit."""
         self._last_s = wall_s
-        cost_s = SAMPLE_COST_S + STAGE_COST_S * self._stages_per_sample()
+        stages_per_sample = sum(self.clock.calls) / max(1, self._traced)
+        cost_s = SAMPLE_COST_S + STAGE_COST_S * stages_per_sample
         skips = math.floor(cost_s / (self._max_cost_share * max(wall_s, 1e-7)))
         self._skip = self._random.randint(skips // 2, skips + (skips + 1) // 2) if skips else 0
-
-    def _stages_per_sample(self) -> float:
-        """Stages entered per traced sample since the last flush."""
-        return sum(self.clock.calls) / max(1, self._traced)
 
     def _count(self, wall_s: float, index: Any, before_s: list[float] | None) -> None:
         self._walls_s.append(wall_s)
@@ -389,6 +396,4 @@ class Tracer:
         self.clock.clear()
         self._walls_s.clear()
         self._traced = self._left_out = self._tiny = self._in_spans = 0
-        self._spans_s = [0.0] * layout.SPAN_STAGES
-        self._after_short = False
-        self._reads = [0.0] * layout.READS
+        self._spans_s, self._after_short, self._reads = [0.0] * layout.SPAN_STAGES, False, no_reads()

@@ -9,12 +9,19 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from command_line import Cli, in_process
+
+from loaderbench.commands.ab import _nothing_measured
+from loaderbench.records import Failure, Side, SideBySide, Trial, Version
+from loaderbench.store import read_run
+
+EXAMPLE = Path(__file__).parents[2] / "reports" / "examples" / "two-cores"
 
 SUITE = """\
 dataset: {kind: target, target: "lb_ab_data:make"}
@@ -196,6 +203,40 @@ def test_where_only_the_later_version_fails_nothing_says_that_all_did(tmp_path: 
     said = in_process("ab", "suite.yaml", "--out", "out", "-q", *ENOUGH, "--junit", "ab.xml", cwd=folder)
     assert said.returncode == 3
     _only_earlier(folder, said.stdout, "every trial of the later version failed", "all of its trials failed")
+
+
+def test_where_the_earlier_version_fails_it_is_named_everywhere(tmp_path: Path) -> None:
+    folder = repository(tmp_path / "repository")
+    (folder / "lb_ab_data.py").write_text(DATA.replace("return Waiting()", "raise ValueError('broken')"))
+    git(folder, "commit", "-qam", "a version that is broken")
+    (folder / "lb_ab_data.py").write_text(DATA)
+    said = in_process("ab", "suite.yaml", "--out", "out", "-q", "--budget", "60s", "--junit", "ab.xml", cwd=folder)
+    assert said.returncode == 3
+    line = said.stderr.splitlines()[-1]
+    assert line.startswith("loaderbench: before (HEAD (")
+    assert "ValueError: broken" in line
+    (error,) = ElementTree.parse(folder / "ab.xml").getroot().iter("error")
+    assert "no pair was measured: before (HEAD (" in (error.get("message") or "")
+    page = (folder / "out" / "report.html").read_text()
+    assert "Failed trials" in page
+    assert "ValueError: broken" in page
+
+
+def test_a_version_with_a_rate_is_not_blamed_for_one_failed_trial() -> None:
+    sides: tuple[Side, ...] = ("after", "before")
+    trials = [
+        Trial(
+            id=f"p{number}-c0-{side}", role="ab", config={}, round=number, side=side,
+            status="failed", failure=Failure("hang" if side == "after" else "user_code", "it broke", "look at it"),
+        )
+        for number in (1, 2)
+        for side in sides
+    ]  # fmt: skip
+    trials[2] = replace(trials[2], status="completed", failure=None, samples_per_s=100.0)
+    versions = (Version(side="before", name="main", suite_file="s"), Version(side="after", name="b", suite_file="s"))
+    asked = SideBySide(versions=versions, configs=({},), gates=(), looks=(1,), budget_s=60, ended="decided")
+    run = replace(read_run(EXAMPLE), kind="ab", trials=tuple(trials), side_by_side=asked)
+    assert _nothing_measured(run, Path("r.html")).startswith("before (main): user_code: it broke; look at it")
 
 
 def test_a_trial_that_misses_a_file_which_git_does_not_track_says_so(tmp_path: Path) -> None:

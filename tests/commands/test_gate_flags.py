@@ -97,6 +97,14 @@ def test_a_run_that_cannot_be_compared_is_known_before_it_is_measured() -> None:
     assert said.endswith("another")
 
 
+def test_only_a_gate_that_can_fail_is_worth_more_rounds(tmp_path: Path) -> None:
+    before, after = read_run(EXAMPLE), read_run(saved(tmp_path / "slower", 0.76))
+    gate = ["samples_per_s:-20%"]
+    assert len(Gates(gate, None, before, before.consumer).undecided(after)) == 1
+    assert Gates(None, gate, before, before.consumer).undecided(after) == ()
+    assert Gates(["samples_per_s<800"], None, None, before.consumer).undecided(after) == ()
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -81,6 +81,27 @@ def test_pixels_are_compared_or_it_is_said_why_not(photos: list[tuple[str, int]]
     assert (died.psnr_db, "comparing pixels crashed" in died.why_not) == (None, True)
 
 
+def test_resized_copies_of_a_part_of_the_images_are_compared_with_these_images(tmp_path: Path) -> None:
+    """Different grays for the samples, each with the same ramp: images that differ in gray have a low ratio."""
+    ramp = Image.linear_gradient("L").resize((120, 120))
+    images = []
+    for number in range(50):
+        images.append((str(tmp_path / f"{number}.png"), 0))
+        image = Image.new("L", (300, 300), 5 * number)
+        image.paste(ramp, (90, 90))
+        image.save(images[-1][0])
+    copies = presized_copies(images[::3], 256, cache_dir=tmp_path / "cache")
+    orders = (
+        DatasetOrder(tuple(images), {"presize": None}, tmp_path),
+        DatasetOrder(copies, {"presize": 256}, tmp_path),
+    )
+    (found,) = image_folder.ImageFolder().pixel_changes([orders], ask_here)
+    (reversed_,) = image_folder.ImageFolder().pixel_changes([orders[::-1]], ask_here)
+    assert found.psnr_db is not None
+    assert found.psnr_db > 35
+    assert reversed_.psnr_db == pytest.approx(found.psnr_db)
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU decodes to other pixels")
 def test_dali_changes_pixels_no_more_than_another_decoder_of_the_cpu(
     photos: list[tuple[str, int]], tmp_path: Path

@@ -16,7 +16,7 @@ from loaderbench.records import Bottleneck, Interval, Stage, WaitParts, WorkerSt
 
 STAGES: tuple[Stage, ...] = ("read", "decode", "transform", "collate", "sample")
 PARTS = ("not_begun_s", "making_s", "order_s", "transport_s", "main_process_s")
-KINDS = ("lock", "device", "storage", "queue", "running")
+KINDS = ("lock", "device", "storage", "page_fault", "queue", "running")
 
 Value = TypeVar("Value")
 
@@ -58,6 +58,9 @@ class Draws:
             runnable_threads=self.known(self.one(1.0, 16 * self.share())),
             system_share=self.known(self.share()),
             minor_faults_per_s=self.known(self.one(0.0, 1.0, self.amount(1e6), 1e6)),
+            major_faults_per_s=self.known(self.one(0.0, self.amount(1e4))),
+            read_bytes_per_s=self.known(self.amount(1e9)),
+            swapped_bytes=self.known(self.one(0, int(self.amount(1e10)))),
             are_threads=self.yes(0.3),
             allowed_cpus=self.known(self.one(1, 2, 8, 8, 8, 8)),
             blocked_on=self.known({kind: self.share() for kind in KINDS if self.yes()}),
@@ -98,6 +101,8 @@ class Draws:
             others_cpus=others,
             throttled_share=self.one(None, 0.0, 0.05, 0.5),
             huge_faults_per_s=self.one(0.0, 0.0, self.amount(1e4)),
+            swap_faults_per_s=self.known(self.one(0.0, self.amount(1e4), 1e4)),
+            swapped_in_bytes_per_s=self.known(self.amount(1e9)),
             parts=self.known(self.parts()),
             next_s=self.known(self.amount(0.1)),
             next_cpu_s=self.known(self.amount(0.1)),

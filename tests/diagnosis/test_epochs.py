@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from loaderbench.diagnosis.epochs import costs_in_words, epoch_costs
+from loaderbench.diagnosis.epochs import costs_in_words, epoch_costs, without_epoch_starts
 from loaderbench.records import EpochCost, Epochs, RankReadings, Spread, Trial, WaitParts
 
 WAIT = Spread(count=10, mean_s=0.1, p50_s=0.1, p95_s=0.1, p99_s=0.1, max_s=0.1)
@@ -110,3 +110,65 @@ def test_ranks_lose_time_to_slow_samples_together() -> None:
     ranks = tuple(RankReadings(rank=rank) for rank in range(4))
     (found,) = epoch_costs([trial(wait_parts=parts, ranks=ranks, slowest_rank=0)], {})
     assert (found.s_per_epoch, found.share) == (pytest.approx(0.5), pytest.approx(0.05))
+
+
+SHORT = trial(
+    samples_per_s=50.0,
+    samples=1_000,
+    batches=100,
+    steady_s=20.0,
+    data_wait_share=0.55,  # 90 batches wait 0.1 s, and 10 boundaries take 0.2 s
+    data_wait=WAIT,
+    step=replace(WAIT, mean_s=0.09),
+    epoch_ends=10,
+    warmup_batches=12,
+    epochs=Epochs(begun=12, boundary_s=0.2, boundary_max_s=0.3),
+)
+"""A trial of 20 s with epochs of ten batches, whose rate includes the boundaries."""
+
+OF_RANK = ("samples_per_s", "samples", "batches", "steady_s", "data_wait", "step", "epoch_ends", "epochs")
+
+
+def test_the_rate_of_a_trial_within_its_epochs_excludes_first_batches() -> None:
+    found = without_epoch_starts(SHORT)
+    assert found.steady_s == pytest.approx(90 * 0.19)
+    assert (found.batches, found.samples, found.warmup_batches) == (90, 900, 10)
+    assert found.data_wait_share == pytest.approx(0.1 / 0.19)
+    assert found.samples_per_s == pytest.approx(900 / (90 * 0.19))
+    assert found.epochs == SHORT.epochs
+
+
+def test_in_time_slices_the_rate_of_a_trial_is_divided_as_its_steady_state_was() -> None:
+    sliced, alone = (without_epoch_starts(replace(SHORT, samples_per_s=rate)) for rate in (100.0, 50.0))
+    assert sliced.samples_per_s == pytest.approx(2 * (alone.samples_per_s or 0.0))
+    assert (sliced.steady_s, sliced.data_wait_share) == (alone.steady_s, alone.data_wait_share)
+    assert without_epoch_starts(replace(SHORT, samples_per_s=None)).samples_per_s is None
+
+
+def test_where_each_batch_is_the_first_of_its_epoch_all_of_them_count() -> None:
+    found = without_epoch_starts(replace(SHORT, data_wait=None, epoch_ends=100))
+    assert (found.batches, found.samples, found.warmup_batches, found.data_wait_share) == (100, 1_000, 12, 0.0)
+    assert found.steady_s == pytest.approx(100 * 0.09)
+    assert found.samples_per_s == pytest.approx(1_000 / 9)
+
+
+def test_each_rank_s_readings_exclude_its_own_first_batches() -> None:
+    rank = RankReadings(rank=0, **{name: getattr(SHORT, name) for name in OF_RANK})
+    both = replace(SHORT, batches=200, samples=2_000, samples_per_s=100.0, ranks=(rank, rank), slowest_rank=0)
+    found = without_epoch_starts(both)
+    assert (found.batches, found.samples, found.ranks[0].batches) == (180, 1_800, 90)
+    assert found.steady_s == pytest.approx(found.ranks[0].steady_s)
+    assert found.samples_per_s == pytest.approx(2 * (found.ranks[0].samples_per_s or 0.0))
+
+
+@pytest.mark.parametrize("missing", ["epochs", "epoch_ends", "step", "batches", "steady_s"])
+def test_readings_without_known_boundaries_stay(missing: str) -> None:
+    profile = replace(SHORT, **{missing: None})
+    assert without_epoch_starts(profile) == profile
+
+
+def test_an_epoch_cost_of_a_trial_is_a_share_of_an_epoch_without_it() -> None:
+    (found,) = epoch_costs([replace(SHORT, samples_per_epoch=100)], {})
+    within_s = 100 / (900 / (90 * 0.19))
+    assert (found.name, found.s_per_epoch) == ("boundary", pytest.approx(0.1))
+    assert found.share == pytest.approx(0.1 / (0.1 + within_s))

@@ -259,6 +259,41 @@ def test_a_first_batch_is_made_as_long_as_a_usual_batch_at_most(stages_s: float 
     assert found.parts.making_s == pytest.approx(1e-3 + made_s * 5 / 20)  # five boundaries, 20 batches
 
 
+def test_a_trial_s_epoch_starts_are_no_part_of_its_other_waits() -> None:
+    """Ten batches an epoch: 90 waits of 1 ms, ten boundaries of 0.1 s, and steps of 9 ms."""
+    short = trial(
+        1,
+        samples_per_s=515.0,
+        samples=1_000,
+        batches=100,
+        steady_s=1.94,
+        data_wait_share=1.04 / 1.94,
+        data_wait=SPREAD,
+        step=replace(SPREAD, mean_s=9e-3),
+        warmup_batches=20,
+        epoch_ends=10,
+        epochs=Epochs(begun=12, boundary_s=0.101, boundary_max_s=0.11, workers_persist=False),
+    )
+    found = gather([short], TWO_CPUS)
+    assert found is not None
+    assert found.wait_share == pytest.approx(0.1)
+    assert (found.startup_s, found.workers_persist) == (pytest.approx(0.1), False)
+    assert found.startup_share == pytest.approx(1.1 / (1.1 + 0.9 * (1 + 18 / 90)))
+    longer = replace(short, epochs=None, epoch_ends=0)
+    both = gather([short, longer], TWO_CPUS)
+    assert both is not None
+    assert both.startup_share == pytest.approx(found.startup_share / 2), "a trial in which no epoch ends loses nothing"
+    assert both.startup_s == found.startup_s
+
+
+@pytest.mark.parametrize(("seen", "asked", "persist"), [(True, False, True), (False, True, False), (None, True, True)])
+def test_workers_persist_as_seen_or_else_as_asked(seen: bool | None, asked: bool, persist: bool) -> None:
+    epochs = Epochs(begun=2, boundary_s=1.0, boundary_max_s=1.0, workers_persist=seen)
+    found = gather([trial(1, epochs=epochs, config={"persistent_workers": asked})], TWO_CPUS)
+    assert found is not None
+    assert found.workers_persist is persist
+
+
 def test_epochs_of_the_warm_up_are_as_long_as_others() -> None:
     short = trial(1, epochs=Epochs(begun=6, boundary_s=1.0, boundary_max_s=1.0), data_wait=SPREAD)
     all_of_it, half = gather([short], TWO_CPUS), gather([replace(short, warmup_batches=50)], TWO_CPUS)

@@ -39,6 +39,7 @@ from loaderbench.remedies import Diagnosis, Findings, candidates_for, recommend
 
 STORAGE: tuple[Limit, ...] = ("storage_latency", "storage_bandwidth")
 OF_SAMPLES = ("read", "decode", "transform", "sample", "collate")
+TAKE_MEMORY = {"memory_cache", "page_faults", "cold_cache", "more_workers", "workers_beyond_cores", "deeper_prefetch"}
 OF_DECODING = {"faster_decoder", "scaled_decode", "gpu_decode", "gpu_decode_dali", "jpeg_draft"}
 A_LITTLE = 0.14  # of the CPU time: less than any remedy of a stage asks for
 
@@ -195,7 +196,23 @@ def check_startup(facts: Facts, _: Cause) -> None:
     assert facts.startup_share >= NOTICED
 
 
+def check_swap(facts: Facts) -> None:
+    """Its own memory is in swap and comes back from there, by page faults in which it is blocked."""
+    states = facts.loads
+    assert states is not None
+    assert facts.blocked_at_work > 0 or (states.system_share or 0.0) >= MOST
+    assert (facts.swap_faults_per_s or 0.0) >= MOST * (states.major_faults_per_s or 0.0) > 0
+    assert sum(one.swapped_bytes or 0 for one in (states, facts.main) if one) > 0
+    seen = states.blocked_on or {}
+    in_reads = (states.read_bytes_per_s or 0.0) >= (facts.swapped_in_bytes_per_s or 0.0)
+    in_faults = seen.get("page_fault", 0.0) > 0 or (seen.get("storage", 0.0) > 0 and not in_reads)
+    assert in_faults or (states.system_share or 0.0) >= MOST
+
+
 def check_memory(facts: Facts, cause: Cause) -> None:
+    if cause.clause.startswith("memory is swapped out"):
+        check_swap(facts)
+        return
     assert 0 < MOST * kernel(facts) <= faults_cost(facts) * (1 + 1e-9)
     assert cause.stage != "transport" or facts.workers > 0
     assert idle(facts) < IDLE or kernel(facts) >= MOST * facts.wait_share
@@ -275,6 +292,7 @@ def check_advice(found: Diagnosis) -> None:
     )
     changes = [(one.id, one.change) for one in told if one.status == "open"]
     changes += [(one.id, one.change) for one in candidates_for(found)]
+    assert not found.is_swapped or not TAKE_MEMORY & {name for name, _ in changes}
     for name, change in changes:
         workers = change.get("num_workers", facts.workers)
         assert isinstance(workers, int)
@@ -282,14 +300,17 @@ def check_advice(found: Diagnosis) -> None:
             check_more_workers(facts, limit, name)
         if workers < facts.workers:
             assert name in ("fewer_workers", "no_workers_for_tiny_samples"), "it says more"
-            assert facts.tiny_batches or facts.workers * facts.ranks > facts.cpus or facts.fewer_are_faster
+            crowded = facts.workers * facts.ranks > facts.cpus
+            assert facts.tiny_batches or crowded or facts.fewer_are_faster or found.is_swapped
             assert facts.tiny_batches or facts.fewer_are_faster or not facts.fewer_are_no_faster
         if name in OF_DECODING:
             whole_s = sum(facts.cpu_s.values())
             assert facts.cpu_s.get("decode", 0.0) >= A_LITTLE * whole_s or found.verdict.stage == "decode"
         if "worker_threads" in change:
             assert not facts.one_thread_is_no_faster
-        if "prefetch_factor" in change:
+        if "prefetch_factor" in change and found.is_swapped:
+            assert change == {"prefetch_factor": 1}
+        elif "prefetch_factor" in change:
             assert facts.workers > 1
             assert of_wait(facts, "order_s") >= MOST
         if "worker_affinity" in change:

@@ -86,6 +86,20 @@ def test_on_a_loader_that_is_made_already_what_needs_workers_is_left_out_and_the
     assert len(list(loader)) == len(DATA)
 
 
+def test_workers_of_a_loader_that_is_made_already_can_be_kept_or_not() -> None:
+    asked = {"num_workers": 1, "persistent_workers": True}
+    kept = DataLoader(DATA, batch_size=3)
+    assert build_loader(kept, asked, seed=0).configured == asked.keys()
+    first, second = iter(kept), iter(kept)
+    assert first is second
+    build_loader(kept, {}, seed=0).close()
+    restarted = DataLoader(DATA, batch_size=3, num_workers=1, persistent_workers=True)
+    build_loader(restarted, {"persistent_workers": False}, seed=0)
+    assert iter(restarted) is not iter(restarted)
+    alone = DataLoader(DATA, batch_size=3)
+    assert build_loader(alone, {"persistent_workers": True}, seed=0).configured == set()
+
+
 def test_a_loader_over_a_dataset_without_a_length_has_no_known_epoch() -> None:
     class Unknown(Dataset[int]):
         def __getitem__(self, index: int) -> int:

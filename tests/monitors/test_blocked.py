@@ -63,6 +63,50 @@ def test_a_main_process_at_a_lock_is_not_judged_by_its_other_threads(tmp_path: P
     assert main.shares() == {"lock": 1.0}
 
 
+def put(folder: Path, wchan: str, syscall: str) -> None:
+    folder.mkdir(parents=True)
+    (folder / "wchan").write_text(wchan)
+    (folder / "syscall").write_text(syscall)
+
+
+FAULT = "-1 0x7ffcf92a8dc8 0x7faa547a02ad\n"
+READ = "0 0x3 0x7faa54627000 0x20000 0x0 0x0 0x0 0x7ffcf92a8dc8 0x7faa547a02ad\n"
+
+
+@pytest.mark.parametrize(
+    ("wchan", "syscall", "kind"),
+    [
+        ("folio_wait_bit_common", FAULT, "page_fault"),
+        ("reclaim_throttle", FAULT, "page_fault"),
+        ("folio_wait_bit_common", READ, "storage"),
+        ("folio_wait_bit_common", "", "storage"),  # another user's process
+        ("reclaim_throttle", READ, "other"),
+        ("folio_wait_bit_common", "running\n", "running"),  # the wait has ended
+        ("futex_do_wait", FAULT, "lock"),
+        ("0", "running\n", "running"),
+    ],
+)
+def test_a_page_fault_is_a_wait_for_storage_outside_of_any_system_call(
+    tmp_path: Path, wchan: str, syscall: str, kind: str
+) -> None:
+    put(tmp_path / "7", wchan, syscall)
+    put(tmp_path / "8", "poll_schedule_timeout", READ)
+    blocked = Blocked(str(tmp_path))
+    for _ in range(10):
+        blocked.look([7, 8])
+    assert blocked.shares() == {kind: 0.5, "queue": 0.5}
+
+
+def test_a_worker_whose_thread_is_in_a_page_fault_waits_for_that(tmp_path: Path) -> None:
+    put(tmp_path / "7", "futex_do_wait", READ)
+    put(tmp_path / "7" / "task" / "7", "futex_do_wait", READ)
+    put(tmp_path / "7" / "task" / "8", "folio_wait_bit_common", FAULT)
+    blocked = Blocked(str(tmp_path))
+    for _ in range(10):
+        blocked.look([7])
+    assert blocked.shares() == {"page_fault": 1.0}
+
+
 def test_each_thread_of_a_process_is_seen_by_its_own_number(tmp_path: Path) -> None:
     for thread, wchan in ((7, "futex_do_wait"), (8, "hrtimer_nanosleep"), (9, "0")):
         (tmp_path / "7" / "task" / str(thread)).mkdir(parents=True)

@@ -12,11 +12,12 @@ import pytest
 from loaderbench.cpu_lists import allowed_cpus
 from loaderbench.monitors import machine, proc
 from loaderbench.monitors.machine import MachineWatch, busy_s, other_ranks, use_of_this_program
+from loaderbench.records import MachineUse
 
 
 def _burn(seconds: float) -> None:
-    until_s = time.monotonic() + seconds
-    while time.monotonic() < until_s:
+    until_s = time.process_time() + seconds
+    while time.process_time() < until_s:
         pass
 
 
@@ -35,8 +36,7 @@ def test_what_this_program_and_its_children_use_is_theirs() -> None:
     assert 0 < use.own_cpus <= len(allowed_cpus()) + 0.2
     assert use.busy_cpus <= use.cpus == len(allowed_cpus())
     assert use.idle_cpus + use.busy_cpus == use.cpus
-    missing = {name for name in ("throttled_share", "huge_faults_per_s") if getattr(use, name) is None}
-    assert use.not_measured.keys() == missing
+    assert use.not_measured.keys() == {name for name in vars(use) if getattr(use, name) is None}
 
 
 def _burn_in_child_processes() -> None:
@@ -63,6 +63,20 @@ def test_programs_that_a_worker_started_and_waited_for_belong_to_this_program() 
         worker.join()
 
 
+def test_the_time_between_two_parts_does_not_count() -> None:
+    watch = MachineWatch()
+    watch.begin()
+    time.sleep(0.2)
+    watch.look()
+    _burn(1.0)
+    watch.resume()
+    time.sleep(0.2)
+    watch.look()
+    use = watch.use()
+    assert use is not None
+    assert use.own_cpus < 0.5
+
+
 def test_too_short_a_time_tells_nothing() -> None:
     watch = MachineWatch()
     assert watch.use() is None
@@ -80,6 +94,46 @@ def test_the_share_of_throttled_periods_is_of_those_that_passed() -> None:
     use = watch.use()
     assert use is not None
     assert use.throttled_share == 0.75
+
+
+def machine_of(monkeypatch: pytest.MonkeyPatch, swap_kb: int, *counts: str) -> MachineUse:
+    """What is read on a machine with this swap space, and with these counters one after the other."""
+    texts = iter(counts)
+    real = proc.read_text
+
+    def read_text(path: str) -> str:
+        if path == "/proc/meminfo":
+            return f"MemTotal: 9 kB\nSwapTotal: {swap_kb} kB\n"
+        return next(texts) if path == "/proc/vmstat" else real(path)
+
+    monkeypatch.setattr(machine.proc, "read_text", read_text)
+    watch = MachineWatch()
+    watch.begin()
+    time.sleep(0.3)
+    watch.look()
+    use = watch.use()
+    assert use is not None
+    return use
+
+
+def test_what_comes_back_from_swap_is_counted_in_bytes_and_by_the_faults_that_asked_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use = machine_of(monkeypatch, 2048, "pswpin 100\nswap_ra 10\n", "pswpin 300\nswap_ra 110\n")
+    assert use.swap_faults_per_s
+    assert use.swapped_in_bytes_per_s == pytest.approx(2 * use.swap_faults_per_s * proc.PAGE_BYTES)
+    assert not {"swap_faults_per_s", "swapped_in_bytes_per_s"} & use.not_measured.keys()
+
+
+@pytest.mark.parametrize(
+    ("swap_kb", "counts"), [(0, "pswpin 0\n"), (2048, "pgfault 9\n")], ids=["no swap", "uncounted"]
+)
+def test_a_system_that_swaps_nothing_in_has_a_reason(
+    monkeypatch: pytest.MonkeyPatch, swap_kb: int, counts: str
+) -> None:
+    use = machine_of(monkeypatch, swap_kb, counts, counts)
+    assert (use.swap_faults_per_s, use.swapped_in_bytes_per_s) == (None, None)
+    assert use.not_measured["swap_faults_per_s"] == use.not_measured["swapped_in_bytes_per_s"] == machine.NO_SWAP
 
 
 def test_counters_only_grow() -> None:

@@ -34,6 +34,24 @@ def test_disk_reads_and_proportional_memory_are_found_by_name() -> None:
     assert proc.parse_pss_bytes("00-ff ---p [rollup]\nRss: 9 kB\nPss: 12 kB\nPss_Anon: 3 kB\n") == 12 * 1024
 
 
+COUNTS = "nr_free_pages 5\npgmajfault 90\npswpin 70\npswpout 11\nswap_ra 40\nswap_ra_hit 33\nswpin_zero 6\nzswpin 4\n"
+
+
+def test_swap_ins_are_counted_with_those_that_a_fault_asked_for() -> None:
+    assert proc.parse_swap_ins(COUNTS) == proc.SwapIns(pages=80, by_faults=40)
+    assert proc.parse_swap_ins("pswpin 7\npswpout 1\n") == proc.SwapIns(7, 7)  # a kernel that counts nothing else
+    assert proc.parse_swap_ins("pgmajfault 90\n") is None
+
+
+def test_swap_space_and_what_of_a_process_is_in_it_are_found_by_name() -> None:
+    assert proc.has_swap("MemTotal: 9 kB\nSwapCached: 7 kB\nSwapTotal:  2048 kB\nSwapFree: 0 kB\n")
+    assert not proc.has_swap("MemTotal: 9 kB\nSwapTotal:  0 kB\n")
+    assert not proc.has_swap("")
+    rollup = "00-ff ---p [rollup]\nPss: 12 kB\nSwap: 300 kB\nSwapPss: 120 kB\nLocked: 0 kB\n"
+    assert proc.parse_swapped_out(rollup) == proc.SwappedOut(300 * 1024, 120 * 1024)
+    assert proc.parse_swapped_out("Pss: 12 kB\n") is None
+
+
 LOCKS = """\
 1: FLOCK  ADVISORY  WRITE 100 fe:00:53 0 EOF
 1: -> FLOCK  ADVISORY  WRITE 101 fe:00:53 0 EOF

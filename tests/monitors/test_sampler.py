@@ -19,4 +19,4 @@ def test_without_a_thread_nothing_is_seen_and_nothing_is_raised(monkeypatch: pyt
     monkeypatch.setattr(threading.Thread, "start", refuse)
     sampler.start()
     found = sampler.stop()
-    assert (list(found.samples), found.blocked.shares()) == ([], None)
+    assert (list(found.samples), found.blocked_on([1], 0.0, 1e9)) == ([], None)

@@ -14,8 +14,9 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, IterableDataset, RandomSampler, SequentialSampler, Subset
 
 from loaderbench import Profiler
-from loaderbench.profiler.known_loader import KnownLoader, own_arguments_of
+from loaderbench.profiler.known_loader import KnownLoader
 from loaderbench.recorder.inside import path_of
+from loaderbench.recorder.own_arguments import own_arguments_of, with_batch_size
 
 pytestmark = pytest.mark.usefixtures("without_collector")
 
@@ -135,6 +136,8 @@ def pairs(samples: list[Any]) -> list[Any]:
 def test_arguments_that_a_changed_loader_needs_again_are_known_as_code(arguments: dict[str, Any], code: str) -> None:
     loader: DataLoader[Any] = DataLoader(Listed(), **{"batch_size": 4, **arguments})
     assert own_arguments_of(loader) == code
+    size = () if loader.batch_size is None else (f"batch_size={loader.batch_size}",)
+    assert with_batch_size(loader) == ", ".join((*size, *filter(None, (code,))))
 
 
 def test_these_arguments_stay_known_when_the_loader_is_freed_before_its_dataset() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from loops import Numbers, trial_of
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, default_collate
 
 from loaderbench import Profiler
 
@@ -174,3 +175,44 @@ def test_a_stage_after_an_exception_is_not_timed() -> None:
         assert prof.loop_stage("late") is None
         assert int(next(batches)[0]) == 10
         assert prof.loop_stage("late") is None
+
+
+class Generating(DataLoader[Any]):
+    """Its `__iter__` is a generator, as of a loader that moves each batch."""
+
+    def __iter__(self) -> Any:
+        for batch in super().__iter__():  # noqa: UP028 - as users write it
+            yield batch
+
+
+def slow_collate(samples: list[Any]) -> Any:
+    time.sleep(0.004)
+    return default_collate(samples)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_loader_whose_iter_is_a_generator_has_stages_and_workers(workers: int) -> None:
+    loader = Generating(Numbers(64), batch_size=4, num_workers=workers, collate_fn=slow_collate)
+    with Profiler("train", trace=True) as prof:
+        for _ in range(4):
+            for _ in prof.iter(loader):
+                time.sleep(0.002)
+    trial = trial_of(prof.result)
+    assert trial.stages is not None
+    assert trial.stages["collate"].wall_s > 5e-4
+    assert (trial.workers is not None) is (workers > 0)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_loader_that_accelerate_has_prepared_has_stages(workers: int) -> None:
+    accelerate = pytest.importorskip("accelerate")
+    loader = accelerate.Accelerator(cpu=True).prepare(
+        DataLoader(Numbers(64), batch_size=4, num_workers=workers, collate_fn=slow_collate)
+    )
+    with Profiler("train", trace=True) as prof:
+        for _ in range(4):
+            for _ in prof.iter(loader):
+                pass
+    trial = trial_of(prof.result)
+    assert trial.stages is not None
+    assert trial.stages["collate"].wall_s > 5e-4

@@ -53,7 +53,7 @@ def test_the_step_of_a_batch_at_which_its_epoch_is_left_ends_where_the_next_epoc
     log = recorder.apart.log()
     assert (log.batches, log.samples, recorder.seen) == (9, 36, 10)
     assert (sum(log.waits.sums_s), sum(log.steps.sums_s)) == (0.0, 9 * STEP_S)
-    assert sum(recorder.boundaries.sums_s) == 9 * FIRST_S
+    assert sum(recorder.boundaries.times.sums_s) == 9 * FIRST_S
     assert (recorder.apart.has_left, recorder.log.batches, recorder.warmed.batches) == (True, 0, 0)
 
 

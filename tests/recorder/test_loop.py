@@ -125,7 +125,7 @@ def test_the_first_of_an_epoch_and_the_warm_up_are_not_counted() -> None:
         list(recorder.epoch(lambda: batches(10)))
     assert (recorder.log.batches, recorder.warmed.batches) == (7 + 9, 2)
     assert recorder.begun == 2
-    assert sum(recorder.boundaries.counts) == 1
+    assert sum(recorder.boundaries.times.counts) == 1
 
 
 def test_a_loop_that_leaves_its_epochs_early_waits_for_the_first_batch_of_the_next_one(
@@ -144,8 +144,8 @@ def test_a_loop_that_leaves_its_epochs_early_waits_for_the_first_batch_of_the_ne
         epoch = recorder.epoch(slowly)
         assert len(list(islice(epoch, 3))) == 3
         epoch.close()
-    assert sum(recorder.boundaries.counts) == 2
-    assert sum(recorder.boundaries.sums_s) == pytest.approx(0.04)
+    assert sum(recorder.boundaries.times.counts) == 2
+    assert sum(recorder.boundaries.times.sums_s) == pytest.approx(0.04)
 
 
 @pytest.mark.parametrize("worker", [0, None])
@@ -161,8 +161,10 @@ def test_making_a_first_batch_counts_from_the_second_epoch_on_and_only_in_a_work
         asked.clear()
         list(recorder.epoch(lambda: batches(4)))
     assert asked[0] == (2, 0)
-    assert sum(recorder.first_makings.counts) == (0 if worker is None else 2)
-    assert sum(recorder.first_makings.sums_s) <= sum(recorder.boundaries.sums_s), "at most the wait for the batch"
+    assert sum(recorder.boundaries.first_makings.counts) == (0 if worker is None else 2)
+    assert sum(recorder.boundaries.first_makings.sums_s) <= sum(recorder.boundaries.times.sums_s), (
+        "at most the wait for the batch"
+    )
 
 
 def test_waits_of_a_device_are_taken_in_order_and_the_last_ones_left_out() -> None:

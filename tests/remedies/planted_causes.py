@@ -50,6 +50,20 @@ IN_THREADS = replace(
 PINNING = replace(FACTS, main=replace(NARROW.loads, pinning_share=0.95))  # type: ignore[type-var]
 
 WAITING = replace(FACTS, loads=WorkerStates(on_cpu_share=0.05, run_queue_share=0.0, blocked_share=0.95))
+SWAPPED = replace(
+    FACTS,
+    loads=WorkerStates(
+        on_cpu_share=0.1,
+        run_queue_share=0.0,
+        blocked_share=0.9,
+        blocked_on={"page_fault": 0.9, "running": 0.1},
+        major_faults_per_s=900.0,
+        swapped_bytes=1 << 30,
+    ),
+    idle_share=0.0,
+    swap_faults_per_s=1_000.0,
+    swapped_in_bytes_per_s=3e7,
+)
 FED = replace(WAITING, fed_by="Queue.get", idle_share=0.0)
 KEEPS_THE_GIL = replace(WAITING, busy_thread="log (train.py:8)", idle_share=0.9, next_s=0.1, next_cpu_s=0.01)
 SLOW_SAMPLER = replace(FACTS, startup_s=0.5, startup_share=0.6, sampler_start_s=0.4)
@@ -102,7 +116,12 @@ CAUSES: dict[str, Case] = {
         "transport", "memory", options=FOLDER, silent={"options": {**FOLDER, "normalize": "device"}}
     ),
     "thread_loader": Case("transport", "memory", silent={"traits": {"stream": "Stream"}}),
-    "page_faults": Case("sample", "memory"),
+    "page_faults": Case("sample", "memory", silent={"facts": SWAPPED}),
+    "mapped_dataset": Case("sample", "memory", SWAPPED, silent={"facts": FACTS}),
+    "uncached_images": Case(
+        "sample", "memory", SWAPPED, options={**FOLDER, "image_cache": "shared_memory"}, silent={"options": FOLDER}
+    ),
+    "shallower_prefetch": Case("sample", "memory", SWAPPED, silent={"config": {**CONFIG, "prefetch_factor": 1}}),
     "jpeg_draft": Case("decode", "cpu", LARGE, silent={"facts": FACTS}),
     "faster_decoder": Case("decode", "cpu", options=FOLDER, silent={"options": {**FOLDER, "decoder": "torchvision"}}),
     "scaled_decode": Case("decode", "cpu", options=FOLDER, silent={"options": {**FOLDER, "transform": "to_tensor"}}),

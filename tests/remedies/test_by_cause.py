@@ -96,7 +96,7 @@ def test_the_loader_of_a_busy_device_is_called_innocent() -> None:
 def test_a_change_names_a_value_that_is_not_there_yet() -> None:
     for case in CAUSES.values():
         for found in advice(case):
-            assert all(CONFIG.get(name) != value or name == "num_workers" for name, value in found.change.items())
+            assert all(CONFIG.get(name, "") != value or name == "num_workers" for name, value in found.change.items())
     ids = [found.id for found in advice(CAUSES["persistent_workers"], persistent_workers=True)]
     assert ids == ["larger_epochs"]
 
@@ -270,3 +270,11 @@ def test_what_the_sweep_did_not_measure_is_advised_though_its_best_is_in_place()
     assert (advised.status, advised.basis) == ("open", "heuristic")
     known = findings({"num_workers": [0, 1, 4]}, {"num_workers": 1}, {("num_workers", 1): 2.0}, diagnosis=found)
     assert answers(known)["more_workers"].status == "already_ok"
+
+
+def test_with_swapped_memory_half_of_the_workers_are_advised_unless_they_were_no_faster() -> None:
+    case = replace(CAUSES["mapped_dataset"], facts=replace(CAUSES["mapped_dataset"].facts, workers=4))
+    fewer = next(found for found in advice(case) if found.id == "fewer_workers")
+    assert fewer.change == {"num_workers": 2}
+    measured = replace(case, facts=replace(case.facts, fewer_are_no_faster=True))
+    assert "fewer_workers" not in {found.id for found in advice(measured)}

@@ -8,6 +8,7 @@ import pytest
 from planted_causes import CAUSES, FACTS, Case as Cause, diagnosis, told
 
 from loaderbench.records import WorkerStates
+from loaderbench.remedies import candidates_for
 
 SPINNING = WorkerStates(
     on_cpu_share=0.95,
@@ -72,3 +73,17 @@ def test_a_loader_that_is_made_anew_for_each_epoch_is_to_be_made_once(persists: 
     assert found["persistent_workers"].startswith("Create the DataLoader before the first epoch")
     assert "larger_epochs" not in found
     assert ("persistent_workers" in ids(case, **changed)) is not persists
+
+
+def test_the_workers_of_a_target_s_own_loader_are_kept_or_not_whatever_the_suite_says() -> None:
+    case = CAUSES["persistent_workers"]
+    restarted, kept = (replace(case, facts=replace(case.facts, workers_persist=seen)) for seen in (False, True))
+    assert "persistent_workers" in ids(restarted)
+    assert ids(kept).keys() & {"persistent_workers", "larger_epochs"} == {"larger_epochs"}
+
+
+def test_keeping_workers_is_tried_in_a_run() -> None:
+    in_a_run = replace(diagnosis(CAUSES["persistent_workers"]), profile=False)
+    (found,) = candidates_for(in_a_run)
+    assert found.change == {"persistent_workers": True}
+    assert candidates_for(replace(in_a_run, profile=True)) == ()

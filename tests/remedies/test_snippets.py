@@ -376,6 +376,21 @@ def test_a_transform_that_only_converts_normalizes_nothing(tmp_path: Path) -> No
     assert images[:, 0].unique().tolist() == [1.0]
 
 
+@pytest.mark.parametrize("change", [{"normalize": "device"}, {"decoder": "device"}])
+def test_such_a_transform_gives_the_same_floats_if_the_device_converts(change: Config, tmp_path: Path) -> None:
+    (tmp_path / "train" / "a").mkdir(parents=True)
+    for number in range(4):
+        Image.new("RGB", (8, 8), (255, 0, 60 * number)).save(tmp_path / "train" / "a" / f"{number}.jpg", quality=95)
+    names: dict[str, Any] = {"root": str(tmp_path / "train"), "__name__": "snippet"}
+    options = {**FOLDER, "transform": "to_tensor"}
+    exec(python_program({**LOADER, **change}, LOADER, options), names)
+    images, _ = next(iter(names["loader"]))
+    floats = names["decoded" if "decoder" in change else "normalized"](images)
+    assert floats.shape == (4, 3, 8, 8)
+    assert floats[:, 0].mean().item() == pytest.approx(1.0, abs=0.02)
+    assert floats[:, 1].mean().item() == pytest.approx(0.0, abs=0.02)
+
+
 def test_snippets_import_what_they_use() -> None:
     for code in filter(None, (getattr(remedy, "code", None) for remedy in REMEDIES)):
         uses, lines = "torch." in code, code.splitlines()

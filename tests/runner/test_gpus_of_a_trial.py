@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,10 +10,17 @@ from typing import Any
 import pytest
 import torch
 from command_line import Cli, loaderbench
+from machine import TWO_CPUS
 from nvml_stub import GPU_IS_LOST, StubNvml
 
 from loaderbench.cuda_use import cuda_devices_in_use
-from loaderbench.records import GpuUse
+from loaderbench.monitors import GpuMonitor, Sampling
+from loaderbench.monitors.gpu import GpuReading
+from loaderbench.recorder import Measurement
+from loaderbench.records import Gpu, GpuUse, LoaderInside
+from loaderbench.runner.protocol import Result
+from loaderbench.runner.rank_results import result_of_ranks
+from loaderbench.runner.readings import rank_readings, resource_use
 from loaderbench.store import read_run
 
 TESTS = Path(__file__).parents[1]
@@ -172,3 +180,20 @@ def test_after_an_error_of_the_device_none_is_named(monkeypatch: pytest.MonkeyPa
     cuda.current_device = fail
     monkeypatch.setattr(torch, "cuda", cuda)
     assert cuda_devices_in_use() == ()
+
+
+def rank_on(device: int, samples: int) -> Result:
+    """A rank that took these samples in two seconds."""
+    measurement = Measurement(0.1, 1, began_s=0.0, ended_s=2.0, batches=4, samples=samples, waits_s=(), waits_at_s=())
+    return Result(measurement, 0.0, None, LoaderInside(), cuda_devices=(device,))
+
+
+def test_the_energy_of_a_sample_counts_the_samples_of_the_ranks_on_its_gpu() -> None:
+    gpus = tuple(Gpu(index, str(index), "GPU", 80 << 30) for index in (0, 1))
+    result = result_of_ranks([rank_on(0, 400), rank_on(1, 100), rank_on(1, 200)])
+    readings = [GpuReading(index=gpu.index, at_s=1.0, power_w=300.0) for gpu in gpus]
+    sampling = Sampling(root=1, samples=(), pss_bytes=None, cpu_share=0.0, gpus=readings)
+    seen = sampling, replace(TWO_CPUS, gpus=gpus), GpuMonitor(gpus)
+    assert [use.energy_per_sample_j for use in resource_use(result, *seen).gpus] == [1.5, 2.0]
+    of_ranks = [use.energy_per_sample_j for rank in rank_readings(result, *seen) for use in rank.gpus]
+    assert of_ranks == [1.5, 2.0, 2.0]

@@ -24,9 +24,8 @@ from loaderbench.loaders import Batches
 from loaderbench.loaders.torch_loader import build_loader
 from loaderbench.records import PlannedTrial, Trial
 from loaderbench.records.words import IsolationName
-from loaderbench.runner import TrialOrder, TrialRunner, TrialServer, probe, replay
+from loaderbench.runner import TrialOrder, TrialRunner, TrialServer, measured_process, probe, replay
 from loaderbench.runner.batch_source import batch_source, prepare_files
-from loaderbench.runner.measured_process import _compares_rates
 from loaderbench.runner.replay import Replayed, keep
 from loaderbench.session.measuring import consumer_for, isolation_order
 from loaderbench.suite import Suite
@@ -265,10 +264,12 @@ def _in_memory(folder: Path) -> bool:
     return max(above)[1] in ("tmpfs", "ramfs")
 
 
-@pytest.mark.parametrize(
-    ("role", "in_time_slices", "free"),
-    [("remedy", True, True), ("ab", True, True), ("ab", False, False), ("sweep", False, False)],
-)
-def test_a_demand_caps_no_rate_that_is_compared(role: str, in_time_slices: bool, free: bool) -> None:
-    order: Any = SimpleNamespace(planned=SimpleNamespace(role=role), in_time_slices=in_time_slices)
-    assert _compares_rates(order) is free
+@pytest.mark.parametrize("compares_rates", [True, False])
+def test_a_demand_caps_no_rate_that_is_compared(monkeypatch: pytest.MonkeyPatch, compares_rates: bool) -> None:
+    made: list[bool] = []
+    monkeypatch.setattr(measured_process, "make_consumer", lambda *_, capped: made.append(capped))
+    planned = PlannedTrial(id="p1", role="ab", config={}, round=1, side="after")
+    order = TrialOrder(planned, Suite(), Path(), (), "model", Path("log"), compares_rates=compares_rates)
+    counters: Any = SimpleNamespace(now_s=lambda: 0.0)
+    measured_process._consumer(order, counters)
+    assert made == [not compares_rates]

@@ -46,6 +46,31 @@ main()
 """
 )
 
+SLOW_STEPS = (
+    HEAD
+    + """\
+from torch import distributed, nn
+
+class Model(nn.Linear):
+    def forward(self, inputs):
+        time.sleep(0.05 if distributed.get_rank() == 1 else 0.01)
+        return super().forward(inputs)
+
+torch.set_num_threads(1)
+distributed.init_process_group("gloo")
+model = nn.parallel.DistributedDataParallel(Model(8, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+data = Slow(8000, 0.0001)
+loader = DataLoader(data, batch_size=8, num_workers=1, sampler=torch.utils.data.DistributedSampler(data))
+for step, (inputs, labels) in enumerate(loader):
+    nn.functional.cross_entropy(model(inputs), labels).backward()
+    optimizer.step()
+    if step == 60:
+        break
+distributed.destroy_process_group()
+"""
+)
+
 NO_GPU = """\
 import os, torch
 torch.cuda.device_count = lambda: 1  # and an error as CUDA raises with one
@@ -210,7 +235,7 @@ def test_rank_0_tunes_on_its_share_of_the_cpus_and_all_ranks_end(tmp_path: Path)
     assert "CPU affinity" not in done.stderr
 
 
-@pytest.mark.timed
+@pytest.mark.sleeping
 def test_the_ranks_of_a_profiled_script_become_one_run_that_names_the_slow_one(tmp_path: Path) -> None:
     write(tmp_path, TRAINING)
     done = profile(tmp_path, "--out", "run", "--", *TORCHRUN, "train.py")
@@ -224,6 +249,19 @@ def test_the_ranks_of_a_profiled_script_become_one_run_that_names_the_slow_one(t
     assert (fast.rank, slow.rank) == (0, 1)
     assert slow.data_wait_share > 0.5 > fast.data_wait_share
     assert fast.rank_wait_share > 0.3 > slow.rank_wait_share
+
+
+@pytest.mark.sleeping
+def test_a_rank_with_slow_steps_is_named_and_the_others_wait_for_it(tmp_path: Path) -> None:
+    write(tmp_path, SLOW_STEPS)
+    done = profile(tmp_path, "--out", "run", "--", *TORCHRUN, "train.py")
+    assert done.returncode == 0, done.stderr
+    run = load(tmp_path / "run")
+    assert (run.verdict.bound, run.verdict.rank) == ("compute", 1)
+    assert "rank 0 waits for the slow steps of rank 1" in done.stderr
+    fast, slow = run.ranks
+    assert slow.step_parts["forward"] > 0.5 > fast.step_parts["forward"]
+    assert fast.step_parts["backward"] > 0.3 > slow.step_parts["backward"]
 
 
 def test_machines_that_nobody_joins_are_one_line_after_the_launchers_own_words(tmp_path: Path) -> None:
@@ -249,7 +287,7 @@ def test_more_ranks_than_gpus_are_one_line(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.timed
+@pytest.mark.sleeping
 def test_rank_0_gathers_what_all_ranks_recorded(asked: Asked) -> None:
     first, second = (answers["gathered"] for answers in asked.answers)
     assert [one["rank"] for one in first["ranks"]] == [0, 1]
@@ -258,14 +296,14 @@ def test_rank_0_gathers_what_all_ranks_recorded(asked: Asked) -> None:
     assert (second["ranks"], [trial["rank"] for trial in second["trials"]]) == ([], [1])
 
 
-@pytest.mark.timed
+@pytest.mark.sleeping
 def test_with_a_callback_in_each_rank_rank_0_writes_the_run_of_all(asked: Asked) -> None:
     assert [place.parent.name for place in asked.folder.glob("*/run.json")] == ["run"]
     assert [one.rank for one in load(asked.folder / "run").ranks] == [0, 1]
     assert asked.printed.count("Report: run/report.html") == 1
 
 
-@pytest.mark.timed
+@pytest.mark.sleeping
 def test_other_ranks_on_this_machine_are_no_other_programs(asked: Asked) -> None:
     seen = asked.answers[0]["seen"]
     assert (seen["others"], seen["ranks"]) == (1, 2)

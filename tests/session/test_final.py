@@ -11,11 +11,22 @@ from fakes import Clock, FakeMeasuring, planned, session_of, suite, trial_of
 
 from loaderbench.records import Config, PlannedTrial, TimeSlices, Trial
 from loaderbench.session import final
-from loaderbench.session.final import SEPARATED, TIED, TOO_FEW_ROUNDS, measure_final
+from loaderbench.session.final import (
+    MOST_ROUNDS,
+    SEPARATED,
+    SEPARATED_IN_FINAL,
+    TIED,
+    TOO_FEW_ROUNDS,
+    FinalStep,
+    measure_final,
+)
 from loaderbench.session.session import Session
 from loaderbench.session.sweep import measure_sweep
 from loaderbench.statistics.choice import choose_best
 from loaderbench.statistics.configurations import summarize
+from loaderbench.statistics.finalists import finalists
+from loaderbench.statistics.intervals import LEVEL
+from loaderbench.statistics.sequential import level_at_looks
 
 AXES = {"num_workers": [0, 2, 4, 8]}
 NOISE = 0.2
@@ -97,6 +108,48 @@ def test_a_signal_keeps_what_was_measured(unsliced_clock: Clock) -> None:
     assert made.found.final is not None
     assert made.found.final.ended == "interrupted"
     assert len(finals(made)) == 2
+
+
+def test_where_not_all_finalists_entered_only_those_that_did_are_called_slower(unsliced_clock: Clock) -> None:
+    def rate(one: PlannedTrial) -> float:
+        workers = int(one.config["num_workers"])
+        return 200.0 * workers if one.role == "final" else rate_of(workers, one)
+
+    made = session(unsliced_clock, rate, budget=40.0)
+    made.measuring.takes_s = 0.3  # type: ignore[attr-defined]
+    measure_final(made)
+    assert made.found.final is not None
+    assert len(made.found.final.finalists) == 2, "of three"
+    assert made.found.final.ended == SEPARATED_IN_FINAL
+
+
+def test_a_difference_that_95_percent_would_find_by_checking_often_takes_further_rounds(unsliced_clock: Clock) -> None:
+    """In the third round of the final, the ordinary interval of this ratio excludes 1 for the first time."""
+    ratios = {"sweep": (1.10, 0.98, 1.04), "final": (1.05,) * MOST_ROUNDS}
+
+    def rate(one: PlannedTrial) -> float:
+        workers = int(one.config["num_workers"])
+        return 500.0 * ratios[one.role][one.round - 1] if workers == 8 else {2: 500.0}.get(workers, 100.0)
+
+    made = session(unsliced_clock, rate)
+    made.measuring.takes_s = 0.5  # type: ignore[attr-defined]
+    measure_final(made)
+    trials = [one for one in made.found.of("sweep", "final") if one.role == "sweep" or one.round <= 3]
+    eight, two = ({"num_workers": number} for number in (8, 2))
+    assert finalists([eight, two], trials) == [eight]
+    assert made.found.final is not None
+    assert made.found.final.rounds > 3
+    assert made.found.final.ended == SEPARATED
+
+
+def test_a_final_checks_at_a_level_that_holds_for_all_of_its_rounds(unsliced_clock: Clock) -> None:
+    made = session(unsliced_clock)
+    step = FinalStep(made)
+    assert step._level(8) == LEVEL, "to enter"
+    step._entered, step._rounds_before, step._rounds = [{"num_workers": 2}, {"num_workers": 4}], 3, 2
+    assert step._level(4) == level_at_looks((4, 5, 6, 7)) > LEVEL
+    assert step._level(0) == level_at_looks((4, 5))
+    assert step._level(1000) == level_at_looks(tuple(range(4, 4 + MOST_ROUNDS)))
 
 
 SWEEP = {(64, 2): (603.0, 655.0, 696.0), (64, 4): (516.0, 690.0, 945.0)}

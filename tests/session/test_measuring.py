@@ -61,10 +61,11 @@ def measure(
     text: str = "dataset: {root: photos}\nmeasure: {seconds: 4.0, seed: 5}\n",
     files: Any = FILES,
     consumer: str = "model",
+    **more: Any,
 ) -> Any:
     (tmp_path / "s.yaml").write_text(text)
     runner: Any = FakeRunner()
-    rest: dict[str, Any] = {"store": FakeStore(), "listener": Notes()}
+    rest: dict[str, Any] = {"store": FakeStore(), "listener": Notes(), **more}
     loaded = load_suite(tmp_path / "s.yaml")
     inputs = {dataset.choice_of_data: Inputs(files, DatasetSummary("")) for dataset in choices_of_data(loaded.suite)}
     made = TrialMeasurer(
@@ -108,6 +109,16 @@ def test_before_its_time_slices_a_trial_has_a_short_steady_state(tmp_path: Path)
     assert made.begin(planned("v01", role="remedy")) == "begun"
     assert (orders[0].suite.measure.seconds, orders[0].in_time_slices) == (0.2, True)
     assert made.outcome("begun", None) == ("begun", None)
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_rates_are_compared_of_fixes_and_of_versions_in_time_slices_or_not(tmp_path: Path, begun: bool) -> None:
+    one, trials = measure(tmp_path)
+    versions, pairs = measure(tmp_path, compares_rates=True)
+    for role in ("sweep", "final", "remedy"):
+        (one.begin if begun else one)(planned("t", role=role))
+    (versions.begin if begun else versions)(planned("p1", role="ab", side="after"))
+    assert [order.compares_rates for order in (*trials, *pairs)] == [False, False, True, True]
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,10 @@ from loaderbench.errors import UsageError
 from loaderbench.records import Config, PlannedTrial, SideBySide, Version
 from loaderbench.session import session as session_module, side_by_side, time_left
 from loaderbench.session.listener import Listener
-from loaderbench.session.side_by_side import MOST_CONFIGS, Pairs, _configs
+from loaderbench.session.side_by_side import MOST_CONFIGS, Pairs, TwoVersions, _configs
 from loaderbench.statistics.gates import parse_gate
+from loaderbench.statistics.sequential import planned_looks
+from loaderbench.statistics.sides import pairs_used_up
 
 VERSIONS = (
     Version(side="before", name="main", suite_file="s.yaml"),
@@ -41,12 +43,21 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[SideBySide,
     """Measures pairs that take four seconds, on a clock that only they advance."""
 
     def run(
-        rate: Rate, *gates: str, budget_s: float = 180.0, configs: tuple[Config, ...] = (TWO,)
+        rate: Rate,
+        *gates: str,
+        budget_s: float = 180.0,
+        configs: tuple[Config, ...] = (TWO,),
+        takes_s: Callable[[PlannedTrial], float] = lambda _: PAIR_S / 2,
     ) -> tuple[SideBySide, list[PlannedTrial]]:
         clock = Clock()
         for module in (side_by_side, session_module, time_left):
             monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=clock))
-        measuring = FakeMeasuring(rate, clock, PAIR_S / 2)
+
+        def timed(one: PlannedTrial) -> float | None:
+            clock.now_s += takes_s(one)
+            return rate(one)
+
+        measuring = FakeMeasuring(timed, clock)
         session: Any = session_of(measuring, suite())
         session.found.side_by_side = SideBySide(
             versions=VERSIONS,
@@ -111,6 +122,60 @@ def test_only_what_is_undecided_is_measured_further(measured: Measured) -> None:
     assert found.ended.startswith("the budget")
 
 
+def test_a_configuration_that_is_left_alone_has_checks_until_the_budget_ends(measured: Measured) -> None:
+    four: Config = {"num_workers": 4}
+
+    def rate(one: PlannedTrial) -> float | None:
+        return noisy(1.0)(one) if one.config == TWO else noisy(0.95, 0.15)(one)
+
+    found, asked = measured(rate, "samples_per_s:-10%", configs=(TWO, four), budget_s=180)
+    alone = sum(one.config == four for one in asked) // 2
+    assert found.ended == "the budget of 180 s was used up"
+    assert sum(one.config == TWO for one in asked) == 10, "decided at the first check"
+    assert found.looks[-1] == alone == 40
+    assert found.looks == planned_looks(40)
+
+
+def test_no_configuration_is_compared_at_more_checks_than_planned(measured: Measured) -> None:
+    """Pairs that take half as long from the sixth round on would be twice as many."""
+
+    def takes_s(one: PlannedTrial) -> float:
+        return PAIR_S / (2 if one.round < 6 else 4)
+
+    found, asked = measured(noisy(0.9, 0.1), "samples_per_s:-10%", budget_s=60, takes_s=takes_s)
+    assert found.looks[-1] == 15
+    assert max(one.round for one in asked) == 15
+    assert found.ended == pairs_used_up(found.looks)
+
+
+def test_a_gate_that_fails_at_a_later_check_is_a_decision(measured: Measured) -> None:
+    four: Config = {"num_workers": 4}
+
+    def rate(one: PlannedTrial) -> float:
+        return noisy(1.0)(one) if one.config == TWO else noisy(0.85, 0.03)(one)
+
+    found, _ = measured(rate, "samples_per_s:-10%", configs=(TWO, four), budget_s=180)
+    assert found.ended == "decided"
+
+
+def test_a_version_that_crashes_now_and_then_is_measured_until_the_budget_ends(measured: Measured) -> None:
+    def rate(one: PlannedTrial) -> float | None:
+        return None if one.side == "after" and one.round % 9 == 2 else noisy(1.0)(one)
+
+    found, asked = measured(rate, "samples_per_s:-10%", budget_s=60)
+    assert found.ended == "the budget of 60 s was used up"
+    assert len(asked) == 30
+
+
+def test_a_version_that_crashes_often_fails_the_gate_before_the_budget_ends(measured: Measured) -> None:
+    def rate(one: PlannedTrial) -> float | None:
+        return None if one.side == "after" and one.round % 2 else noisy(1.0)(one)
+
+    found, asked = measured(rate, "samples_per_s:-10%")
+    assert found.ended == "decided"
+    assert len(asked) < 60
+
+
 def test_a_version_that_always_fails_is_not_tried_for_long(measured: Measured) -> None:
     found, asked = measured(lambda one: None if one.side == "after" else 100.0, "samples_per_s:-10%")
     assert len(asked) == 4
@@ -130,6 +195,21 @@ def test_a_config_that_fails_does_not_end_the_measuring_of_the_others(
     counts = [sum(one.config == config for one in asked) for config in (TWO, four)]
     assert counts == [10, 4]
     assert found.ended == "decided"
+
+
+@pytest.mark.parametrize("compares_rates", [True, False])
+def test_trials_of_both_versions_are_ordered_without_a_demand_unless_a_gate_needs_it(
+    monkeypatch: pytest.MonkeyPatch, compares_rates: bool
+) -> None:
+    made: list[bool] = []
+    monkeypatch.setattr(side_by_side, "TrialRunner", lambda *_: None)
+    monkeypatch.setattr(side_by_side, "TrialMeasurer", lambda *_, **options: made.append(options["compares_rates"]))
+    one = SimpleNamespace(environment=None, loaded=None, inputs=None, consumer="model")
+    nothing: Any = None
+    conditions: Any = {"before": one, "after": one}
+    servers: Any = {"before": None, "after": None}
+    TwoVersions(conditions, servers, nothing, nothing, compares_rates=compares_rates)
+    assert made == [compares_rates] * 2
 
 
 class Warned(Listener):

@@ -359,9 +359,9 @@ def test_a_candidate_that_failed_is_not_put_off_since_that_saves_no_time(clock: 
 def test_a_sweep_that_took_long_leaves_less_time_for_fixes_and_enough_for_one(
     clock: Clock, ran_s: float, left_s: float
 ) -> None:
-    """The plan expects 30 s and 120 s of fixes. Six trials of two seconds judge one fix, in four fifths of its time."""
-    plan = replace(PLAN, isolation_runs=0, trial_s=(30.0 - FIRST_CHILD_S) / PLAN.trials)
-    assert plan.estimated_s == pytest.approx(30.0)
-    assert MOST_OF_PLAN * (plan.estimated_s + plan.verify_s) == pytest.approx(172.5)
+    """The plan expects 150 s, 120 of them for fixes. Six trials of two seconds judge a fix, in 4/5 of the time."""
+    plan = replace(PLAN, isolation_runs=0, freed_s=0.0, trial_s=(20.0 - FIRST_CHILD_S) / PLAN.trials)
+    plan = replace(plan, freed_s=150.0 - plan.final_s - plan.estimated_s - plan.verify_s)
+    assert MOST_OF_PLAN * plan.estimated_with_fixes_s == pytest.approx(172.5)
     began_s, clock.now_s = clock.now_s, clock.now_s + ran_s
     assert until_s(plan, PRESENT, [], began_s) == pytest.approx(clock.now_s + left_s)

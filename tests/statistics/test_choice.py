@@ -161,6 +161,13 @@ def test_a_rate_of_zero_is_no_rate_and_says_that_no_sample_was_delivered() -> No
     assert (none.rank, found.rank) == (None, 1)
 
 
+def test_a_trial_that_cannot_have_a_rate_gives_its_own_reason() -> None:
+    without_rate = trial("attach", {"num_workers": 2}, 1, 0.0)
+    attached = replace(without_rate, samples_per_s=None, not_measured={"samples_per_s": "x"})
+    (found,) = summarize([attached.config], [attached])
+    assert found.not_measured["samples_per_s"] == "x"
+
+
 def test_nothing_measured_names_no_winner() -> None:
     configs, trials = trials_of({0: [None], 2: [None]})
     assert choose_best(summarize(configs, trials), {"num_workers": 0}, trials) == (
@@ -265,3 +272,14 @@ def test_what_a_budget_left_out_is_not_called_slower() -> None:
     best, _ = choose_best(summarize(configs, trials), configs[0], trials, dropped=slower)
     assert best is not None
     assert best.why_this_one.startswith("Fastest; all others are significantly slower")
+
+
+def test_where_the_sweep_excluded_some_and_did_not_reach_others_it_is_not_called_the_only_one() -> None:
+    configs, trials = trials_of({0: [100, 101, 99], 1: [50], 2: []})
+    slower = Dropped(config=configs[1], rounds=1, why="slower", than=configs[0], ratio=Interval(0.5, 0.4, 0.6))
+    unseen = Dropped(config=configs[2], rounds=0, why="the budget left no time for it")
+    best, _ = choose_best(summarize(configs, trials), configs[0], trials, dropped=[slower, unseen])
+    assert best is not None
+    assert best.why_this_one == (
+        "Fastest; all others that were measured are significantly slower. 1 of 3 configs were not measured"
+    )

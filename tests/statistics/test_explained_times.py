@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import correlation, fmean
+
 import pytest
 
 from loaderbench.statistics.explaining import FEWEST_PAIRS, share_explained
@@ -19,6 +21,13 @@ def test_both_explain_it_where_one_makes_up_for_the_other() -> None:
     requests = [10.0, 14, 6, 12, 8, 13, 7, 10]
     read = [(1 - 0.03 * count) / 0.01 for count in requests]  # 30 ms a request, and 10 ms a megabyte
     assert share_explained(requests, read) == pytest.approx(0.7)
+
+
+def test_a_correlation_that_rounding_puts_beyond_one_is_a_correlation_of_one() -> None:
+    varied = [66.0, 116, 149, 121, 76, 104, 57, 111]
+    means = [value / fmean(varied) for value in varied]
+    assert abs(correlation([1 + mean for mean in means], [1 - mean for mean in means])) > 1
+    assert share_explained([100.0] * 8, varied) == pytest.approx(0)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from test_comparison import run, trials, workers
 
@@ -72,7 +74,32 @@ def test_what_was_not_tried_did_not_fail() -> None:
     assert (found.config, judge_gate(GATE, after, found).outcome) == (workers(0), "passed")
 
 
-def test_a_failed_trial_next_to_completed_ones_is_no_failure() -> None:
+def test_a_failed_trial_next_to_completed_ones_of_the_later_run_alone_passes_no_gate() -> None:
     before, after = run({0: STILL}), with_failure({0: STILL}, failed(0))
     found = compare_runs(before, after)
-    assert (found.outcome, judge_gate(GATE, after, found).outcome) == ("within noise", "passed")
+    assert (found.outcome, found.reasons) == ("within noise", ("later: 1 of 5 trials failed (exception)",))
+    judged = judge_gate(GATE, after, found)
+    assert judged.outcome == "inconclusive"
+    assert judged.said.endswith("; later: 1 of 5 trials failed (exception)")
+
+
+def test_a_failed_trial_of_each_run_is_said_and_decides_no_gate() -> None:
+    both = with_failure({0: STILL}, failed(0, "worker_killed"))
+    found = compare_runs(both, both)
+    words = "1 of 5 trials failed (worker killed)"
+    assert found.reasons == (f"earlier: {words}, later: {words}",)
+    assert judge_gate(GATE, both, found).outcome == "passed"
+
+
+def test_a_gate_fails_where_trials_fail_significantly_more_often() -> None:
+    before, steady = run({0: STILL * 3}), trials(workers(0), STILL * 3)
+    broken = tuple(replace(failed(0, "hang"), id=f"f{number}", round=number) for number in range(7))
+    for count, outcome in ((4, "inconclusive"), (5, "failed")):
+        after = run({0: []}, trials=(*steady[: 12 - count], *broken[:count]))
+        assert judge_gate(GATE, after, compare_runs(before, after)).outcome == outcome
+
+
+def test_a_trial_that_was_not_tried_is_no_failed_one() -> None:
+    before, after = run({0: STILL}), with_failure({0: STILL}, failed(0, "pruned", "unavailable"))
+    found = compare_runs(before, after)
+    assert (found.reasons, found.failed_trials, judge_gate(GATE, after, found).outcome) == ((), (), "passed")

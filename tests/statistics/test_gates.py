@@ -9,9 +9,20 @@ import pytest
 from test_comparison import run, workers
 
 from loaderbench.errors import UsageError
-from loaderbench.records import Best, Comparison, Configuration, GateOutcome, Interval, MetricChange, RunRecord
+from loaderbench.records import (
+    Best,
+    Comparison,
+    Configuration,
+    FailedTrials,
+    FailureCount,
+    GateOutcome,
+    Interval,
+    MetricChange,
+    RunRecord,
+)
 from loaderbench.statistics.comparison import compare_runs
-from loaderbench.statistics.gates import judge_gate, may_be_decided, parse_gate
+from loaderbench.statistics.gates import LEVEL_OF_LOOKS, judge_gate, may_be_decided, parse_gate
+from loaderbench.statistics.intervals import LEVEL
 from loaderbench.statistics.target_rate import CAPPED
 
 
@@ -184,9 +195,14 @@ def test_a_loader_without_axes_is_named_as_it_is() -> None:
     assert result.said.endswith("unmodified config")
 
 
-def test_a_share_that_was_not_measured_is_not_judged() -> None:
+def test_a_share_that_was_not_measured_is_not_judged_and_its_reason_is_said() -> None:
     measured = level(Interval(800.0, 780.0, 820.0), None)
-    assert judge_gate(parse_gate("data_wait_share>1%", "--fail-if"), measured, None).outcome == "inconclusive"
+    found = judge_gate(parse_gate("data_wait_share>1%", "--fail-if"), measured, None)
+    assert (found.outcome, found.said) == ("inconclusive", "data wait of num_workers=2 was not measured")
+    reasons = {"data_wait_share": "nothing consumes the batches"}
+    known = replace(measured, configurations=(replace(measured.configurations[0], not_measured=reasons),))
+    said = judge_gate(parse_gate("data_wait_share>1%", "--fail-if"), known, None).said
+    assert said == "data wait of num_workers=2 was not measured: nothing consumes the batches"
 
 
 def changed(metric: Literal["samples_per_s", "data_wait_share"], *values: float | None, reason: str = "") -> Comparison:
@@ -258,6 +274,13 @@ def test_a_change_that_is_not_known_says_why() -> None:
     assert judge_gate(gate, level(None, None), elsewhere).said == "not measured in both runs"
 
 
+def test_a_change_without_an_interval_says_why_it_has_none() -> None:
+    gate = parse_gate("samples_per_s:-5%", "--fail-if")
+    few = changed("samples_per_s", 0.5, None, None, reason="fewer than 3 pairs; set a longer --budget")
+    said = judge_gate(gate, level(None, None), few).said
+    assert said == "samples/s changed by \u221250% (no interval: fewer than 3 pairs; set a longer --budget)"
+
+
 def test_of_two_metrics_that_a_typo_resembles_only_the_nearest_is_offered() -> None:
     with pytest.raises(UsageError, match=r"did you mean data_wait_share\?"):
         parse_gate("data_wait_shares_per_s>3%", "--fail-if")
@@ -279,6 +302,31 @@ def test_more_rounds_help_unless_the_reference_run_alone_is_too_noisy(est: float
     )  # fmt: skip
     found = Comparison(outcome="inconclusive", headline="", metrics=(change,), reasons=(), config={})
     assert may_be_decided(parse_gate("samples_per_s:-5%", ""), found) is helps
+
+
+def test_more_rounds_do_not_help_where_only_the_later_run_has_failed_trials() -> None:
+    rate = Interval(100.0, 99.0, 101.0)
+    change = MetricChange(
+        config={}, metric="samples_per_s", before=rate, after=rate,
+        change=Interval(1.0, 0.9, 1.1), outcome="inconclusive",
+    )  # fmt: skip
+    found = Comparison(outcome="inconclusive", headline="", metrics=(change,), reasons=(), config={})
+    none, one = FailureCount(failed=0, trials=4), FailureCount(failed=1, trials=4, kinds=("hang",))
+    for before, helps in ((none, False), (one, True)):
+        failed = FailedTrials(config={}, before=before, after=one, more_often=False)
+        assert may_be_decided(parse_gate("samples_per_s:-5%", ""), replace(found, failed_trials=(failed,))) is helps
+
+
+def test_every_interval_of_a_comparison_has_the_level_that_its_gates_are_judged_at() -> None:
+    then, now = run({2: STILL}), run({2: STILL})
+    usual, stricter = (
+        (rate.before, rate.after, rate.change)
+        for rate in (compare_runs(then, now, level).metrics[0] for level in (LEVEL, LEVEL_OF_LOOKS))
+    )
+    for narrow, wide in zip(usual, stricter, strict=True):
+        assert narrow is not None
+        assert wide is not None
+        assert (wide.lo or 0) < (narrow.lo or 0) < (narrow.hi or 0) < (wide.hi or 0)
 
 
 def test_nothing_can_be_decided_without_a_spread() -> None:

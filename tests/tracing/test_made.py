@@ -42,6 +42,8 @@ def test_each_epoch_s_batches_are_found_with_their_worker(workers: int, persiste
         )
         assert trace.made(epoch, 10) is None
     assert trace.made(0, 3) != trace.made(1, 3)  # the first epoch's are still known
+    assert trace.made_in(0) == [(batch, trace.made(0, batch)) for batch in range(10)]
+    assert trace.made_in(1) == trace.made_last() == list(enumerate(made))
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -101,7 +103,7 @@ def test_a_loader_out_of_order_does_not_say_which_is_which() -> None:
 def test_of_a_long_epoch_the_last_batches_are_known_and_before_the_first_none() -> None:
     blocks = [Block(bytearray(BLOCK_BYTES)) for _ in range(2)]
     found = MadeBatches(blocks, in_workers=True)
-    assert found.of_last_epoch() == []
+    assert found.of_last_epoch() == found.of_epoch(3) == []
     found.begin_epoch()
     for block, made in zip(blocks, (SPANS + 2, SPANS + 1), strict=True):
         block.header[BATCHES] = made

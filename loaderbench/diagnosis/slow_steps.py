@@ -1,0 +1,66 @@
+"""Ranks of a distributed training whose steps are slow, and for which the others wait in the backward pass.
+
+Ranks exchange gradients during the backward pass, so a rank that gets there early waits for the last one, which has the
+shortest backward pass. If that rank is late because of its work, and not because of its batch, its steps are slow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from loaderbench.diagnosis.step_parts import REST
+from loaderbench.diagnosis.wording import in_percent, stage_name
+from loaderbench.records import Rank
+
+BACKWARD = "backward"
+
+ALIKE = 0.5
+"""Ranks with at least this share of the largest difference in work are slow together."""
+
+LEAST_WORK = 0.1
+"""Smallest difference in work that counts, as a share of step time: the parts of a step are measured in few steps."""
+
+
+def slow_in_steps(ranks: Sequence[Rank]) -> tuple[Rank, ...]:
+    """The ranks with most work outside of the backward pass, if all others wait for them; most work first."""
+    known = sorted((one for one in ranks if BACKWARD in one.step_parts), key=_work, reverse=True)
+    if len(known) < 2:
+        return ()
+    least = _work(known[-1])
+    slow = [one for one in known if _work(one) - least >= ALIKE * (_work(known[0]) - least)]
+    others = known[len(slow) :]
+    last = min(known, key=lambda one: one.step_parts[BACKWARD])
+    are_waited_for = last in slow and len(slow) <= len(others) and _lost(slow, others) >= LEAST_WORK
+    return tuple(slow) if are_waited_for else ()
+
+
+def lost_in_backward(slow: Sequence[Rank], ranks: Sequence[Rank]) -> float:
+    """Share of step time that a typical other rank waits in its backward pass."""
+    return _lost(slow, [one for one in ranks if one not in slow and BACKWARD in one.step_parts])
+
+
+def largest_difference(slow: Sequence[Rank], ranks: Sequence[Rank]) -> str:
+    """The part in which slow ranks work most beyond the others, in words: `forward takes 48% of step time there`."""
+    others = [one for one in ranks if one not in slow and BACKWARD in one.step_parts]
+    names = {name for one in slow for name in one.step_parts} - {BACKWARD}
+    part = max(sorted(names), key=lambda name: _typical(slow, name) - _typical(others, name))
+    lines = {one.step_line.place for one in slow if one.step_line is not None}
+    place = f" ({lines.pop()})" if part == REST and len(lines) == 1 else ""
+    here, there = in_percent(_typical(slow, part)), in_percent(_typical(others, part))
+    return f"{stage_name(part)}{place} takes {here} of step time, {there} in the others"
+
+
+def _lost(slow: Sequence[Rank], others: Sequence[Rank]) -> float:
+    """The difference in work, or in backward passes if that is smaller."""
+    work = median(map(_work, slow)) - median(map(_work, others))
+    return min(work, _typical(others, BACKWARD) - _typical(slow, BACKWARD))
+
+
+def _work(one: Rank) -> float:
+    """Share of step time outside of the backward pass and the data wait."""
+    return 1.0 - (one.data_wait_share or 0.0) - one.step_parts[BACKWARD]
+
+
+def _typical(ranks: Sequence[Rank], part: str) -> float:
+    return median(one.step_parts.get(part, 0.0) for one in ranks)
