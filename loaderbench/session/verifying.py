@@ -11,7 +11,7 @@ from loaderbench.conclusion import candidates
 from loaderbench.ending_signals import put_off_signals
 from loaderbench.errors import MissingError, Terminated
 from loaderbench.loaders import AXIS
-from loaderbench.plan import Plan
+from loaderbench.plan import FREED_TRIAL_S, MOST_VERIFY_S, Plan
 from loaderbench.records import Candidate, Config, PixelChange, PlannedTrial, Trial, Verification
 from loaderbench.search import MOST_CANDIDATES, Propose, StepwiseSelection
 from loaderbench.session.fitting import Fitting
@@ -61,19 +61,21 @@ def _why_not(session: Session, subject: Config | None) -> str:
     return "nothing was measured" if subject is None else ""
 
 
-def until_s(plan: Plan, subject: Config, sweep: Sequence[Trial], began_s: float) -> float:
+def until_s(plan: Plan, subject: Config, sweep: Sequence[Trial], began_s: float, freed: Sequence[Trial] = ()) -> float:
     """The monotonic time after which no more fixes are tried, for a suite without a budget.
 
     `began_s` is the start of the run. A machine that slows the sweep down leaves less time, but at least enough to
     judge one fix by few pairs. A CUDA start longer than planned does not: the fixes get more time, and as many are
-    tried as without it.
+    tried as without it. If the free-stage trials (`freed`) took longer than planned, as with large batches, fixes get
+    proportionally more of the time that the run has left.
     """
     now_s = time.monotonic()
     if plan.start_s:
         plan = plan.with_start(_expected_s(plan, subject, sweep) - plan.verify_trial_s)
     one_fix_s = 2 * ENOUGH_PAIRS * _expected_s(plan, subject, sweep) / STEPS_SHARE
     allowed_s = began_s + MOST_OF_PLAN * plan.estimated_with_fixes_s - now_s
-    return now_s + min(plan.verify_s, max(one_fix_s, allowed_s))
+    slower = max(1.0, mean_trial_s(freed, FREED_TRIAL_S) / FREED_TRIAL_S)
+    return now_s + min(MOST_VERIFY_S, slower * plan.verify_s, max(one_fix_s, allowed_s))
 
 
 class RemedyStep:
@@ -83,7 +85,8 @@ class RemedyStep:
         self._session, self._found = session, session.found
         sweep = session.found.of("sweep")
         deadline_s = session.deadline_s
-        end_s = until_s(session.plan, subject, sweep, session.began_s) if deadline_s is None else deadline_s
+        freed = session.found.of("freed")
+        end_s = until_s(session.plan, subject, sweep, session.began_s, freed) if deadline_s is None else deadline_s
         self._rounds = SlicedRounds(session.measuring, lambda planned: is_alone(planned, session.conditions))
         self._verifier = Verifier(
             session.plan,

@@ -12,7 +12,7 @@ from fakes import Clock, FakeMeasuring, Notes, plan_of, planned, session_of, sui
 
 from loaderbench.consumers.model import COMPILE_S
 from loaderbench.errors import Terminated
-from loaderbench.plan import DEVICE_START_S, FIRST_CHILD_S, MOST_VERIFY_S, Plan
+from loaderbench.plan import DEVICE_START_S, FIRST_CHILD_S, FREED_TRIAL_S, MOST_VERIFY_S, Plan
 from loaderbench.records import IDENTICAL, Candidate, Config, PixelChange, PlannedTrial, Trial
 from loaderbench.session import verifying
 from loaderbench.session.session import NO_VERIFY
@@ -365,3 +365,15 @@ def test_a_sweep_that_took_long_leaves_less_time_for_fixes_and_enough_for_one(
     assert MOST_OF_PLAN * plan.estimated_with_fixes_s == pytest.approx(172.5)
     began_s, clock.now_s = clock.now_s, clock.now_s + ran_s
     assert until_s(plan, PRESENT, [], began_s) == pytest.approx(clock.now_s + left_s)
+
+
+@pytest.mark.parametrize(("took_s", "left_s"), [(0.5, 60.0), (1.0, 60.0), (1.5, 90.0), (4.0, 112.5)])
+def test_longer_trials_leave_more_time_for_fixes_within_the_time_of_the_run(
+    clock: Clock, took_s: float, left_s: float
+) -> None:
+    """The plan expects 150 s, 60 of them for fixes; 60 s have passed. `took_s` is relative to the planned trial."""
+    plan = replace(PLAN, isolation_runs=0, freed_s=0.0, verify_s=60.0, trial_s=(20.0 - FIRST_CHILD_S) / PLAN.trials)
+    plan = replace(plan, freed_s=150.0 - plan.final_s - plan.estimated_s - plan.verify_s)
+    freed = [replace(measured(planned("x", PRESENT, 1)), role="freed", duration_s=took_s * FREED_TRIAL_S)]
+    began_s, clock.now_s = clock.now_s, clock.now_s + 60.0
+    assert until_s(plan, PRESENT, [], began_s, freed) == pytest.approx(clock.now_s + left_s)
