@@ -20,13 +20,11 @@ from loaderbench.records.words import NOT_READ_TWICE
 
 def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
     """The means over the completed trials of one configuration; `None` if none completed."""
-    done = [trial for trial in trials if trial.status == "completed" and (trial.samples_per_s or trial.is_from_outside)]
+    done = _completed(trials)
     if not done:
         return None
-    done = [without_epoch_starts(trial) for trial in done]
     workers = workers_of(done[0])
-    loads, idle_share = _mean_record(done, "workers" if workers else "main_process"), _idle_share(done, workers)
-    loads = _without_polled_sockets(_without_idle_threads(loads, idle_share), idle_share)
+    idle_share = _idle_share(done, workers)
     return Facts(
         workers=workers,
         cpus=environment.cpus_allotted,
@@ -42,7 +40,7 @@ def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
         cpu_s=_by_stage(done, "cpu_s") or _by_stacks(done, running=True),
         wall_s=_by_stage(done, "wall_s") or _by_stacks(done, running=False),
         sample_is_mostly=mostly_in_sample(done),
-        loads=_with_children(_with_native_threads(loads, done, idle_share), idle_share) if workers else loads,
+        loads=_loads(done, workers, idle_share),
         main=_mean_record(done, "main_process"),
         idle_share=idle_share,
         ended_share=_mean_of(_ended_share(trial, workers) for trial in done) or 0.0,
@@ -80,6 +78,19 @@ def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
         from_outside=done[0].is_from_outside,
         workers_persist=_workers_persist(done[0]),
     )
+
+
+def _completed(trials: Sequence[Trial]) -> list[Trial]:
+    """The completed trials, without the first batch of each epoch."""
+    done = [trial for trial in trials if trial.status == "completed" and (trial.samples_per_s or trial.is_from_outside)]
+    return [without_epoch_starts(trial) for trial in done]
+
+
+def _loads(done: Sequence[Trial], workers: int, idle_share: float | None) -> WorkerStates | None:
+    """The states of the processes that load: the workers, or else the main process."""
+    found = _mean_record(done, "workers" if workers else "main_process")
+    found = _without_polled_sockets(_without_idle_threads(found, idle_share), idle_share)
+    return _with_children(_with_native_threads(found, done, idle_share), idle_share) if workers else found
 
 
 def startup_s(trial: Trial) -> float | None:

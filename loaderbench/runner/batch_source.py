@@ -143,7 +143,7 @@ class WatchedLoader:
 
     def __iter__(self) -> Iterator[Any]:
         found = self._trace.batches()
-        self._watch.pause()  # the time since the last epoch is no work of its workers
+        self._watch.pause()  # time between epochs does not count
         if isinstance(self._trace, LoaderTrace):
             self._trace.begin_threads()
         return LookedAt(found, self._look)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from sleeping_clock import sleeping_clock
 
 from loaderbench.consumers import Consumer
 from loaderbench.consumers.emulated import EmulatedAccelerator
@@ -19,22 +20,9 @@ from loaderbench.tracing.made import Made
 START_S, BATCH_S = 0.3, 0.01
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now_s = 100.0
-
-    def monotonic(self) -> float:
-        return self.now_s
-
-    def sleep(self, seconds: float) -> None:
-        self.now_s += seconds
-
-
 @pytest.fixture(autouse=True)
 def _clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock()
-    monkeypatch.setattr(time, "monotonic", clock.monotonic)
-    monkeypatch.setattr(time, "sleep", clock.sleep)
+    sleeping_clock(monkeypatch)
 
 
 class Short:

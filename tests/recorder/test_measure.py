@@ -8,6 +8,7 @@ from dataclasses import make_dataclass
 import pytest
 import torch
 from followed_batches import Followed
+from sleeping_clock import SleepingClock, sleeping_clock
 
 from loaderbench.consumers import NoConsumer
 from loaderbench.consumers.emulated import EmulatedAccelerator
@@ -66,25 +67,9 @@ def test_the_loader_ends_with_its_measurement() -> None:
     assert said == ["measured", "the loader ended"]
 
 
-class FakeClock:
-    """Time that passes only while somebody sleeps."""
-
-    def __init__(self) -> None:
-        self.now_s = 100.0
-
-    def monotonic(self) -> float:
-        return self.now_s
-
-    def sleep(self, seconds: float) -> None:
-        self.now_s += seconds
-
-
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
-    fake = FakeClock()
-    monkeypatch.setattr(time, "monotonic", fake.monotonic)
-    monkeypatch.setattr(time, "sleep", fake.sleep)
-    return fake
+def clock(monkeypatch: pytest.MonkeyPatch) -> SleepingClock:
+    return sleeping_clock(monkeypatch)
 
 
 @pytest.mark.usefixtures("clock")
@@ -105,7 +90,7 @@ def test_an_emulated_device_waits_for_what_the_loader_takes_longer_than_it(
     assert found.data_wait_share == pytest.approx(share, abs=1e-9)
 
 
-def test_an_emulated_device_takes_its_time_without_the_host_s_cpu(clock: FakeClock) -> None:
+def test_an_emulated_device_takes_its_time_without_the_host_s_cpu(clock: SleepingClock) -> None:
     device = EmulatedAccelerator(10, time.monotonic)
     began_s = clock.now_s
     moments = []
