@@ -7,7 +7,6 @@ Interpretation of Chi-squared from Contingency Tables, and the Calculation of P"
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import comb
 
 from loaderbench.records import Config, FailedTrials, FailureCount, Trial
 
@@ -53,9 +52,7 @@ def _count(trials: Sequence[Trial]) -> FailureCount:
 
 def _chance_of_as_many(before: FailureCount, after: FailureCount) -> float:
     """The probability of at least as many failures of the later one, if trials of both fail equally often."""
-    failed = before.failed + after.failed
-    ways = sum(
-        comb(after.trials, number) * comb(before.trials, failed - number)
-        for number in range(after.failed, min(failed, after.trials) + 1)
-    )
-    return ways / comb(before.trials + after.trials, failed)
+    from scipy.stats import fisher_exact  # takes a second to import
+
+    table = [[one.failed, one.trials - one.failed] for one in (after, before)]
+    return float(fisher_exact(table, alternative="greater").pvalue)
