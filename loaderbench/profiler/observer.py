@@ -98,7 +98,7 @@ class Observer:
     def steady(self, *, warmed_up: bool = True) -> None:
         """Start the steady state. Earlier readings are excluded; without a warm-up, stages are kept."""
         self._resources_warming, self.resources = self.resources, ResourceSamples()
-        self._memory = None  # what a long warm-up read is not of the steady state
+        self._memory = None  # memory read during the warm-up does not count
         self._blocked.forget()
         self.other_loaders.forget()
         self.resources.begin()
