@@ -161,12 +161,13 @@ def _held_back(verdict: Verdict, slow: Sequence[Rank], ranks: Sequence[Rank]) ->
 def _waiting_in_backward(ranks: Sequence[Rank]) -> Verdict | None:
     """The verdict on a job in which some ranks wait for the slow steps of others; `None` if no rank does.
 
-    It is that of the slowest rank. Data waits of ranks that wait later in the step cost nothing.
+    It is that of the slowest rank, if this rank waits less for data than others wait for it. Data waits of ranks that
+    wait later in the step cost nothing.
     """
     slow = slow_in_steps(ranks)
-    if not slow or slow[0].verdict.bound != "compute":
+    if not slow or slow[0].verdict.bound == "transfer" or _wait(slow[0]) >= lost_in_backward(slow, ranks):
         return None
-    verdict = slow[0].verdict
+    verdict = _without_cause(slow[0])
     rest = _others_named([one for one in ranks if one not in slow])
     verb = "wait" if len(ranks) - len(slow) > 1 else "waits"
     named, whose = _named(slow, ranks), "its" if len(slow) == 1 else "their"
@@ -174,6 +175,27 @@ def _waiting_in_backward(ranks: Sequence[Rank]) -> Verdict | None:
     line = Evidence("ranks", "Ranks", f"{lost}, in the backward pass; {whose} {largest_difference(slow, ranks)}")
     headline = f"{verdict.headline}; {rest} {verb} for the slow steps of {named}"
     return replace(with_evidence(verdict, line), rank=slow[0].rank, headline=headline)
+
+
+def _without_cause(slow: Rank) -> Verdict:
+    """The verdict on a rank with slow steps, without the cause of a shorter data wait."""
+    if slow.verdict.bound == "compute":
+        return slow.verdict
+    shorter = "the data wait of this rank is shorter than the wait for its steps"
+    waits = tuple(part for part in slow.verdict.evidence_parts if part.about != "cause")
+    return replace(
+        slow.verdict,
+        bound="compute",
+        stage=None,
+        work=None,
+        read_inside=None,
+        limit="none",
+        headline=f"data wait is {in_percent(_wait(slow))} of step time",
+        evidence=tuple(map(str, waits)),
+        evidence_parts=waits,
+        against=(),
+        not_measured={"stage": shorter},
+    )
 
 
 def _others_named(others: Sequence[Rank]) -> str:

@@ -89,6 +89,17 @@ def test_a_data_wait_costs_nothing_in_a_rank_that_waits_for_another_ones_steps()
     assert (found.bound, found.rank) == ("compute", 1)
 
 
+def test_of_slow_steps_and_a_shorter_data_wait_of_one_rank_the_steps_are_named() -> None:
+    found = of_job(WAITS, [rank(0, forward=0.1, rest=0.1), rank(1, forward=0.6, rest=0.1, wait=0.06)])
+    assert (found.bound, found.rank, found.stage, found.limit) == ("compute", 1, None, "none")
+    assert found.headline == "data wait is 6% of step time; rank 0 waits for the slow steps of rank 1"
+
+
+def test_of_slow_steps_and_a_longer_data_wait_of_one_rank_the_data_wait_is_named() -> None:
+    found = of_job(WAITS, [rank(0, forward=0.1, rest=0.1), rank(1, forward=0.3, rest=0.1, wait=0.4)])
+    assert (found.bound, found.limit) == ("input", "storage_latency")
+
+
 def test_of_a_slow_loader_and_slow_steps_the_last_rank_counts() -> None:
     ranks = [
         rank(0, forward=0.1, rest=0.1, wait=0.7), rank(1, forward=0.6, rest=0.1), rank(2, forward=0.1, rest=0.1),
