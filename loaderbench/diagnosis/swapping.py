@@ -5,7 +5,7 @@ from __future__ import annotations
 from loaderbench.diagnosis.cpu_use import kernel_cpus
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.limits import ran_at_work
-from loaderbench.diagnosis.thresholds import MOST, SWAP_FAULT_S
+from loaderbench.diagnosis.thresholds import LONGEST_SWAP_FAULT_S, MOST, SWAP_FAULT_S
 from loaderbench.records import Evidence, in_bytes
 
 _PAGE_BYTES = 4096  # the smallest page of any system
@@ -48,7 +48,7 @@ def faults_read_from_swap(facts: Facts) -> bool:
 
 
 def blocked_in_faults(facts: Facts) -> bool:
-    """Whether page faults take most of the blocked time with work; without workers, most of the wait.
+    """Whether page faults take most of the blocked time with work, and are numerous enough to do so.
 
     A kernel that does not tell page faults from reads shows both as storage. These are then page faults if the
     processes read fewer bytes than came back from swap.
@@ -58,7 +58,17 @@ def blocked_in_faults(facts: Facts) -> bool:
         return False
     in_faults = seen.get("page_fault", 0.0) or (seen.get("storage", 0.0) if _reads_little(facts) else 0.0)
     blocked = sum(share for kind, share in seen.items() if kind not in ("running", "queue", "other"))
-    return in_faults >= MOST * (blocked if facts.workers else facts.wait_share) > 0
+    if not facts.workers:
+        # The process samples its main thread, and Python holds the GIL during a fault, but not during other waits.
+        unseen = max(0.0, states.blocked_share - blocked)
+        in_faults, blocked = in_faults + unseen, blocked + unseen
+    return in_faults >= MOST * blocked > 0 and _can_fill(states.blocked_share, facts)
+
+
+def _can_fill(blocked: float, facts: Facts) -> bool:
+    """Whether the major faults of a loading process can take this share of its time."""
+    faults_per_s = (facts.loads.major_faults_per_s if facts.loads else None) or 0.0
+    return faults_per_s / max(1, facts.workers) * LONGEST_SWAP_FAULT_S >= MOST * blocked
 
 
 def _reads_little(facts: Facts) -> bool:

@@ -77,6 +77,9 @@ On a virtual machine with a fast disk, it was 21 microseconds for pages that are
 written, each of which also writes another page to swap.
 """
 
+LONGEST_SWAP_FAULT_S = 2e-2
+"""The longest typical page fault that reads from swap: on a hard disk, where it waits for a seek and for other reads."""
+
 BYTES_GROW, BYTES_SEEN = 0.5, 0.15
 """The share of blocked time that grows with the bytes read.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from loaderbench.monitors import proc
@@ -52,6 +52,7 @@ class WorkerWatch:
         now = {one.pid: one.without(apart) for one in found if one is not None}
         pairs = [(self._before[pid], found) for pid, found in now.items() if pid in self._before]
         self._sums.add(pairs)
+        self._read_swapped([after.pid for before, after in pairs if after.activity.major_faults > before.activity.major_faults])
         self._pinning_s += sum(runnable_s(before, after, self._is_pinning) for before, after in pairs)
         self._count = max(self._count, len(now))
         self._are_threads = bool(threads) and not pids
@@ -68,10 +69,7 @@ class WorkerWatch:
 
         Costs milliseconds per process.
         """
-        statuses = [proc.parse_vm_swap(proc.read_text(f"{self._root}/{pid}/status")) for pid in pids]
-        in_swap = [size for size in statuses if size is not None]
-        if in_swap:  # at least this much, if what follows takes too long
-            self._swapped_bytes = max(self._swapped_bytes or 0, *in_swap)
+        self._read_swapped(pids)  # at least this much, if what follows takes too long
         texts = [proc.read_text(f"{self._root}/{pid}/smaps_rollup") for pid in pids]
         sizes = [proc.parse_pss_bytes(text) for text in texts if "Pss:" in text]
         swapped = [found for text in texts if (found := proc.parse_swapped_out(text))]
@@ -84,6 +82,13 @@ class WorkerWatch:
             if not pids
             else "proportional memory (PSS) of the workers is not readable"
         )
+
+    def _read_swapped(self, pids: Iterable[int]) -> None:
+        """Read how much of each process is in swap, and keep the largest size."""
+        statuses = [proc.parse_vm_swap(proc.read_text(f"{self._root}/{pid}/status")) for pid in pids]
+        in_swap = [size for size in statuses if size is not None]
+        if in_swap:
+            self._swapped_bytes = max(self._swapped_bytes or 0, *in_swap)
 
     def states(self) -> WorkerStates | None:
         """The workers' states over all intervals; `None` if there are none, and then `why_not` has the reason."""

@@ -11,6 +11,7 @@ from test_cause import BLOCKED, cause_of, states
 from loaderbench.diagnosis.cause import find_cause
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.ranking import Subject
+from loaderbench.diagnosis.swapping import waits_for_swap
 from loaderbench.diagnosis.verdict import decide
 from loaderbench.records import Interval, WorkerStates
 
@@ -74,6 +75,28 @@ def test_the_kernel_time_of_swapping_counts_if_the_faults_account_for_it(faults_
     busy = replace(kernel, on_cpu_share=0.6, blocked_share=0.4, runnable_threads=0.6)
     facts = replace(SWAPPED, loads=busy, swap_faults_per_s=13e3, own_cpus=1.9, idle_cpus=0.0, workers=1)
     assert cause_of(facts) == ("sample", limit)
+
+
+@pytest.mark.parametrize(("faults_per_s", "is_named"), [(6_600.0, True), (10.0, False)])
+def test_a_main_process_that_holds_the_gil_in_its_faults_is_not_seen_in_them(
+    faults_per_s: float, is_named: bool
+) -> None:
+    unseen = waiting(blocked_on={"running": 0.97, "device": 0.03}, major_faults_per_s=faults_per_s)
+    facts = replace(ALONE, loads=replace(unseen, blocked_share=0.6, on_cpu_share=0.4), swap_faults_per_s=7e3)
+    assert waits_for_swap(facts) is is_named
+
+
+def test_sleeps_of_a_main_process_are_seen_and_are_no_faults() -> None:
+    asleep = waiting(blocked_on={"running": 0.4, "device": 0.5, "page_fault": 0.1}, major_faults_per_s=6_600.0)
+    facts = replace(ALONE, loads=replace(asleep, blocked_share=0.6, on_cpu_share=0.4), swap_faults_per_s=7e3)
+    assert not waits_for_swap(facts)
+
+
+def test_threads_in_page_faults_do_not_compete_for_cpus() -> None:
+    in_faults = waiting(blocked_on={"page_fault": 0.18, "running": 0.82}, major_faults_per_s=2e4, system_share=0.8)
+    busy = replace(in_faults, on_cpu_share=0.3, run_queue_share=0.5, blocked_share=0.2, runnable_threads=5.0)
+    facts = replace(SWAPPED, loads=busy, swap_faults_per_s=2e4, own_cpus=1.9, idle_cpus=0.0, workers=6)
+    assert cause_of(facts) == ("sample", "memory")
 
 
 def test_busy_workers_are_not_judged_by_the_pages_that_they_fetch_now_and_then() -> None:

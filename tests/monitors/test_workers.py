@@ -283,6 +283,20 @@ def test_without_the_sums_the_largest_process_counts(machine: Machine) -> None:
     assert machine.states().swapped_bytes == 70 * 1024
 
 
+@pytest.mark.parametrize(("major_faults", "swapped_bytes"), [(5, 70 * 1024), (0, None)])
+def test_a_process_with_major_faults_is_asked_for_its_swapped_memory_at_once(
+    machine: Machine, major_faults: int, swapped_bytes: int | None
+) -> None:
+    machine.put(1)
+    machine.read(1)
+    machine.put(1, faults=(9, major_faults))
+    (machine.root / "1" / "status").write_text("VmRSS:\t 9 kB\nVmSwap:\t 70 kB\n")
+    machine.read(1)
+    machine.remove(1)
+    machine.watch.read_memory([1])  # too late
+    assert machine.states().swapped_bytes == swapped_bytes
+
+
 def test_swapped_memory_that_cannot_be_read_has_a_reason(machine: Machine) -> None:
     machine.put(1)
     machine.read(1)
