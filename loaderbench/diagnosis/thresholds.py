@@ -78,7 +78,7 @@ written, each of which also writes another page to swap.
 """
 
 LONGEST_SWAP_FAULT_S = 2e-2
-"""The longest typical page fault that reads from swap: on a hard disk, where it waits for a seek and for other reads."""
+"""The longest typical page fault that reads from swap: a hard disk seeks for it, after other reads."""
 
 BYTES_GROW, BYTES_SEEN = 0.5, 0.15
 """The share of blocked time that grows with the bytes read.

@@ -52,7 +52,9 @@ class WorkerWatch:
         now = {one.pid: one.without(apart) for one in found if one is not None}
         pairs = [(self._before[pid], found) for pid, found in now.items() if pid in self._before]
         self._sums.add(pairs)
-        self._read_swapped([after.pid for before, after in pairs if after.activity.major_faults > before.activity.major_faults])
+        self._read_swapped(
+            after.pid for before, after in pairs if before.activity.major_faults < after.activity.major_faults
+        )
         self._pinning_s += sum(runnable_s(before, after, self._is_pinning) for before, after in pairs)
         self._count = max(self._count, len(now))
         self._are_threads = bool(threads) and not pids
