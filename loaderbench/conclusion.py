@@ -58,6 +58,7 @@ from loaderbench.records import (
 )
 from loaderbench.remedies import Diagnosis, Findings, candidates_for, recommend
 from loaderbench.remedies.streams import loader_arguments
+from loaderbench.remedies.target_call import target_call
 from loaderbench.statistics.choice import describe_baseline
 from loaderbench.statistics.configurations import summarize
 from loaderbench.statistics.faster_arguments import with_tuned
@@ -311,6 +312,7 @@ def _recommendations(
             verification=measured.verification,
             options=_options(measured),
             demand_of=partial(target_rate, measured),
+            call_of=partial(target_call, measured),
         )
     )
 
@@ -372,6 +374,7 @@ def _diagnosis(measured: Measured, config: Config, verdict: Verdict, facts: Fact
         demand=_demand_rate(measured, config),
         profile=measured.kind == "profile",
         traits=traits_with_same_data(measured, config),
+        call=target_call(measured, config),
         workers_fit=not more_workers_fail(measured.sweep, config),
         gpu_kind=next((gpu.kind for gpu in measured.environment.gpus), "cuda"),
         gpu_named=(assumed := demand_of(measured)) is not None and assumed.origin in ("accelerator", "calibration"),

@@ -13,6 +13,9 @@ from typing import Any
 
 from loaderbench.errors import MissingError
 
+ANY_KEYWORD = "**"
+"""In place of the names of a target's keyword arguments, if it takes any."""
+
 
 def find_target(name: str, folder: Path) -> Callable[..., Any]:
     """Import a target. Raises `MissingError` if it does not exist; exceptions of its module pass through."""
@@ -72,8 +75,14 @@ def _reject_another(name: str, module_name: str, folder: Path) -> None:
 
 def call_target(target: Callable[..., Any], args: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[Any, set[str]]:
     """Call a target with its arguments and the axes it has parameters for; also return the axes it took."""
-    parameters = inspect.signature(target).parameters.values()
-    takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
-    names = {parameter.name for parameter in parameters if parameter.kind is not parameter.POSITIONAL_ONLY}
-    taken = {axis for axis in config if takes_all or axis in names}
+    names = keywords_of(target)
+    taken = {axis for axis in config if ANY_KEYWORD in names or axis in names}
     return target(**{**args, **{axis: config[axis] for axis in taken}}), taken
+
+
+def keywords_of(target: Callable[..., Any]) -> frozenset[str]:
+    """The names of the keyword arguments that a target takes; `ANY_KEYWORD` if it takes any."""
+    parameters = inspect.signature(target).parameters.values()
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return frozenset([ANY_KEYWORD])
+    return frozenset(parameter.name for parameter in parameters if parameter.kind is not parameter.POSITIONAL_ONLY)

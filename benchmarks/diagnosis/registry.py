@@ -8,6 +8,7 @@ from benchmarks.diagnosis import (
     drawn_work,
     epochs,
     fixed_workers,
+    grouped_streams,
     healthy,
     helpers_of_workers,
     locks,
@@ -26,6 +27,7 @@ from benchmarks.diagnosis import (
     transforming,
     transport,
     uneven,
+    working_threads,
 )
 from benchmarks.diagnosis.scenario import Scenario
 
@@ -52,6 +54,8 @@ FAMILIES = (
     thread_loaders,
     native_threads,
     helpers_of_workers,
+    working_threads,
+    grouped_streams,
     swapping,
 )
 

@@ -55,24 +55,36 @@ _CROPS = {
 }
 
 
+_FOLDER = dedent("""
+    import os
+    from torchvision.datasets import ImageFolder
+    from torchvision.datasets.folder import IMG_EXTENSIONS
+
+    def has_images(folder):
+        walk = os.walk(folder, followlinks=True)
+        return any(name.lower().endswith(IMG_EXTENSIONS) for _, _, names in walk for name in names)
+
+    class FolderOfImages(ImageFolder):  # a class may be empty; without class folders, all images have label 0
+        def find_classes(self, folder):
+            classes = sorted(entry.name for entry in os.scandir(folder) if os.path.isdir(entry))
+            labels = {name: label for label, name in enumerate(classes) if has_images(os.path.join(folder, name))}
+            return (classes, labels) if labels else (["."], {".": 0})
+    """)
+"""The code of `FolderOfImages`, which finds the files and labels that `scan_image_folder` finds."""
+
+
 def folder_code(options: Mapping[str, Any], ranks: int = 1) -> Iterator[str]:
     """Yield the code that creates `dataset` from `root` in each of `ranks` ranks."""
-    decoder = _DECODERS.get(str(options.get("decoder")), "")
-    yield "from torchvision.datasets import ImageFolder"
+    yield _FOLDER
     if options.get("format") not in (None, "files"):
         yield f"# Measured with format: {options['format']}; docs/reference/formats.md has code that reads it."
+    if options.get("skip_bad"):
+        yield "# Measured without the files that cannot be decoded: remove them from root first."
     if options.get("storage"):
         yield f"# Measured with the files in {options['storage']}: pass the bytes of an object to the decoder below."
+    yield from [_ENCODED] if options.get("decoder") in _DECODE else _decoding(options)
     if options.get("presize"):
         yield _presize(int(options["presize"]))
-    if options.get("decoder") in _DECODE:
-        yield _ENCODED
-        return
-    yield from _regions(options) if options.get("decoder") == DECODER else [dedent(decoder)]
-    tensors = options.get("decoder") in _GIVE_TENSORS
-    yield from _transform(str(options.get("transform")), options.get("normalize") != "device", tensors=tensors)
-    loads = ", loader=decode" if decoder or options.get("decoder") == DECODER else ""
-    yield f"dataset = ImageFolder(root, transform=transform{loads})"
     if options.get("image_cache"):
         yield _source("shared_images.py")
         cache = "SharedImages" if ranks == 1 else "HostImages"
@@ -80,6 +92,16 @@ def folder_code(options: Mapping[str, Any], ranks: int = 1) -> Iterator[str]:
             yield _source("host_images.py")
         made = f"{cache}(dataset.samples, dataset.loader, room_bytes=room_bytes())"
         yield f"dataset.loader = {made}  # decodes all of them, once"
+
+
+def _decoding(options: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the code of a dataset that decodes and transforms images."""
+    decoder = _DECODERS.get(str(options.get("decoder")), "")
+    yield from _regions(options) if options.get("decoder") == DECODER else [dedent(decoder)]
+    tensors = options.get("decoder") in _GIVE_TENSORS
+    yield from _transform(str(options.get("transform")), options.get("normalize") != "device", tensors=tensors)
+    loads = ", loader=decode" if decoder or options.get("decoder") == DECODER else ""
+    yield f"dataset = FolderOfImages(root, transform=transform{loads})"
 
 
 def _source(file: str) -> str:
@@ -133,13 +155,15 @@ def _v2(normalize: bool) -> str:
 
 def _presize(side: int) -> str:
     return dedent(f"""
+        import hashlib
         from pathlib import Path
         from PIL import Image
 
-        root = Path(root).absolute()
-        small = root.with_name(f"{{root.name}}-{side}")
-        for path, _ in ImageFolder(root).samples:  # once: copies with a short side of {side} px
-            copy = small / Path(path).relative_to(root)
+        root = Path(dataset.root).absolute()
+        small = root.with_name(f"{{root.name}}-{side}-{{hashlib.sha256(str(root).encode()).hexdigest()[:8]}}")
+
+        def smaller(path):  # a copy with a short side of {side} px, written once
+            copy = small / Path(path).absolute().relative_to(root)
             if not copy.exists():
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 image = Image.open(path).convert("RGB")
@@ -148,7 +172,9 @@ def _presize(side: int) -> str:
                 part = copy.with_name(f"{{copy.name}}.part")  # if the program is stopped, no copy is incomplete
                 image.resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0).save(part, "JPEG", quality=90)
                 part.replace(copy)
-        root = small
+            return str(copy)
+
+        dataset.samples = [(smaller(path), label) for path, label in dataset.samples]
         """)
 
 
@@ -159,7 +185,7 @@ _ENCODED = dedent("""
     from torch.utils.data import default_collate
     from torchvision.io import read_file
 
-    class Encoded(ImageFolder):  # workers read files, the GPU decodes them
+    class Encoded(FolderOfImages):  # workers read files, the GPU decodes them
         def __getitem__(self, index):
             return self.samples[index]
 

@@ -302,8 +302,8 @@ class ImageFolder(DatasetOfOptions):
         return pixel_changes(self, pairs, ask)
 
     def code(self, ranks: int = 1) -> Sequence[str]:
-        """`torchvision.datasets.ImageFolder` with the same decoder, transform, copies and cache."""
-        return [*folder_code.folder_code({name: getattr(self, name) for name in self.axes}, ranks)]
+        """A dataset of the same files and labels, with the same decoder, transform, copies and cache."""
+        return [*folder_code.folder_code({name: getattr(self, name) for name in self.option_axes()}, ranks)]
 
     def code_after(self) -> str:
         """Decode or normalize on the device if the workers do not."""

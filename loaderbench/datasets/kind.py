@@ -197,6 +197,10 @@ class DatasetKind(Part):
     def build(self, order: DatasetOrder) -> Built:
         """Build the dataset in a trial's process, and remove the arguments it uses."""
 
+    def keywords(self, order: DatasetOrder) -> frozenset[str]:
+        """The keyword arguments of the user's code that returns batches; empty if there is none."""
+        return frozenset()
+
     def rest_on_device(self, arguments: Mapping[str, Any], device: str) -> Rest | None:
         """The processing that workers leave to the device of the training step; `None` if there is none.
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 from loaderbench.datasets.kind import Built, DatasetKind, DatasetOrder, Inputs, PrepareListener
 from loaderbench.options import Check, TargetName, target_name
 from loaderbench.records import DatasetSummary
-from loaderbench.targets import call_target, find_target
+from loaderbench.targets import call_target, find_target, keywords_of
 
 
 class Target(DatasetKind):
@@ -45,3 +45,7 @@ class Target(DatasetKind):
         arguments = {name: value for name, value in order.arguments.items() if name not in self.data_axes}
         source, taken = call_target(find_target(str(target), order.folder), self.args, arguments)
         return Built(source, arguments, frozenset(taken))
+
+    def keywords(self, order: DatasetOrder) -> frozenset[str]:
+        """The keyword arguments of the target."""
+        return keywords_of(find_target(str(self.with_axes(order.arguments).target), order.folder))

@@ -1,34 +1,40 @@
-"""Facts from stack samples of the loading code: waits for Python threads, for other processes, and libraries called."""
+"""Facts from stack samples of the loading code: waits for locks, for other processes, and libraries called."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from statistics import fmean
 
 from loaderbench.code_places import RECEIVING
 from loaderbench.diagnosis.facts import Seconds
 from loaderbench.diagnosis.thresholds import MOST
 from loaderbench.records import CodeLooks, StackFrame, Trial
 
-_OF_PYTHON_THREADS = re.compile(r"(^|/)(threading|queue)\.py$|(^|/)(concurrent/futures|multiprocessing|asyncio)/")
 _FROM_A_PROCESS = re.compile(r"(^|/)multiprocessing/(queues|connection)\.py$")
 _OF_A_MANAGER = re.compile(r"(^|/)multiprocessing/managers\.py$")
-_WAITS = re.compile(r"(?<![bc])lock\b|\.(acquire|wait|result)\(|thread\w*\.join\(", re.IGNORECASE)
+_OF_LOCKS = re.compile(r"(^|/)multiprocessing/")
+_LOCKS = re.compile(r"(?<![bc])lock\b|\.acquire\(", re.IGNORECASE)
 
 
-def python_wait_share(trial: Trial) -> float | None:
-    """The share of the loading time spent waiting for a lock or a thread of Python; `None` without stack samples."""
-    looks = trial.code_looks
-    if looks is None or not looks.stacks:
-        return None
-    waits = {number for number, frame in enumerate(looks.frames) if _waits_for_python(frame)}
+def lock_wait_share(trials: Sequence[Trial]) -> float | None:
+    """The mean share of the loading time spent in code that waits for a lock of Python, or for another process.
+
+    `None` without stack samples.
+    """
+    known = [looks for trial in trials if (looks := trial.code_looks) is not None and looks.stacks]
+    return fmean(map(_lock_wait_share, known)) if known else None
+
+
+def _lock_wait_share(looks: CodeLooks) -> float:
+    waits = {number for number, frame in enumerate(looks.frames) if _waits_for_a_lock(frame)}
     waiting_s = sum(stack.seconds for stack in looks.stacks if not waits.isdisjoint(stack.frames))
     return waiting_s / sum(stack.seconds for stack in looks.stacks)
 
 
-def _waits_for_python(frame: StackFrame) -> bool:
-    return _OF_PYTHON_THREADS.search(frame.file) is not None or _WAITS.search(frame.text) is not None
+def _waits_for_a_lock(frame: StackFrame) -> bool:
+    return _OF_LOCKS.search(frame.file) is not None or _LOCKS.search(frame.text) is not None
 
 
 def _first_looks(trials: Sequence[Trial]) -> CodeLooks | None:

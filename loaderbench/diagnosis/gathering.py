@@ -7,12 +7,13 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-from loaderbench.diagnosis.code_facts import fed_by, mostly_in_sample, python_wait_share
+from loaderbench.diagnosis.code_facts import fed_by, mostly_in_sample
 from loaderbench.diagnosis.epochs import without_epoch_starts
 from loaderbench.diagnosis.facts import Facts, Seconds
 from loaderbench.diagnosis.hotspots import busiest_own_line
 from loaderbench.diagnosis.step_parts import REST, step_shares
-from loaderbench.diagnosis.thresholds import GIL_WAIT_S, LOOKS_APART, MOST
+from loaderbench.diagnosis.thread_work import NO_WORK, stages_with_thread_work, thread_work, with_thread_work
+from loaderbench.diagnosis.thresholds import GIL_WAIT_S, LOOKS_APART, MOST, NOTICED
 from loaderbench.loaders import worker_count
 from loaderbench.records import Environment, Trial, WaitParts, WorkerStates
 from loaderbench.records.words import NOT_READ_TWICE
@@ -25,11 +26,12 @@ def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
         return None
     workers = workers_of(done[0])
     idle_share = _idle_share(done, workers)
+    loads, cpu_s, wall_s = _loads(done, workers, idle_share)
     return Facts(
         workers=workers,
         cpus=environment.cpus_allotted,
         cpus_online=environment.cpus_online,
-        is_loader=workers > 0 or worker_count(done[0].config, {}) is not None or done[0].sample_times is not None,
+        is_loader=_is_loader(done[0], workers),
         processes=int(_mean(done, "machine.processes") or 0),
         ranks=int(_mean(done, "machine.ranks") or 1),
         ranks_of_rate=done[0].processes,
@@ -37,10 +39,10 @@ def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
         samples_per_s=_mean(done, "samples_per_s") or 0.0,
         slowest_rank_samples_per_s=_mean_of(trial.of_one_process.samples_per_s for trial in done if trial.ranks),
         batch_samples=_mean_of(trial.samples / trial.batches for trial in done if trial.samples and trial.batches),
-        cpu_s=_by_stage(done, "cpu_s") or _by_stacks(done, running=True),
-        wall_s=_by_stage(done, "wall_s") or _by_stacks(done, running=False),
+        cpu_s=cpu_s,
+        wall_s=wall_s,
         sample_is_mostly=mostly_in_sample(done),
-        loads=_loads(done, workers, idle_share),
+        loads=loads,
         main=_mean_record(done, "main_process"),
         idle_share=idle_share,
         ended_share=_mean_of(_ended_share(trial, workers) for trial in done) or 0.0,
@@ -86,11 +88,25 @@ def _completed(trials: Sequence[Trial]) -> list[Trial]:
     return [without_epoch_starts(trial) for trial in done]
 
 
-def _loads(done: Sequence[Trial], workers: int, idle_share: float | None) -> WorkerStates | None:
-    """The states of the processes that load: the workers, or else the main process."""
+def _is_loader(trial: Trial, workers: int) -> bool:
+    return workers > 0 or worker_count(trial.config, {}) is not None or trial.sample_times is not None
+
+
+def _loads(
+    done: Sequence[Trial], workers: int, idle_share: float | None
+) -> tuple[WorkerStates | None, Seconds, Seconds]:
+    """The states of the processes that load, the workers or else the main process; CPU and wall seconds by stage."""
     found = _mean_record(done, "workers" if workers else "main_process")
     found = _without_polled_sockets(_without_idle_threads(found, idle_share), idle_share)
-    return _with_children(_with_native_threads(found, done, idle_share), idle_share) if workers else found
+    waits = _mean(done, "data_wait_share") or 0.0
+    loading = 1 - (idle_share or 0.0) if workers else waits
+    own = _is_loader(done[0], workers)
+    worked = thread_work(found, done, in_workers=workers > 0, loading=loading) if own else NO_WORK
+    found = with_thread_work(found, worked)
+    wall_s = _by_stage(done, "wall_s") or _by_stacks(done, running=False)
+    cpu_s = _by_stage(done, "cpu_s") or _by_stacks(done, running=True)
+    cpu_s = stages_with_thread_work(cpu_s, wall_s, worked.on_cpu_share / max(loading, NOTICED))
+    return _with_children(found, idle_share) if workers else found, cpu_s, wall_s
 
 
 def startup_s(trial: Trial) -> float | None:
@@ -227,34 +243,6 @@ def _without_polled_sockets(states: WorkerStates | None, idle_share: float | Non
     return replace(states, blocked_on={**seen, "queue": idle_share, "device": seen.get("device", 0.0) + polled})
 
 
-def _with_native_threads(
-    states: WorkerStates | None, trials: Sequence[Trial], idle_share: float | None
-) -> WorkerStates | None:
-    """The states of workers with waits for native threads counted as work on a CPU.
-
-    A library such as Arrow or OpenCV can work in native threads while the loading thread waits at a lock. The CPU
-    time of other threads counts only beyond that of the loading thread, because both could run at the same time. Waits
-    for Python threads do not count, because these share the GIL.
-    """
-    seen, waiting = states.blocked_on if states else None, _mean_of(map(python_wait_share, trials))
-    if states is None or not seen or waiting is None or states.are_threads:
-        return states
-    others = states.other_threads_cpu_share or 0.0
-    at_lock = min(seen.get("lock", 0.0), states.blocked_share) - waiting * (1 - (idle_share or 0.0))
-    worked = max(0.0, min(at_lock, others - states.on_cpu_share))
-    return replace(
-        states,
-        on_cpu_share=states.on_cpu_share + worked,
-        blocked_share=states.blocked_share - worked,
-        other_threads_cpu_share=others - worked,
-        blocked_on={
-            **seen,
-            "lock": seen.get("lock", 0.0) - worked,
-            "running": seen.get("running", 0.0) + worked,
-        },
-    )
-
-
 def _with_children(states: WorkerStates | None, idle_share: float | None) -> WorkerStates | None:
     """The states of workers with waits for their own child processes counted as work on a CPU.
 
@@ -289,7 +277,12 @@ def _own_cpus(trials: Sequence[Trial], environment: Environment) -> float | None
 
 
 def _tail_share(trial: Trial) -> float | None:
-    """The cost of slow samples as a share of all work, which also includes collating."""
+    """The cost of slow samples as a share of all work, which also includes collating.
+
+    0 for a stream: one call of its iterator can make many samples, such as a row group.
+    """
+    if "stream" in trial.dataset_traits:
+        return 0.0
     share, whole_s = _reading(trial, "sample_times.tail_share"), _stages_s(trial)
     if share is None or whole_s <= 0:
         return None

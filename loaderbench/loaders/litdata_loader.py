@@ -8,29 +8,31 @@ from typing import Any, ClassVar
 from loaderbench.loaders.backend import Batches
 from loaderbench.loaders.shuffle_buffer import of_data_loader
 from loaderbench.loaders.torch_loader import TorchLoader, check_workers_every
+from loaderbench.loaders.written_once import written_once
 
-_CODE = """\
+_IMPORTS = """\
 from io import BytesIO
-from pathlib import Path
 
 from litdata import StreamingDataLoader, StreamingDataset
 from litdata.streaming.writer import BinaryWriter
 from PIL import Image
+"""
 
-if not Path("chunks/index.json").exists():  # written once; litdata.optimize does it in several processes
-    writer = BinaryWriter("chunks", chunk_bytes="64MB")
-    for number, (path, label) in enumerate(dataset.samples):
-        writer.add_item(number, (Path(path).read_bytes(), label))
-    writer.done()
-    writer.merge()
+_WRITE = """\
+writer = BinaryWriter(str(part), chunk_bytes="64MB")  # litdata.optimize does it in several processes
+for number, (path, label) in enumerate(dataset.samples):
+    writer.add_item(number, (Path(path).read_bytes(), label))
+writer.done()
+writer.merge()
+"""
 
-
+_READ = """\
 def decoded(item):
     image, label = item
     return dataset.transform(Image.open(BytesIO(image)).convert("RGB")), label
 
 
-samples = StreamingDataset("chunks", shuffle={shuffle}, transform=decoded)
+samples = StreamingDataset(str(shards), shuffle={shuffle}, transform=decoded)
 """
 
 
@@ -62,4 +64,5 @@ class LitdataLoader(TorchLoader):
         setup, loader = self.code_over("samples", of_data_loader(arguments), comments)
         loader = loader.replace("from torch.utils.data import DataLoader\n\n", "")
         loader = loader.replace("loader = DataLoader(", "loader = StreamingDataLoader(")
-        return [_CODE.format(shuffle=bool(arguments.get("shuffle"))), setup, loader]
+        read = _READ.format(shuffle=bool(arguments.get("shuffle")))
+        return [_IMPORTS, written_once(self.format, _WRITE), read, setup, loader]

@@ -8,27 +8,29 @@ from typing import Any, ClassVar
 from loaderbench.loaders.backend import Batches
 from loaderbench.loaders.shuffle_buffer import of_data_loader
 from loaderbench.loaders.torch_loader import TorchLoader, check_workers_every
+from loaderbench.loaders.written_once import written_once
 
-_CODE = """\
+_IMPORTS = """\
 from io import BytesIO
-from pathlib import Path
 
 from PIL import Image
 from streaming import MDSWriter, StreamingDataset
+"""
 
-if not Path("shards/index.json").exists():  # written once
-    with MDSWriter(out="shards", columns={{"image": "bytes", "label": "int"}}) as writer:
-        for path, label in dataset.samples:
-            writer.write({{"image": Path(path).read_bytes(), "label": label}})
+_WRITE = """\
+with MDSWriter(out=str(part), columns={"image": "bytes", "label": "int"}) as writer:
+    for path, label in dataset.samples:
+        writer.write({"image": Path(path).read_bytes(), "label": label})
+"""
 
-
+_READ = """\
 class Images(StreamingDataset):
     def __getitem__(self, number):
         found = super().__getitem__(number)
         return dataset.transform(Image.open(BytesIO(found["image"])).convert("RGB")), found["label"]
 
 
-samples = Images(local="shards", shuffle={shuffle}, batch_size={batch_size})
+samples = Images(local=str(shards), shuffle={shuffle}, batch_size={batch_size})
 """
 
 
@@ -56,4 +58,4 @@ class Streaming(TorchLoader):
         """Code that writes shards of the dataset's files, and a `DataLoader` over them."""
         setup, loader = self.code_over("samples", of_data_loader(arguments), comments)
         shown = {"shuffle": bool(arguments.get("shuffle")), "batch_size": arguments.get("batch_size", 1)}
-        return [_CODE.format(**shown), setup, loader]
+        return [_IMPORTS, written_once(self.format, _WRITE), _READ.format(**shown), setup, loader]

@@ -13,6 +13,7 @@ from loaderbench.loaders.shuffle_buffer import ARGUMENT, WITHOUT_EFFECT, buffer_
 from loaderbench.loaders.tf_data import TfData, TfDataBatches
 from loaderbench.loaders.tf_images import DRAWS, OPERATIONS, image_of_bytes, load_code, setup_code
 from loaderbench.loaders.thread_workers import Asked, ThreadLoader
+from loaderbench.loaders.written_once import written_once
 from loaderbench.options import Check
 from loaderbench.ranks import check_enough, rank_and_ranks
 from loaderbench.records import Config
@@ -22,25 +23,16 @@ MIXED_SHARDS = 16
 
 _NEXT_SEED = 1  # offset for the buffer's seed, so it draws other numbers than the order of the shards
 
-_SHARDS = f"""\
-import shutil
-from pathlib import Path
-
-shards = sorted(map(str, Path("shards").glob("*.tfrecord")))
-if not shards:  # written once, complete or not at all
-    shutil.rmtree("shards.part", ignore_errors=True)
-    Path("shards.part").mkdir()
-    size = -(-len(dataset) // {MIXED_SHARDS})
-    for begin in range(0, len(dataset), size):
-        with tf.io.TFRecordWriter(f"shards.part/{{begin:09d}}.tfrecord") as writer:
-            for path, label in dataset.samples[begin : begin + size]:
-                features = {{
-                    "{ENCODED}": tf.train.Feature(bytes_list=tf.train.BytesList(value=[Path(path).read_bytes()])),
-                    "{LABEL}": tf.train.Feature(int64_list=tf.train.Int64List(value=[label])),
-                }}
-                writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
-    Path("shards.part").rename("shards")
-    shards = sorted(map(str, Path("shards").glob("*.tfrecord")))
+_WRITE = f"""\
+size = -(-len(dataset) // {MIXED_SHARDS})
+for begin in range(0, len(dataset), size):
+    with tf.io.TFRecordWriter(f"{{part}}/{{begin:09d}}.tfrecord") as writer:
+        for path, label in dataset.samples[begin : begin + size]:
+            features = {{
+                "{ENCODED}": tf.train.Feature(bytes_list=tf.train.BytesList(value=[Path(path).read_bytes()])),
+                "{LABEL}": tf.train.Feature(int64_list=tf.train.Int64List(value=[label])),
+            }}
+            writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
 """
 
 _FILE = f"""\
@@ -58,7 +50,8 @@ class Batches:
 options = tf.data.Options()
 options.threading.private_threadpool_size = {threads}
 options.threading.max_intra_op_parallelism = 1
-pipeline = tf.data.Dataset.from_tensor_slices(shards){drawn}
+records = sorted(map(str, shards.glob("*.tfrecord")))
+pipeline = tf.data.Dataset.from_tensor_slices(records){drawn}
 pipeline = pipeline.interleave(
     tf.data.TFRecordDataset, cycle_length={cycle}, num_parallel_calls={threads}, deterministic=True
 ){shuffle}
@@ -107,14 +100,14 @@ class TfRecords(TfData):
             threads=found.workers,
             size=found.batch_size,
             queued=found.batches,
-            drawn="" if buffer is None else ".shuffle(len(shards))",
+            drawn="" if buffer is None else ".shuffle(len(records))",
             cycle=1 if buffer is None else MIXED_SHARDS,
             shuffle="" if buffer is None else f".shuffle({buffer})",
             drop_last=bool(arguments.get("drop_last")),
         )
         load = load_code(arguments, "record", _FILE, f'found["{LABEL}"]')
         setup = setup_code(arguments, lists_files=False)
-        return [setup, _SHARDS, load, pipeline, "\n".join([*comments, "loader = Batches()"])]
+        return [setup, written_once(self.format, _WRITE), load, pipeline, "\n".join([*comments, "loader = Batches()"])]
 
 
 class TfRecordsBatches(TfDataBatches):

@@ -8,28 +8,21 @@ from typing import Any, ClassVar
 from loaderbench.loaders.backend import Batches
 from loaderbench.loaders.shuffle_buffer import ARGUMENT, WITHOUT_EFFECT, buffer_of, of_data_loader, without_idle_buffer
 from loaderbench.loaders.torch_loader import TorchLoader, check_workers_every
+from loaderbench.loaders.written_once import written_once
 from loaderbench.options import Check
 from loaderbench.records import Config
 
-_CODE = """\
-import os
-import shutil
-from pathlib import Path
-import webdataset as wds
+_WRITE = """\
+with wds.ShardWriter(f"{part}/%06d.tar", maxcount=-(-len(dataset) // 16), maxsize=64 << 20) as writer:
+    for number, (path, label) in enumerate(dataset.samples):
+        suffix = os.path.splitext(path)[1][1:].lower()
+        writer.write({"__key__": f"{number:09d}", suffix: Path(path).read_bytes(), "cls": label})
+"""
 
-shards = sorted(map(str, Path("shards").glob("*.tar")))
-if not shards:  # written once, complete or not at all
-    shutil.rmtree("shards.part", ignore_errors=True)
-    Path("shards.part").mkdir()
-    with wds.ShardWriter("shards.part/%06d.tar", maxcount=-(-len(dataset) // 16), maxsize=64 << 20) as writer:
-        for number, (path, label) in enumerate(dataset.samples):
-            suffix = os.path.splitext(path)[1][1:].lower()
-            writer.write({{"__key__": f"{{number:09d}}", suffix: Path(path).read_bytes(), "cls": label}})
-    Path("shards.part").rename("shards")
-    shards = sorted(map(str, Path("shards").glob("*.tar")))
-
-samples = wds.WebDataset(shards, nodesplitter=wds.split_by_node, {drawn}){mixed}
-samples = samples.decode("pil").to_tuple("jpg;jpeg;png;webp", "cls").map_tuple(dataset.transform, None)
+_READ = """tars = sorted(map(str, shards.glob("*.tar")))
+samples = wds.WebDataset(tars, nodesplitter=wds.split_by_node, {drawn}){mixed}
+samples = samples.decode("pil").to_tuple("jpg;jpeg;png;ppm;bmp;pgm;tif;tiff;webp", "cls")
+samples = samples.map_tuple(dataset.transform, None)
 """
 
 
@@ -71,7 +64,13 @@ class WebDataset(TorchLoader):
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
         """Code that writes shards of the dataset's files, and a `DataLoader` over them."""
         buffer = buffer_of(arguments)
-        drawn = "shardshuffle=False" if buffer is None else "shardshuffle=len(shards), detshuffle=True"
+        drawn = "shardshuffle=False" if buffer is None else "shardshuffle=len(tars), detshuffle=True"
         mixed = "" if buffer is None else f"\nsamples = samples.shuffle({buffer})"
         setup, loader = self.code_over("samples", of_data_loader(arguments), comments)
-        return [_CODE.format(drawn=drawn, mixed=mixed), setup, loader]
+        return [
+            "import webdataset as wds",
+            written_once(self.format, _WRITE),
+            _READ.format(drawn=drawn, mixed=mixed),
+            setup,
+            loader,
+        ]

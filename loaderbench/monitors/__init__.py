@@ -3,7 +3,7 @@
 from loaderbench.monitors.blocked import Blocked, BlockedThread, kind_at, with_looks
 from loaderbench.monitors.gauges import over_time
 from loaderbench.monitors.gpu import BusyPeriod, GpuMonitor, GpuReading
-from loaderbench.monitors.gpu_thread import GpuThread
+from loaderbench.monitors.gpu_thread import GpuThread, Pause
 from loaderbench.monitors.gpu_use import Window, gpu_series, gpu_use, with_copy_speed
 from loaderbench.monitors.machine import MachineWatch, ProgramUse, use_of_ranks
 from loaderbench.monitors.nvml import count_gpus, gpus_used_by
@@ -21,6 +21,7 @@ __all__ = [
     "GpuReading",
     "GpuThread",
     "MachineWatch",
+    "Pause",
     "ProgramUse",
     "PythonThreads",
     "Sample",

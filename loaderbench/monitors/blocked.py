@@ -27,6 +27,9 @@ MOST_APART = 4_096
 """The most processes with separate counts. A loop can start many more."""
 
 RUNNING, LOCK, STORAGE, DEVICE, QUEUE, OTHER = "running", "lock", "storage", "device", "queue", "other"
+OWN_THREADS = "own_threads"
+"""A main thread at a lock, while some threads of its process work and others are blocked on I/O."""
+
 PAGE_FAULT = "page_fault"
 """A thread that needs a page from a file or from swap, outside of any system call."""
 
@@ -116,12 +119,15 @@ class Blocked:
     def _cause_of_lock_wait(self, pid: int) -> str:
         """The cause of a main thread's wait for a lock: I/O, if another thread of its process is blocked on I/O.
 
-        That includes a thread that polls sockets, as an event loop or a request with a timeout does.
+        That includes a thread that polls sockets, as an event loop or a request with a timeout does, unless a third
+        thread works meanwhile, as in the pool of an event loop.
         """
         others = (thread for thread in proc.threads_of(pid, self._root) if thread != pid)
         kinds = {self._kind(f"{pid}/task/{thread}") for thread in others}
         found = next((kind for kind in (PAGE_FAULT, STORAGE) if kind in kinds), None)
-        return found or (DEVICE if kinds & {DEVICE, QUEUE} else LOCK)
+        if found is None and kinds & {DEVICE, QUEUE}:
+            return OWN_THREADS if RUNNING in kinds else DEVICE
+        return found or LOCK
 
     def add(self, other: Blocked) -> None:
         """Add the samples of another count."""

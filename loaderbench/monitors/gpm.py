@@ -5,7 +5,7 @@ GPUs have them since Hopper, for each MIG instance too. Source: NVML API Referen
 
 from __future__ import annotations
 
-from math import isfinite
+from math import inf, isfinite
 from statistics import fmean
 from typing import Any
 
@@ -38,10 +38,13 @@ class GpmDevice:
         self._samples = [nvml.nvmlGpmSampleAlloc(), nvml.nvmlGpmSampleAlloc()]
         self._taken_s: float | None = None
 
-    def read(self, now_s: float) -> GpuPerformance | None:
-        """The metrics since the previous reading; `None` for the first reading, or if the interval is out of range."""
-        since_s = None if self._taken_s is None else now_s - self._taken_s
-        if since_s is not None and since_s < SHORTEST_S:
+    def read(self, now_s: float, not_before_s: float = -inf) -> GpuPerformance | None:
+        """The metrics since the previous reading.
+
+        `None` for the first reading, if the interval is out of range, or if it began earlier than `not_before_s`.
+        """
+        before_s = self._taken_s
+        if before_s is not None and now_s - before_s < SHORTEST_S:
             return None
         before, now = self._samples
         self._taken_s = None  # if this fails, no sample is left to compare with
@@ -50,7 +53,9 @@ class GpmDevice:
         else:
             self._nvml.nvmlGpmMigSampleGet(self._device, self._instance, now)
         self._samples, self._taken_s = [now, before], now_s
-        return self._between(before, now) if since_s is not None and since_s <= LONGEST_S else None
+        if before_s is None or before_s < max(not_before_s, now_s - LONGEST_S):
+            return None
+        return self._between(before, now)
 
     def _between(self, before: Any, now: Any) -> GpuPerformance:
         query = self._nvml.c_nvmlGpmMetricsGet_t()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -16,7 +17,7 @@ from loaderbench.records import SW_POWER_CAP, Gpu, GpuPerformance, Reasons
 _NOT_AVAILABLE = 2**64 - 1  # NVML_VALUE_NOT_AVAILABLE, for memory in bytes
 LARGEST_SHARE, LONGEST_PAUSE_S = 0.01, 0.25
 """An expensive reading is skipped until its CPU time is at most this share of the elapsed time, or for this long."""
-_LONGEST_PERIOD_S = 1.0  # of NVML's utilization: "between 1 second and 1/6 second"
+LONGEST_PERIOD_S = 1.0  # of NVML's utilization, "between 1 second and 1/6 second", and of its mean power
 _THROTTLE_WORDS = (
     (0x04, SW_POWER_CAP),
     (0x80, "external power brake (HW power brake)"),
@@ -96,13 +97,17 @@ class GpuMonitor:
         seen: Seen | None = None,
         only: Collection[int] | None = None,
         is_over: Callable[[], bool] = lambda: False,
+        not_before_s: float = -math.inf,
     ) -> list[GpuReading]:
-        """Read all devices, or `only` some, once. After `is_over` returns true, no further call is made."""
+        """Read all devices, or `only` some, once. After `is_over` returns true, no further call is made.
+
+        Performance metrics of an interval that began earlier than `not_before_s` are missing.
+        """
         with self._lock:
             nvml = None if is_over() else self._opened()
             handles = nvml.handles if nvml else {}
             wanted = [index for index in handles if only is None or index in only]
-            return [self._read(index, clock, {} if seen is None else seen, is_over) for index in wanted]
+            return [self._read(index, clock, {} if seen is None else seen, is_over, not_before_s) for index in wanted]
 
     def described(self, is_over: Callable[[], bool] = lambda: False) -> tuple[Gpu, ...]:
         """The devices with the constant properties that NVML reports."""
@@ -117,7 +122,9 @@ class GpuMonitor:
                 self._reasons[index][""] = why
         return self._nvml
 
-    def _read(self, index: int, clock: Clock, seen: Seen, is_over: Callable[[], bool]) -> GpuReading:
+    def _read(
+        self, index: int, clock: Clock, seen: Seen, is_over: Callable[[], bool], not_before_s: float
+    ) -> GpuReading:
         values: dict[str, Any] = {}
         at_s = clock()
         for name, read in _READERS.items():
@@ -127,13 +134,16 @@ class GpuMonitor:
             read_busy = partial(_busy, clock=clock, seen=seen, index=index)
             values["busy"] = self._value(index, "busy", read_busy, clock, not_due=())
         if not is_over():
-            values["gpm"] = self._value(index, "gpm", partial(self._read_gpm, index=index, at_s=at_s), clock)
+            read_gpm = partial(self._read_gpm, index=index, at_s=at_s, not_before_s=not_before_s)
+            values["gpm"] = self._value(index, "gpm", read_gpm, clock)
         return GpuReading(index=index, at_s=at_s, **values)
 
-    def _read_gpm(self, nvml: Any, device: Any, *, index: int, at_s: float) -> GpuPerformance | None:
+    def _read_gpm(
+        self, nvml: Any, device: Any, *, index: int, at_s: float, not_before_s: float
+    ) -> GpuPerformance | None:
         if index not in self._gpm:
             self._gpm[index] = GpmDevice(nvml, device)
-        return self._gpm[index].read(at_s)
+        return self._gpm[index].read(at_s, not_before_s)
 
     def _value(self, index: int, name: str, read: Callable[[Any, Any], Any], clock: Clock, not_due: Any = None) -> Any:
         """One value, if a reading is due. Calls that the driver or pynvml does not support are not repeated."""
@@ -211,7 +221,7 @@ def _busy(nvml: Any, device: Any, clock: Clock, seen: Seen, index: int) -> tuple
     for sample in samples:
         to_us, percent = int(sample.timeStamp), float(sample.sampleValue.uiVal)
         if before_us and to_us > before_us and percent <= 100:
-            from_us = max(before_us, to_us - 1e6 * _LONGEST_PERIOD_S)
+            from_us = max(before_us, to_us - 1e6 * LONGEST_PERIOD_S)
             periods.append(BusyPeriod(from_us / 1e6 + system_to_clock_s, to_us / 1e6 + system_to_clock_s, percent))
         before_us = max(before_us, to_us)
     seen[index] = before_us

@@ -2,23 +2,44 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 from statistics import fmean
 
 from loaderbench.cuda_use import PeakMemory
-from loaderbench.monitors.gpu import GpuReading
+from loaderbench.monitors.gpu import LONGEST_PERIOD_S, GpuReading
+from loaderbench.monitors.gpu_thread import Pause
 from loaderbench.records import CopySpeed, Gpu, GpuPerformance, GpuUse
 
 
 @dataclass(frozen=True)
 class Window:
-    """A steady state on the clock of the readings. `s_per_sample` is the mean time per sample."""
+    """A steady state on the clock of the readings. `s_per_sample` is the mean time per sample.
+
+    `pauses` do not belong to it. They are in ascending order.
+    """
 
     began_s: float
     ended_s: float
     s_per_sample: float | None = None
+    pauses: Sequence[Pause] = ()
+
+    def part_of(self, at_s: float) -> int:
+        """The number of the part between pauses that a time belongs to."""
+        return bisect(self.pauses, at_s, key=lambda pause: pause.from_s)
+
+    def overlap_s(self, from_s: float, to_s: float) -> float:
+        """Seconds of a period that are in the steady state."""
+        from_s, to_s = max(from_s, self.began_s), min(to_s, self.ended_s)
+        paused = self.pauses_in(from_s, to_s)
+        return to_s - from_s - sum(min(one.to_s, to_s) - max(one.from_s, from_s) for one in paused)
+
+    def pauses_in(self, from_s: float, to_s: float) -> Sequence[Pause]:
+        """The pauses that overlap with a period."""
+        return self.pauses[bisect(self.pauses, from_s, key=lambda pause: pause.to_s) : self.part_of(to_s)]
 
 
 def gpu_use(
@@ -35,12 +56,13 @@ def gpu_use(
     peak = next((peak for peak in peaks if peak.index == gpu.index), None)
     own = [reading for reading in readings if reading.index == gpu.index]
     inside = [reading for reading in own if window.began_s <= reading.at_s <= window.ended_s]
-    busy, power_w = _busy_percent(own, window), _power_w(inside)
+    settled = [one for one in inside if not window.pauses_in(one.at_s - LONGEST_PERIOD_S, one.at_s)]
+    busy, power_w = _busy_percent(own, window), _power_w(inside, settled or inside, window)
     s_per_sample = window.s_per_sample
     use = GpuUse(
         gpu.index,
         gpu.uuid,
-        utilization_percent=busy if busy is not None else _mean(inside, "utilization_percent"),
+        utilization_percent=busy if busy is not None else _mean(settled or inside, "utilization_percent"),
         memory_used_bytes=_largest(inside, "memory_used_bytes"),
         memory_total_bytes=gpu.memory_total_bytes,
         power_w=power_w,
@@ -104,12 +126,16 @@ def _largest(readings: Iterable[GpuReading], name: str) -> int | None:
     return max(map(int, _known(readings, name)), default=None)
 
 
-def _power_w(readings: Sequence[GpuReading]) -> float | None:
-    """Mean power from the energy counter, if two readings have it. A power reading is a mean over up to a second."""
+def _power_w(readings: Sequence[GpuReading], settled: Sequence[GpuReading], window: Window) -> float | None:
+    """Mean power from the energy counter, if two readings without a pause between them have it.
+
+    Else that of the `settled` readings. A power reading is a mean over up to a second.
+    """
     counted = [(reading.at_s, reading.energy_j) for reading in readings if reading.energy_j is not None]
-    if len(counted) > 1 and counted[-1][0] > counted[0][0] and counted[-1][1] > counted[0][1]:
-        return (counted[-1][1] - counted[0][1]) / (counted[-1][0] - counted[0][0])
-    return _mean(readings, "power_w")
+    pairs = [pair for pair in pairwise(counted) if window.part_of(pair[0][0]) == window.part_of(pair[1][0])]
+    wall_s = sum(after_s - before_s for (before_s, _), (after_s, _) in pairs)
+    used_j = sum(after_j - before_j for (_, before_j), (_, after_j) in pairs)
+    return used_j / wall_s if wall_s > 0 and used_j > 0 else _mean(settled, "power_w")
 
 
 def _throttled(readings: Iterable[GpuReading]) -> dict[str, float] | None:
@@ -121,7 +147,7 @@ def _throttled(readings: Iterable[GpuReading]) -> dict[str, float] | None:
 def _busy_percent(readings: Sequence[GpuReading], window: Window) -> float | None:
     """Mean of the dated periods, weighted by their overlap with the window; `None` without overlap."""
     shares = [
-        (min(period.to_s, window.ended_s) - max(period.from_s, window.began_s), period.percent)
+        (window.overlap_s(period.from_s, period.to_s), period.percent)
         for reading in readings
         for period in reading.busy or ()
     ]

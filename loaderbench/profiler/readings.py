@@ -168,7 +168,7 @@ def _inside(observer: Observer, image_dtype: str | None, *, measures_cost: bool)
 def _resource_use(recorder: LoopRecorder, observer: Observer, environment: Environment) -> ResourceUse:
     resources, readings = observer.resources, observer.gpu_thread.readings
     why_not, log = observer.gpu_monitor.why_not, counted(recorder)
-    window = Window(*observer.window, log.wall_s / log.samples)
+    window = Window(*observer.window, log.wall_s / log.samples, tuple(observer.gpu_thread.pauses))
     return ResourceUse(
         cpu_percent_of_allotted=cpu_percent(resources.taken, environment.cpus_allotted, resources.pauses_s),
         rss_bytes=max((size for one in resources.taken if (size := one.tree.rss_bytes) is not None), default=None),

@@ -14,10 +14,12 @@ from loaderbench.recorder.code_looks import TOO_FEW, code_looks_of
 from loaderbench.recorder.stalls import Spans, StallSums, Wait, divide_waits
 from loaderbench.recorder.trials import spread_of
 from loaderbench.records import LoaderInside, Reads, Reasons, SampleTimes, SlowSample, StageCost, Taking, WaitParts
+from loaderbench.records.words import count
 from loaderbench.tracing.made import Made
-from loaderbench.tracing.reading import PartTotal, ReadSums, Slow, Traced
+from loaderbench.tracing.reading import LongSums, PartTotal, ReadSums, Slow, Traced
 
 ORDER = ("read", "decode", "transform", "sample", "collate")
+UNTRACED = ("sample", "untraced")  # the part for the time of long samples if none of them was traced
 SHOWN_SLOWEST = 10
 TIMES_MEDIAN = 4.0  # samples that take longer than this many medians form the tail
 
@@ -108,13 +110,45 @@ def _attribute(dataset: Any, name: str) -> Any:
 
 
 def _parts(traced: Traced) -> dict[tuple[str, str], StageCost]:
-    """Seconds per sample for every part, over samples whose stages (for `collate`: whose batches) were timed."""
+    """Seconds per sample for every part, estimated from samples whose stages were timed.
+
+    Those of `collate` are over the batches that were timed. The time of long samples of which none as long was timed is
+    the part `UNTRACED`.
+    """
     found = {}
     for name, total in sorted(traced.parts.items(), key=_place):
-        samples = traced.samples * _share_of_batches(total, traced) if name[0] == "collate" else traced.traced
-        if name[0] != "idle" and samples:
+        if name[0] == "collate":
+            samples = traced.samples * _share_of_batches(total, traced)
             found[name] = StageCost(max(0.0, total.cpu_s) / samples, max(0.0, total.wall_s) / samples)
+        elif name[0] != "idle" and traced.traced:
+            found[name] = _cost_in_samples(total, traced)
+    if found and (untraced := _untraced(traced)):
+        skipped_s, clocked_s = sum(one.skipped_s for one in untraced), sum(one.clocked_s for one in untraced)
+        cpu_share = sum(one.clocked_cpu_s for one in untraced) / clocked_s if clocked_s > 0 else None
+        wall_s = skipped_s / traced.samples
+        found[UNTRACED] = StageCost(None if cpu_share is None else cpu_share * wall_s, wall_s)
     return found
+
+
+def _untraced(traced: Traced) -> list[LongSums]:
+    """The classes of long samples of which none was traced."""
+    return [one for one in traced.long if one.skipped_s > 0 and one.traced_s <= 0]
+
+
+def _cost_in_samples(total: PartTotal, traced: Traced) -> StageCost:
+    """Seconds per sample: the mean of usual samples by their number, plus that of long samples by their time."""
+    traced_long, skipped_long = sum(one.traced for one in traced.long), sum(one.skipped for one in traced.long)
+    usual, timed = traced.samples - traced_long - skipped_long, traced.traced - traced_long
+    samples = traced.samples if timed > 0 else traced_long + skipped_long
+    weight = max(0.0, usual) / timed if timed > 0 else 0.0
+    weights_long = [1.0 + (one.skipped_s / one.traced_s if one.traced_s > 0 else 0.0) for one in traced.long]
+
+    def per_sample(whole_s: float, long_s: Sequence[float]) -> float:
+        usual_s = weight * (whole_s - sum(long_s))
+        weighted_s = sum(times * one_s for times, one_s in zip(weights_long, long_s, strict=True))
+        return max(0.0, usual_s + weighted_s) / samples
+
+    return StageCost(per_sample(total.cpu_s, total.long_cpu_s), per_sample(total.wall_s, total.long_wall_s))
 
 
 def _share_of_batches(collate: PartTotal, traced: Traced) -> float:
@@ -173,7 +207,11 @@ def _sampled(traced: Traced) -> str | None:
         return None
     percent = 100 * traced.traced / traced.samples
     share = "less than 1%" if percent < 1 else f"{percent:.0f}%"
-    return f"stages were timed in {share} of the samples, to limit the overhead"
+    note = f"stages were timed in {share} of the samples, to limit the overhead"
+    untraced = int(sum(one.skipped for one in _untraced(traced)))
+    if not untraced:
+        return note
+    return f"{note}; none was as long as {count(untraced, 'other')}, whose time is {'/'.join(UNTRACED)}"
 
 
 FEWEST_READS = 20

@@ -45,6 +45,15 @@ def own_arguments_of(loader: Any) -> str:
     return ", ".join(f"{name}={value}" for name, value in found.items())
 
 
+def own_class_of(loader: Any) -> str:
+    """The class of a `DataLoader` of the user's or of another library, as `module:name`; empty for torch's own.
+
+    Empty for classes of training frameworks, too, which make theirs from the user's `DataLoader`.
+    """
+    kind = type(loader)
+    return "" if _is_of_library(kind) or "<locals>" in kind.__qualname__ else f"{kind.__module__}:{kind.__qualname__}"
+
+
 def _is_shuffle(sampler: Any) -> bool:
     """Whether `shuffle=True` makes such a sampler: each sample once per epoch, in random order."""
     if "RandomSampler" not in {kind.__name__ for kind in type(sampler).__mro__ if _is_of_library(kind)}:

@@ -26,7 +26,7 @@ class WorkerStates:
 
     `runnable_threads` is the mean number of threads that ran or waited in a run queue. `system_share` is the share of
     their CPU time spent in the kernel. `blocked_on` says what they were blocked on when checked, as shares (`lock`,
-    `storage`, `page_fault`, `device`, `queue`, `running`). `swapped_bytes` is what was in swap of their memory.
+    `own_threads`, `storage`, `page_fault`, `device`, `queue`, `running`). `swapped_bytes` is what was in swap.
     `allowed_cpus` is the smallest number of CPUs in a worker's affinity. `pinning_share` is the share of the time in
     which the pin-memory thread ran or was ready to run. `are_threads` is true if the workers are threads of the main
     process.

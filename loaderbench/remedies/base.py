@@ -13,7 +13,7 @@ from loaderbench.records import (
 )
 from loaderbench.remedies.findings import Findings
 from loaderbench.remedies.pixels import NOT_COMPARED
-from loaderbench.remedies.program import python_program, yaml_change
+from loaderbench.remedies.program import yaml_change
 from loaderbench.remedies.wording import costs, evidence, savings, why_not
 from loaderbench.statistics.configurations import ratio_of, rounds_of_both, ties
 from loaderbench.statistics.intervals import at_another_time, excludes_one
@@ -96,7 +96,7 @@ class MeasuredChange:
             evidence=(*answer.evidence, *(doubts(gain) if gained else ())),
             costs=(*(savings(before, after) if self.cheaper else ()), *costs(before, after)),
             caveat=self.caveat if gained else AS_FAST,
-            snippet=python_program(self.changed, findings.loader, findings.options, findings.own_code),
+            snippet=findings.program(self.changed),
             snippet_yaml=yaml_change(self.changed, self.changed, findings.loader, findings.options),
         )
 

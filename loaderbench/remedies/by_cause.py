@@ -13,7 +13,7 @@ from loaderbench.records import Candidate, Config, Recommendation
 from loaderbench.remedies.base import Remedy
 from loaderbench.remedies.findings import Diagnosis, Findings
 from loaderbench.remedies.pixels import NOT_COMPARED
-from loaderbench.remedies.program import python_program, yaml_change
+from loaderbench.remedies.program import yaml_change
 from loaderbench.remedies.wording import argument
 
 Change = Callable[[Diagnosis], Config]
@@ -88,8 +88,8 @@ class CauseRemedy:
         if not self.applies(diagnosis):
             return None
         change = self._change(diagnosis)
-        if self.change(diagnosis) and not change:  # the complete change is already in place
-            return None
+        if (asked := self.change(diagnosis)) and not change:  # the complete change is already in place, or refused
+            return self._in_own_iterable(diagnosis, asked)
         changed = {**diagnosis.config, **change}
         return Recommendation(
             id=self.id,
@@ -101,10 +101,31 @@ class CauseRemedy:
             costs=self.costs_for(diagnosis) if self.costs_for else self.costs,
             evidence=diagnosis.verdict.evidence[:2],
             caveat=self.caveat,
-            snippet=_program(changed, diagnosis) if change else self.code,
+            snippet=diagnosis.program(changed) if change else self._code(diagnosis),
             snippet_yaml=yaml_change(change, changed, diagnosis.loader, diagnosis.options) if change else None,
-            reason=self._why_untried(diagnosis) or (None if change else IN_THE_CODE),
+            reason=self._why_untried(diagnosis) or (None if change else _in_the_code(diagnosis)),
             pixels=NOT_COMPARED if self.changes_pixels else None,
+        )
+
+    def _code(self, diagnosis: Diagnosis) -> str | None:
+        """Code to paste, without code of a `DataLoader` for data that needs none."""
+        return None if diagnosis.call is not None and "loader = DataLoader(" in (self.code or "") else self.code
+
+    def _in_own_iterable(self, diagnosis: Diagnosis, asked: Config) -> Recommendation | None:
+        """The advice in words, if a target that returns an iterable of its own does not take the arguments."""
+        call = diagnosis.call
+        if call is None or AXIS in asked or not call.refused(asked):
+            return None
+        return Recommendation(
+            id=self.id,
+            title=self._title(diagnosis, asked),
+            change={},
+            basis="heuristic",
+            gain=None,
+            status="open",
+            evidence=diagnosis.verdict.evidence[:2],
+            caveat=self.caveat,
+            reason=call.why_refused(asked),
         )
 
     def _title(self, diagnosis: Diagnosis, change: Config) -> str:
@@ -127,12 +148,21 @@ class CauseRemedy:
 
 
 def _accepts(found: Diagnosis, change: Config) -> bool:
-    """Whether the loader (the new one, if the loader changes) or the dataset accepts every name in the change."""
+    """Whether the loader (the new one, if the loader changes) or the dataset accepts every name in the change.
+
+    The iterable of a target has no other arguments than those of the target.
+    """
+    if found.call is not None:
+        return not found.call.refused(change)
     axes = backend_of({**found.loader, **found.config, **change}).axes
     return all(name == AXIS or name in axes or found.has_options(name) for name in change)
 
 
 IN_THE_CODE = "Not measured: it changes your own code"
+
+
+def _in_the_code(found: Diagnosis) -> str:
+    return IN_THE_CODE if found.call is None else f"Not measured: it changes the code of your {found.call.returned}"
 
 
 @dataclass(frozen=True)
@@ -191,7 +221,3 @@ def _relieved(facts: Facts, relieves: Mapping[str, float]) -> Facts:
     return replace(
         facts, cpu_s=cpu_s, wall_s=wall_s, own_cpus=None if facts.own_cpus is None else facts.own_cpus * left
     )
-
-
-def _program(changed: Config, diagnosis: Diagnosis) -> str:
-    return python_program(changed, diagnosis.loader, diagnosis.options, diagnosis.own_code)

@@ -24,6 +24,8 @@ from loaderbench.records import (
     config_label,
     varying,
 )
+from loaderbench.remedies.program import python_program
+from loaderbench.remedies.target_call import TargetCall
 
 WORTH_LESS = 0.15  # share of a sample's CPU time; changing a smaller stage gains too little
 
@@ -38,6 +40,7 @@ class Diagnosis:
         files: Number of files in the dataset; `None` if not all were listed.
         demand: Samples/s that an emulated accelerator takes.
         traits: Traits that were seen in the dataset, by name.
+        call: The call of a target that returns an iterable of its own; `None` for other data.
         workers_fit: False if configurations with more workers ran out of memory, open files or processes.
         gpu_named: Whether the suite names the GPU to emulate, so training will have one.
         gpu_kind: torch's name for the kind of GPU in this machine.
@@ -55,6 +58,7 @@ class Diagnosis:
     demand: float | None = None
     profile: bool = False
     traits: Mapping[str, str] = field(default_factory=dict)
+    call: TargetCall | None = None
     workers_fit: bool = True
     gpu_named: bool = False
     gpu_kind: str = "cuda"
@@ -105,6 +109,17 @@ class Diagnosis:
         """Arguments of the user's own `DataLoader` that a program needs, as code; empty for a built-in dataset."""
         return self.traits.get("own_arguments", "") if self.options is None else ""
 
+    @property
+    def own_class(self) -> str:
+        """The class of the user's own `DataLoader`, as `module:name`; empty if it is torch's."""
+        return self.traits.get("own_class", "") if self.options is None else ""
+
+    def program(self, config: Config) -> str:
+        """Code to paste that creates the loader of a configuration."""
+        if self.call is not None:
+            return self.call.program({**self.loader, **config})
+        return python_program(config, self.loader, self.options, self.own_code, self.own_class)
+
     def option(self, name: str) -> Any:
         """The value of a dataset option; `None` if the dataset lacks the option or is the user's."""
         return None if self.options is None else self.options.get(name)
@@ -131,6 +146,7 @@ class Findings:
         options: Options of a built-in dataset; `None` for a user's dataset.
         demand_of: Returns the samples/s at which the consumer takes a configuration's batches; `None` if the consumer
             does not cap the rate.
+        call_of: Returns the call of a target that returns an iterable of its own; `None` for other data.
     """
 
     configurations: Sequence[Configuration]
@@ -149,6 +165,7 @@ class Findings:
     remedy_trials: Sequence[Trial] = ()
     options: dict[str, Any] | None = None
     demand_of: Callable[[Config], float | None] = lambda _: None
+    call_of: Callable[[Config], TargetCall | None] = lambda _: None
 
     def label(self, config: Config) -> str:
         """Name a configuration by the axes that vary."""
@@ -174,10 +191,13 @@ class Findings:
         dataset = saved_dataset(self.options) or Target
         return [name for name in change if name in dataset.data_axes]
 
-    @property
-    def own_code(self) -> str:
-        """Arguments of the user's own `DataLoader` that a program needs, as code."""
-        return "" if self.diagnosis is None else self.diagnosis.own_code
+    def program(self, config: Config) -> str:
+        """Code to paste that creates the loader of a configuration."""
+        call = self.call_of(config)
+        if call is not None:
+            return call.program({**self.loader, **config})
+        own = ("", "") if self.diagnosis is None else (self.diagnosis.own_code, self.diagnosis.own_class)
+        return python_program(config, self.loader, self.options, *own)
 
     @property
     def diagnoses(self) -> tuple[Diagnosis, ...]:

@@ -16,6 +16,8 @@ _TITLE = "Use an endless sampler: many epochs in one pass"
 
 
 def _title(found: Diagnosis) -> str:
+    if found.call is not None:
+        return "Let __iter__ yield many epochs in one pass"
     return "Let the dataset's __iter__ yield many epochs in one pass" if found.has_seen("stream") else _TITLE
 
 

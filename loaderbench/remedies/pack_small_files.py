@@ -17,9 +17,11 @@ REMEDY = CauseRemedy(
     code="""import io, random, tarfile
 from PIL import Image
 from torch.utils.data import IterableDataset, get_worker_info
+from torchvision.datasets.folder import IMG_EXTENSIONS
 
 # Make shards of shuffled files, in the folder of the classes:
-#   find * -type f | shuf | split -n r/64 - list- && for list in list-*; do tar -cf $list.tar -T $list; done
+#   find -L . -type f -printf '%P\\n' | shuf | split -n r/64 - list-
+#   for list in list-*; do tar -chf $list.tar -T $list; done
 class Shards(IterableDataset):
     def __init__(self, shards, transform, classes, buffer=1000):
         self.shards, self.transform, self.classes, self.buffer = shards, transform, classes, buffer
@@ -30,7 +32,7 @@ class Shards(IterableDataset):
         for shard in random.sample(shards, len(shards)):
             with tarfile.open(shard, "r|") as files:
                 for file in files:
-                    if file.isfile():
+                    if file.isfile() and file.name.lower().endswith(IMG_EXTENSIONS):
                         waiting.append((file.name, files.extractfile(file).read()))
                     if len(waiting) > self.buffer:
                         yield self.sample(*waiting.pop(random.randrange(len(waiting))))
@@ -39,7 +41,8 @@ class Shards(IterableDataset):
 
     def sample(self, name, data):
         image = Image.open(io.BytesIO(data)).convert("RGB")
-        return self.transform(image), self.classes.index(name.split("/")[0])
+        label = self.classes.index(name.split("/")[0]) if "/" in name else 0  # 0 without class folders
+        return self.transform(image), label
 """,
     caveat="Changes sample order: shuffling works by shard and within a buffer of 1,000 files",
 )

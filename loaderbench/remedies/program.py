@@ -22,13 +22,17 @@ _NOT_WITH_BATCH_SAMPLER = ("batch_size", "shuffle", "drop_last")
 
 
 def python_program(
-    config: Mapping[str, Any], loader: Mapping[str, Any], options: Mapping[str, Any] | None, own_code: str = ""
+    config: Mapping[str, Any],
+    loader: Mapping[str, Any],
+    options: Mapping[str, Any] | None,
+    own_code: str = "",
+    own_class: str = "",
 ) -> str:
     """Return a program that creates `loader`.
 
     `options` are the options of a built-in dataset; `None` if the user supplies `dataset`. `own_code` are arguments of
     the user's loader, such as `shuffle=True, collate_fn=pad`. The program keeps those that are in neither `config` nor
-    `loader`.
+    `loader`. `own_class` is the class of that loader, as `module:name`; empty if it is torch's.
     """
     own_pairs = (pair.partition("=") for pair in own_code.split(", "))
     kept = {name: Code(value) for name, _, value in own_pairs if value and name not in {**loader, **config}}
@@ -61,6 +65,8 @@ def python_program(
     if ranks is not None and ranks > 1:
         comments.append(f"# in each of {ranks} ranks; {_rank_note(backend)}")
     *setup, last = backend.code(arguments, comments)
+    if own_class and backend.is_torchs:
+        last = _of_class(last, own_class)
     after = "" if dataset is None else dataset.code_after()
     return _imports_first(
         "\n\n".join(part.strip("\n") for part in [*(dataset_code or ()), *setup, last + after] if part.strip())
@@ -83,6 +89,13 @@ def _with_usable_decoder(dataset: DatasetKind, backend: LoaderBackend) -> tuple[
     return dataset.with_axes(usable), [
         f"# measured with decoder={decoder}; this program decodes with {usable['decoder']}"
     ]
+
+
+def _of_class(code: str, own_class: str) -> str:
+    """The code of a `DataLoader` with the class of the user's loader."""
+    module, _, name = own_class.partition(":")
+    code = code.replace("from torch.utils.data import DataLoader\n", f"from {module} import {name.partition('.')[0]}\n")
+    return code.replace("loader = DataLoader(", f"loader = {name}(  # your class: set these where you create it")
 
 
 def _recipe(dataset: DatasetKind) -> dict[str, Any]:

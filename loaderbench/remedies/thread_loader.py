@@ -30,7 +30,7 @@ REMEDY = CauseRemedy(
         and found.facts.workers > 0
         and not found.facts.main_has_busy_threads
         and found.config.get(AXIS) in (None, DEFAULT_BACKEND)
-        and not {"stream", "loader"} & found.traits.keys()
+        and not {"stream", "loader", "iterable"} & found.traits.keys()
     ),
     change=lambda found: {AXIS: "threads", "threads": found.facts.workers},
     effort=1,

@@ -28,7 +28,7 @@ from loaderbench.remedies.base import doubts, gain_at_another_time
 from loaderbench.remedies.findings import Findings
 from loaderbench.remedies.larger_batch import caveat_of_batch
 from loaderbench.remedies.pixels import NOT_COMPARED, pixels_of
-from loaderbench.remedies.program import python_program, yaml_change
+from loaderbench.remedies.program import yaml_change
 from loaderbench.remedies.step_cost import longer_step
 from loaderbench.remedies.wording import NO_GAIN, applied, argument, costs, evidence, phrase, retitled
 from loaderbench.statistics.configurations import summarize
@@ -89,7 +89,7 @@ def _with_result(advice: Recommendation, findings: Findings, verification: Verif
         caveat=_caveats(
             advice.caveat, caveat_of_batch(chosen.against, chosen.config), _of_few(chosen.config, findings)
         ),
-        snippet=python_program(chosen.config, findings.loader, findings.options, findings.own_code),
+        snippet=findings.program(chosen.config),
         snippet_yaml=yaml_change(chosen.change, chosen.config, findings.loader, findings.options),
         reason=None,
     )
@@ -194,7 +194,7 @@ def _combination(
         costs=(*dict.fromkeys(cost for part in parts for cost in _known_costs(part)), *costs(before, after)),
         caveat=_caveats(of_sweep, *of_parts, _of_few(last, findings)),
         pixels=pixels_of(next((part.pixels for part in parts if part.pixels), altered), verification),
-        snippet=python_program(last, findings.loader, findings.options, findings.own_code),
+        snippet=findings.program(last),
         snippet_yaml=yaml_change(change, last, findings.loader, findings.options),
     )
 

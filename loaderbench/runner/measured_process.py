@@ -166,11 +166,16 @@ class _PreparedTrial:
 
     def _inside(self, found: Measurement) -> LoaderInside:
         from loaderbench.dataset_traits import traits_of
-        from loaderbench.recorder.own_arguments import with_batch_size
+        from loaderbench.recorder.own_arguments import own_class_of, with_batch_size
 
         traits = traits_of(self.source)
         if "loader" in traits:
             traits["own_arguments"] = with_batch_size(self.source)
+            if own_class := own_class_of(self.source):
+                traits["own_class"] = own_class
+        elif self.batches.iterable is self.source:
+            keywords = self.order.suite.dataset.keywords(_dataset_order(self.order))
+            traits |= {"iterable": type(self.source).__name__, "keywords": ", ".join(sorted(keywords))}
         return replace(self.taken_from.inside(found.waits), dataset_traits=traits)
 
     def _batch_times(self, found: Measurement, steps: Steps) -> tuple[BatchTimes, ...]:
@@ -251,7 +256,11 @@ def _copy_speed(replayed: Any, found: Measurement) -> CopySpeed | None:
 
 def build_dataset(order: TrialOrder) -> Built:
     """Build the source of batches or samples."""
-    return order.suite.dataset.build(DatasetOrder(order.samples, _arguments(order), order.suite_folder, order.copy))
+    return order.suite.dataset.build(_dataset_order(order))
+
+
+def _dataset_order(order: TrialOrder) -> DatasetOrder:
+    return DatasetOrder(order.samples, _arguments(order), order.suite_folder, order.copy)
 
 
 def _arguments(order: TrialOrder) -> dict[str, Any]:

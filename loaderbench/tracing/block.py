@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from loaderbench.code_places import CodeFrame
-from loaderbench.histogram import BINS
+from loaderbench.histogram import BINS, bin_of
 
 MAX_STAGES = 64
 NAME_BYTES = 128
@@ -28,11 +28,16 @@ READS = 6
 FRAMES_KNOWN = READS_AT + READS
 LOOKS = FRAMES_KNOWN + 1
 _HEADER = 16
+LONG = 6  # long samples: traced ones, seconds; skipped ones, seconds, seconds with known CPU time, and that CPU time
+LONG_CLASSES = 8  # of long samples, by duration
 
 CALLS_AT = _HEADER
 WALL_AT = CALLS_AT + MAX_STAGES
 CPU_AT = WALL_AT + MAX_STAGES
-BINS_AT = CPU_AT + MAX_STAGES
+LONG_AT = CPU_AT + MAX_STAGES
+LONG_WALL_AT = LONG_AT + LONG * LONG_CLASSES  # seconds by class and stage of long samples, also part of the sums before
+LONG_CPU_AT = LONG_WALL_AT + MAX_STAGES * LONG_CLASSES
+BINS_AT = LONG_CPU_AT + MAX_STAGES * LONG_CLASSES
 BIN_SUMS_AT = BINS_AT + BINS
 STACKS_AT = BIN_SUMS_AT + BINS
 SLOW_AT = STACKS_AT + FRAMES
@@ -67,13 +72,22 @@ class Block:
         floats = self._bytes[: _FLOATS * 8].cast("d")
         self.header = floats[:_HEADER]
         self.calls, self.wall_s, self.cpu_s = (floats[at : at + MAX_STAGES] for at in (CALLS_AT, WALL_AT, CPU_AT))
+        self.long, self.long_wall_s = floats[LONG_AT:LONG_WALL_AT], floats[LONG_WALL_AT:LONG_CPU_AT]
+        self.long_cpu_s = floats[LONG_CPU_AT:BINS_AT]
         self.bins, self.bin_sums_s = floats[BINS_AT:BIN_SUMS_AT], floats[BIN_SUMS_AT:STACKS_AT]
         self.stack_s = floats[STACKS_AT:SLOW_AT]
         self.slow, self.spans = floats[SLOW_AT:_SPANS_AT], floats[_SPANS_AT:]
 
     def counters(self) -> list[float]:
         """A copy of all additive counters. The difference of two copies is the activity between them."""
-        return [*self.header, *self.calls, *self.wall_s, *self.cpu_s, *self.bins, *self.bin_sums_s, *self.stack_s]
+        of_stages = (*self.calls, *self.wall_s, *self.cpu_s, *self.long, *self.long_wall_s, *self.long_cpu_s)
+        return [*self.header, *of_stages, *self.bins, *self.bin_sums_s, *self.stack_s]
+
+    def add_times(self, samples: int, took_s: float) -> None:
+        """Add samples to the histogram that took equally long, and `took_s` seconds together."""
+        place = bin_of(took_s / samples)
+        self.bins[place] += samples
+        self.bin_sums_s[place] += took_s
 
     def slow_indices(self) -> list[int]:
         """Dataset indices of the slow samples, for samples that have an index."""

@@ -316,6 +316,10 @@ class SampleProxy:
     def __init__(self, dataset: Any, tracer: SampleTimer) -> None:
         self._dataset, self._tracer = dataset, tracer
 
+    def is_of(self, dataset: Any) -> bool:
+        """Whether this object counts the samples of `dataset`."""
+        return self._dataset is dataset
+
     def __getitem__(self, index: Any) -> Any:
         return self._tracer.sample(index, self._dataset.__getitem__, index)
 

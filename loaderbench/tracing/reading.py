@@ -29,11 +29,13 @@ class Mark:
 
 @dataclass
 class PartTotal:
-    """Calls and seconds of one part of a stage."""
+    """Calls and seconds of one part of a stage. Those in long samples, by class, are part of the others."""
 
     calls: float = 0.0
     wall_s: float = 0.0
     cpu_s: float = 0.0
+    long_wall_s: list[float] = field(default_factory=lambda: [0.0] * layout.LONG_CLASSES)
+    long_cpu_s: list[float] = field(default_factory=lambda: [0.0] * layout.LONG_CLASSES)
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,21 @@ class ReadSums:
 
 
 @dataclass(frozen=True)
+class LongSums:
+    """A class of long samples, as `SampleChoice` defines them: how many were traced and skipped, and their seconds.
+
+    `clocked_s` is the time of skipped ones whose CPU time is known, which is `clocked_cpu_s`.
+    """
+
+    traced: float = 0.0
+    traced_s: float = 0.0
+    skipped: float = 0.0
+    skipped_s: float = 0.0
+    clocked_s: float = 0.0
+    clocked_cpu_s: float = 0.0
+
+
+@dataclass(frozen=True)
 class Traced:
     """What all workers did since a mark.
 
@@ -74,6 +91,7 @@ class Traced:
     times: Histogram
     slowest: tuple[Slow, ...]
     reads: ReadSums
+    long: tuple[LongSums, ...]
     stacks: Mapping[CodeStack, float] = field(default_factory=dict)
     looks: int = 0
     taking: Sequence[float] = NOTHING_TAKEN
@@ -109,6 +127,9 @@ def read(blocks: Sequence[Block], since: Mark | None, taking: Sequence[float]) -
         stacks=_stacks(blocks, deltas),
         looks=round(total[layout.LOOKS]),
         reads=ReadSums(*total[layout.READS_AT : layout.READS_AT + layout.READS]),
+        long=tuple(
+            LongSums(*total[at : at + layout.LONG]) for at in range(layout.LONG_AT, layout.LONG_WALL_AT, layout.LONG)
+        ),
         taking=tuple(now - then for now, then in zip(taking, since.taking if since else NOTHING_TAKEN, strict=True)),
         reasons=tuple(sorted({block.reason for block in blocks} - {""})),
     )
@@ -138,12 +159,15 @@ def _parts(blocks: Sequence[Block], deltas: Iterable[list[float]]) -> dict[tuple
     totals: dict[tuple[str, str], PartTotal] = {}
     for block, delta in zip(blocks, deltas, strict=True):
         for place, name in enumerate(block.names()):
-            calls, wall_s, cpu_s = (delta[at + place] for at in (layout.CALLS_AT, layout.WALL_AT, layout.CPU_AT))
+            calls = delta[layout.CALLS_AT + place]
             if calls > 0:
                 total = totals.setdefault(name, PartTotal())
                 total.calls += calls
-                total.wall_s += wall_s
-                total.cpu_s += cpu_s
+                total.wall_s += delta[layout.WALL_AT + place]
+                total.cpu_s += delta[layout.CPU_AT + place]
+                for one in range(layout.LONG_CLASSES):
+                    total.long_wall_s[one] += delta[layout.LONG_WALL_AT + one * layout.MAX_STAGES + place]
+                    total.long_cpu_s[one] += delta[layout.LONG_CPU_AT + one * layout.MAX_STAGES + place]
     return totals
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import random
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -14,13 +12,8 @@ from loaderbench.tracing import block as layout
 from loaderbench.tracing.block import Block
 from loaderbench.tracing.clock import IDLE, StageClock, cpu_now_s, now_s, thread, timed
 from loaderbench.tracing.read_sums import add_read, no_reads
+from loaderbench.tracing.sample_choice import MAX_COST_SHARE, SampleChoice
 from loaderbench.tracing.slowest import SlowestSamples
-
-MAX_COST_SHARE = 0.01
-"""Limit on the cost of tracing, as a share of a sample's time. Above it, samples are skipped."""
-
-SAMPLE_COST_S, STAGE_COST_S = 7e-6, 0.7e-6
-"""Approximate cost of tracing, in seconds, for a sample and for each of its stages, with caches full of the sample."""
 
 SHORT_S = 5e-3  # longer samples are always traced
 TINY_S = 1e-4  # shorter samples that are skipped are only counted
@@ -40,8 +33,8 @@ class Tracer:
 
     def __init__(self, block: Block, max_cost_share: float = MAX_COST_SHARE, *, count: Count | None = None) -> None:
         self.block, self._header = block, block.header
-        self._max_cost_share, self._samples_in = max_cost_share, count
-        self.clock = StageClock()
+        self._samples_in, self.clock = count, StageClock()
+        self._choice = SampleChoice(self.clock, max_cost_share)
         self.path: object = None  # of the last file opened
         self.decoding: set[int] = set()  # stages that already count as decoding
         self._thread = thread()
@@ -54,13 +47,13 @@ class Tracer:
         self._sample, self._collate = self.place("sample"), self.place("collate")
         self.read, self.decode = self.place("read"), self.place("decode")
         self.clock.read_stage = self.read
-        self._random = random.Random(0)  # private: the user's random state stays untouched
         self._skip = 0
         self._last_s = 0.0
         self._indices: Sequence[Any] | None = None  # of the samples that one call is loading
         self._group_at = 0
         self._leaving_out = False
-        self._left_out_spans_s: deque[tuple[float, float]] = deque()  # start and end of skipped batches not counted yet
+        # Start, end and known CPU time of skipped batches not counted yet
+        self._left_out_spans_s: deque[tuple[float, float, float | None]] = deque()
         self._flushed_s = 0.0
         self._slowest = SlowestSamples(block)
         self._began_s, self._walls_s = 0.0, list[float]()
@@ -74,7 +67,7 @@ class Tracer:
 
     def bind(self) -> None:
         """Bind the tracer to the calling thread."""
-        self._thread = thread()
+        self._thread, self.clock.cpu_at_s = thread(), cpu_now_s()
 
     def place(self, stage: str, part: str = "") -> int:
         """The number assigned to a part of a stage."""
@@ -122,8 +115,8 @@ class Tracer:
             return call(*args)
         if self._skip > 0:
             return self._skip_timing(index, call, *args)
-        before_s, self.path, clock.read_s = clock.wall_s.copy(), None, 0.0
-        self.read_bytes = 0
+        before_s, cpu_before_s, traced = clock.wall_s.copy(), clock.cpu_s.copy(), self._traced
+        self.path, clock.read_s, self.read_bytes = None, 0.0, 0
         clock.begin(self._sample)
         began_s, cpu_began_s = clock.at_s, clock.cpu_at_s
         try:
@@ -145,7 +138,9 @@ class Tracer:
             self._spread_last(wall_s, samples)
         elif wall_s > self._slowest.floor_s:
             self._keep_slow(wall_s, index, before_s)
-        if wall_s < SHORT_S:
+        if wall_s > self._choice.long_s or wall_s >= SHORT_S:
+            self._choice.add_traced(self._traced - traced, wall_s, wall_s, before_s, cpu_before_s)
+        else:
             self._plan_skips(wall_s)
         return result
 
@@ -167,6 +162,7 @@ class Tracer:
             return self._skip_group(call, indices, count)
         counted, self._indices = len(self._walls_s), indices
         self._group_at, self.read_bytes, cpu_began_s = counted, 0, cpu_now_s()
+        before_s, cpu_before_s = self.clock.wall_s.copy(), self.clock.cpu_s.copy()
         try:
             wall_s, result = self._timed(call, indices)
         finally:
@@ -177,7 +173,9 @@ class Tracer:
             if self.read_bytes:
                 add_read(self._reads, self.read_bytes / count, (wall_s - (cpu_now_s() - cpu_began_s)) / count)
         self._traced += count
-        if wall_s / count < SHORT_S:
+        if wall_s / count > self._choice.long_s or wall_s / count >= SHORT_S:
+            self._choice.add_traced(count, wall_s, wall_s / count, before_s, cpu_before_s)
+        else:
             self._plan_skips(wall_s / count)
             self._skip *= count
         return result
@@ -191,7 +189,11 @@ class Tracer:
         finally:
             self._leaving_out = False
         self._began_s = self._began_s or began_s
-        self._count_alike(count, now_s() - began_s)
+        took_s = now_s() - began_s
+        self._count_alike(count, took_s)
+        if took_s / count > self._choice.long_s:
+            self._skip = 0
+            self._choice.add_skipped(count, took_s)
         return result
 
     def collate(self, call: Callable[[Any], Any], samples: Any) -> Any:
@@ -221,13 +223,13 @@ class Tracer:
 
         A loop gets here with its CPU caches full of other data, so this code touches little memory.
         """
-        self._leaving_out = True
-        began_s = now_s()
+        cpu_began_s = cpu_now_s() if self._choice.has_long_batches else None
+        self._leaving_out, began_s = True, now_s()
         try:
             result = next(batches)
         finally:
             self._leaving_out = False
-        self._left_out_spans_s.append((began_s, now_s()))
+        self._left_out_spans_s.append((began_s, now_s(), None if cpu_began_s is None else cpu_now_s() - cpu_began_s))
         return result
 
     def count_left_out(self) -> None:
@@ -236,10 +238,11 @@ class Tracer:
         while spans_s:
             self._count_span(*spans_s.popleft())
 
-    def _count_span(self, began_s: float, ended_s: float) -> None:
+    def _count_span(self, began_s: float, ended_s: float, cpu_s: float | None) -> None:
         took_s, samples = ended_s - began_s, self._batch_samples
         if samples and took_s > SLOW_BATCHES * self._batch_s + TINY_S:  # caused by one slow sample, of unknown index
             self._count(took_s - self._batch_s, None, None)
+            self._choice.add_batch(took_s - self._batch_s, cpu_s)
             took_s, samples = self._batch_s, samples - 1
         self._count_alike(samples, took_s)
         self._keep_span(began_s, ended_s, ended_s, _UNDIVIDED)
@@ -248,9 +251,7 @@ class Tracer:
         """Count samples that took `took_s` seconds in total, as if all took equally long."""
         self._left_out += samples
         if samples:
-            place = bin_of(took_s / samples)
-            self.block.bins[place] += samples
-            self.block.bin_sums_s[place] += took_s
+            self.block.add_times(samples, took_s)
 
     def _timed(self, call: Callable[..., Any], *args: Any) -> tuple[float, Any]:
         """Time a call and its stages. Returns the seconds that the call took, and its result."""
@@ -289,15 +290,19 @@ class Tracer:
             result = call(*args)
         finally:
             self._leaving_out = False
-        self._began_s = self._began_s or began_s
+        took_s, samples, self._began_s = now_s() - began_s, 1, self._began_s or began_s
         if type(index) is list:
-            self._left_out += len(index)
+            self._left_out += (samples := len(index))
         elif self._samples_in is not None and (samples := self._samples_in(result)) != 1:
             self._left_out += samples
-        elif (took_s := now_s() - began_s) < TINY_S and self._last_s < TINY_S:
+        elif took_s < TINY_S and self._last_s < TINY_S:
             self._left_out, self._tiny = self._left_out + 1, self._tiny + 1
+            return result
         else:
             self._count(took_s, index, None)
+        if took_s > self._choice.long_s:
+            self._skip = 0  # a long sample is often followed by others
+            self._choice.add_skipped(samples, took_s)
         return result
 
     def _spread_last(self, wall_s: float, samples: int) -> None:
@@ -308,10 +313,7 @@ class Tracer:
     def _plan_skips(self, wall_s: float) -> None:
         """Skip a random number of samples that keeps the cost of tracing below its limit."""
         self._last_s = wall_s
-        stages_per_sample = sum(self.clock.calls) / max(1, self._traced)
-        cost_s = SAMPLE_COST_S + STAGE_COST_S * stages_per_sample
-        skips = math.floor(cost_s / (self._max_cost_share * max(wall_s, 1e-7)))
-        self._skip = self._random.randint(skips // 2, skips + (skips + 1) // 2) if skips else 0
+        self._skip = self._choice.skips_after(wall_s, sum(self.clock.calls) / max(1, self._traced))
 
     def _count(self, wall_s: float, index: Any, before_s: list[float] | None) -> None:
         self._walls_s.append(wall_s)
@@ -380,11 +382,10 @@ class Tracer:
             block.bins[place] += 1
             block.bin_sums_s[place] += wall_s
         if self._tiny:  # assumed to take as long as the last timed sample
-            place = bin_of(self._last_s)
-            block.bins[place] += self._tiny
-            block.bin_sums_s[place] += self._tiny * self._last_s
+            block.add_times(self._tiny, self._tiny * self._last_s)
         for place, value in enumerate(self._reads, layout.READS_AT):
             block.header[place] += value
+        self._choice.write(block)
         block.header[layout.SAMPLES] += self._made()
         block.header[layout.TRACED] += self._traced
         self._clear()

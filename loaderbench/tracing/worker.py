@@ -14,7 +14,7 @@ from loaderbench.tracing.attach import patch_classes
 from loaderbench.tracing.block import BLOCK_BYTES, Block
 from loaderbench.tracing.hooks import install
 from loaderbench.tracing.lines import SWITCH_S, LineClock
-from loaderbench.tracing.parts import Finder
+from loaderbench.tracing.parts import Finder, SampleProxy
 from loaderbench.tracing.tracer import Count, Tracer
 
 
@@ -68,7 +68,22 @@ class TracedCollate:
     def __call__(self, samples: Any) -> Any:
         """Collate samples into a batch."""
         tracer = active.tracer()
-        return self.original(samples) if tracer is None else tracer.collate(self.original, samples)
+        if tracer is None:
+            return self.original(samples)
+        if _refused:
+            _time_next_samples(sys._getframe(1).f_locals.get("self"))  # the worker's fetcher
+        return tracer.collate(self.original, samples)
+
+
+_refused: list[SampleProxy] = []
+"""The worker's dataset, if its class was written in C, as that of a list, and cannot be patched."""
+
+
+def _time_next_samples(fetcher: Any) -> None:
+    """Time the samples of a dataset that cannot be patched, from the fetcher's next batch on."""
+    proxy = _refused[0]
+    if proxy.is_of(getattr(fetcher, "dataset", None)):
+        fetcher.dataset = proxy
 
 
 def _trace(dataset: Any, tracer: Tracer, marks_only: bool) -> None:
@@ -76,7 +91,7 @@ def _trace(dataset: Any, tracer: Tracer, marks_only: bool) -> None:
         import PIL.Image  # noqa: F401 - loaded now, to find its functions
     refused = patch_classes(Finder(tracer).dataset(dataset, inside=not marks_only))
     if type(dataset).__name__ in refused:
-        tracer.block.fail(f"{type(dataset).__name__} has no Python code that can be timed")
+        _refused.append(SampleProxy(dataset, tracer))
     active.set_tracer(tracer)
     Finalize(None, tracer.flush, exitpriority=0)
     if not marks_only:

@@ -16,7 +16,7 @@ from loaderbench.records import Bottleneck, Interval, Stage, WaitParts, WorkerSt
 
 STAGES: tuple[Stage, ...] = ("read", "decode", "transform", "collate", "sample")
 PARTS = ("not_begun_s", "making_s", "order_s", "transport_s", "main_process_s")
-KINDS = ("lock", "device", "storage", "page_fault", "queue", "running")
+KINDS = ("lock", "own_threads", "device", "storage", "page_fault", "queue", "running")
 
 Value = TypeVar("Value")
 

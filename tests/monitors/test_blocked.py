@@ -204,6 +204,11 @@ def test_a_thread_that_waits_for_an_own_thread_that_polls_waits_for_a_device(tmp
     assert looked_at(tmp_path, "futex_do_wait", wchan, "futex_do_wait").shares() == {"device": 1.0}
 
 
+def test_a_thread_that_waits_for_an_event_loop_and_its_working_pool_waits_for_own_threads(tmp_path: Path) -> None:
+    assert looked_at(tmp_path, "futex_do_wait", "do_epoll_wait", "0").shares() == {"own_threads": 1.0}
+    assert looked_at(tmp_path / "without a loop", "futex_do_wait", "0").shares() == {"lock": 1.0}
+
+
 def test_counts_of_many_processes_become_one(tmp_path: Path) -> None:
     blocked = Blocked(str(tmp_path))
     for pid in range(3 * MOST_APART):

@@ -189,10 +189,11 @@ NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, unsigned, "pcie_max_generation", 5)
 NUMBER(nvmlDeviceGetCurrPcieLinkWidth, unsigned, "pcie_width", 16)
 NUMBER(nvmlDeviceGetMaxPcieLinkWidth, unsigned, "pcie_max_width", 16)
 
-/* Millijoules since the driver was loaded, which this takes to be some time in this month. */
+/* Millijoules since the driver was loaded, which this takes to be some time in this month, and `more_energy_mj`. */
 int nvmlDeviceGetTotalEnergyConsumption(const Device *device, u64 *energy) {
     ASK(device);
     *energy = (u64)(setting(device->gpu, "power_mw", 300e3) * (double)(now_us() % 2592000000000ULL) / 1e6);
+    *energy += (u64)setting(device->gpu, "more_energy_mj", 0);
     return SUCCESS;
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import tarfile
 import tempfile
 from dataclasses import replace
@@ -119,3 +120,9 @@ def test_shards_give_each_file_once_and_in_random_order(tmp_path: Path) -> None:
     samples = list(dataset)
     assert sorted(samples) == [(value, value // 20) for value in range(40)]
     assert samples != sorted(samples)
+
+
+def test_snippets_import_what_they_use() -> None:
+    for code in filter(None, (getattr(remedy, "code", None) for remedy in REMEDIES)):
+        uses, lines = "torch." in code, code.splitlines()
+        assert not uses or any(re.match(r"(import|from) torch\b", line) for line in lines), code

@@ -31,6 +31,7 @@ def test_the_registry_holds_each_remedy_under_its_file_s_name() -> None:
         "workers",
         "pinning",
         "own_line",
+        "target_call",
         "sizes",
         "findings",
         "room",

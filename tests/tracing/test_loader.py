@@ -334,3 +334,17 @@ def test_a_loader_that_is_a_generator_keeps_no_batch_that_the_loop_drops() -> No
         del batch
     trace.stop()
     assert source.freed == [True] * 5
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_the_items_of_a_list_are_timed_in_workers_from_their_second_batch_on(*, persistent: bool) -> None:
+    items = [torch.full((3,), float(number)) for number in range(64)]
+    _, found = traced(items, epochs=2, num_workers=2, persistent_workers=persistent, collate_fn=slow_list)
+    assert found.reasons == ()
+    assert found.samples == 2 * (64 - 2 * 4)  # the first batch of each worker and epoch was made before
+    assert ("collate", "") in found.parts
+
+
+def slow_list(samples: list[torch.Tensor]) -> torch.Tensor:
+    time.sleep(2e-3)
+    return torch.stack(samples)

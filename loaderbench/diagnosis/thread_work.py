@@ -1,0 +1,101 @@
+"""Work of a loading process's other threads, for which its loading thread waits.
+
+A library such as Arrow or OpenCV can work in native threads, and a dataset in a thread pool or an event loop. The
+loading thread then waits at a lock of the operating system, but no lock limits the work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from loaderbench.diagnosis.code_facts import lock_wait_share
+from loaderbench.diagnosis.facts import Seconds
+from loaderbench.records import Trial, WorkerStates
+
+
+@dataclass(frozen=True)
+class ThreadWork:
+    """Shares of a loading process's time in which its loading thread waits for its other threads.
+
+    These are on a CPU for `on_cpu_share`, and in a run queue for `run_queue_share`.
+    """
+
+    on_cpu_share: float = 0.0
+    run_queue_share: float = 0.0
+
+
+NO_WORK = ThreadWork()
+
+_AT_LOCKS = ("lock", "own_threads")  # of what a thread can be blocked on
+
+
+def thread_work(
+    states: WorkerStates | None, trials: Sequence[Trial], *, in_workers: bool, loading: float
+) -> ThreadWork:
+    """How long the loading thread waits while other threads of its process work; `NO_WORK` if unknown.
+
+    `loading` is the share of the time in which it may load. The time of other threads counts only beyond that of the
+    loading thread, because both could run at the same time. Waits for a lock of Python do not count.
+    """
+    locked = lock_wait_share(trials)
+    if states is None or not states.blocked_on or locked is None or states.are_threads:
+        return NO_WORK
+    waits = (_at_locks(states) if in_workers else _unexplained(states, 1 - loading)) - locked * loading
+    others_on_cpu = states.other_threads_cpu_share or 0.0
+    runnable = (
+        (states.runnable_threads or 0.0) / max(1, states.count or 1) - states.on_cpu_share - states.run_queue_share
+    )
+    runnable = max(others_on_cpu, runnable)
+    worked = max(0.0, min(waits, runnable - states.on_cpu_share))
+    if not worked:
+        return NO_WORK
+    on_cpu = worked * others_on_cpu / runnable
+    return ThreadWork(on_cpu, worked - on_cpu)
+
+
+def _at_locks(states: WorkerStates) -> float:
+    seen = states.blocked_on or {}
+    return min(sum(seen.get(kind, 0.0) for kind in _AT_LOCKS), states.blocked_share)
+
+
+def _unexplained(states: WorkerStates, in_steps: float) -> float:
+    """The blocked share of a main process that is neither in its steps nor seen in another wait than at a lock.
+
+    It samples its own main thread whenever the GIL is free, so it sees too few waits at locks, but all others.
+    """
+    seen = sum(
+        share for kind, share in (states.blocked_on or {}).items() if kind not in ("running", "queue", *_AT_LOCKS)
+    )
+    return states.blocked_share - in_steps - seen
+
+
+def with_thread_work(states: WorkerStates | None, work: ThreadWork) -> WorkerStates | None:
+    """The states with this work as that of the loading thread, instead of a wait at a lock."""
+    if states is None or work == NO_WORK:
+        return states
+    worked = work.on_cpu_share + work.run_queue_share
+    seen = states.blocked_on or {}
+    of_threads = min(worked, seen.get("own_threads", 0.0))
+    at_lock = min(worked - of_threads, seen.get("lock", 0.0))
+    return replace(
+        states,
+        on_cpu_share=states.on_cpu_share + work.on_cpu_share,
+        run_queue_share=states.run_queue_share + work.run_queue_share,
+        blocked_share=states.blocked_share - worked,
+        other_threads_cpu_share=(states.other_threads_cpu_share or 0.0) - work.on_cpu_share,
+        blocked_on={
+            **seen,
+            "own_threads": seen.get("own_threads", 0.0) - of_threads,
+            "lock": seen.get("lock", 0.0) - at_lock,
+            "running": seen.get("running", 0.0) + of_threads + at_lock,
+        },
+    )
+
+
+def stages_with_thread_work(cpu_s: Seconds, wall_s: Seconds, on_cpu: float) -> Seconds:
+    """CPU seconds by stage, with this share of the loading time as work; each stage has a part by its blocked time."""
+    blocked_s = {stage: max(0.0, wall_s[stage] - cpu_s[stage]) for stage in cpu_s if stage in wall_s}
+    all_s = sum(blocked_s.values())
+    part = min(1.0, on_cpu * sum(wall_s.values()) / all_s) if all_s > 0 else 0.0
+    return {stage: used_s + part * blocked_s.get(stage, 0.0) for stage, used_s in cpu_s.items()}

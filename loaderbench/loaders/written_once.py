@@ -1,0 +1,32 @@
+"""Code to paste that writes the files of a dataset in another format, in a folder named after these files."""
+
+from __future__ import annotations
+
+from textwrap import indent
+
+_CODE = """\
+import hashlib
+import os
+import shutil
+from pathlib import Path
+
+digest = hashlib.sha256()
+for path, label in dataset.samples:
+    digest.update(repr((os.path.abspath(path), label)).encode())
+shards = Path(f"shards-{name}-{{digest.hexdigest()[:16]}}")  # other files or labels get a folder of their own
+if not shards.exists():  # written once, complete or not at all
+    part = Path(f"{{shards}}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir()
+{write}
+    part.rename(shards)
+"""
+
+
+def written_once(name: str, write: str) -> str:
+    """Code that creates the folder `shards` with the lines `write`, which fill the folder `part`; `name` is a format.
+
+    The name of the folder depends on the format and on the paths and labels of `dataset`, so no other data is read or
+    overwritten.
+    """
+    return _CODE.format(name=name, write=indent(write.strip("\n"), "    "))

@@ -1,0 +1,122 @@
+"""A program to paste reads the files that the run read, with the same labels, and leaves other folders alone."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from planted_causes import FOLDER
+
+from loaderbench.datasets.folder_scan import scan_image_folder
+from loaderbench.loaders import LOADER_BACKENDS
+from loaderbench.records import Config
+from loaderbench.remedies.pack_small_files import REMEDY as PACK_SMALL_FILES
+from loaderbench.remedies.program import python_program
+
+LOADER = {"batch_size": 2, "drop_last": False}
+LAYOUTS = {
+    "without_class_folders": ["empty/", "labels.csv", "0.jpg", "1.png", "2.JPG"],
+    "with_an_empty_class": ["a/0.jpg", "b/", "c/1.jpg", "c/below/2.jpg", "labels.csv"],
+}
+
+CHANGES: list[Config] = [
+    {},
+    {"presize": 256},
+    {"image_cache": "shared_memory"},
+    {"decoder": "device"},
+    {"loader": "threads", "threads": 1},
+]
+
+
+def folder_of(names: list[str], root: Path) -> Path:
+    """A folder with empty folders, tables and images, by their names."""
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        if name.endswith("/"):
+            (root / name).mkdir(parents=True)
+        elif name.endswith(".csv"):
+            (root / name).write_text("name,label")
+        else:
+            Image.new("RGB", (300, 260), (random.Random(name).randrange(256), 0, 0)).save(root / name)
+    return root
+
+
+def run_program(config: Config, root: Path, **options: Any) -> dict[str, Any]:
+    """The names that a program defines."""
+    names: dict[str, Any] = {"root": str(root), "__name__": "snippet"}
+    exec(compile(python_program({**LOADER, **config}, LOADER, {**FOLDER, **options}), "snippet", "exec"), names)
+    return names
+
+
+def labels_of(names: dict[str, Any]) -> list[int]:
+    return sorted(label for _, labels in names["loader"] for label in labels.tolist())
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_program_reads_the_files_and_labels_of_the_run(layout: str, change: Config, tmp_path: Path) -> None:
+    root = folder_of(LAYOUTS[layout], tmp_path / "train")
+    (root / "circular").symlink_to(root / "circular")
+    if "presize" in change:
+        folder_of(LAYOUTS[layout], tmp_path / "train-256")
+    names = run_program(change, root)
+    folder = next(tmp_path.glob("train-256-*")) if "presize" in change else root
+    measured = {(str(folder / Path(path).relative_to(root)), label) for path, label in scan_image_folder(root).samples}
+    assert {(os.path.normpath(path), label) for path, label in names["dataset"].samples} == measured
+    assert labels_of(names) == sorted(label for _, label in measured)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_shards_hold_the_files_and_labels_of_the_run(layout: str, tmp_path: Path) -> None:
+    root = folder_of(LAYOUTS[layout], tmp_path / "train")
+    target = root.parent / "elsewhere.jpg"
+    first = next(root.rglob("0.jpg"))
+    first.rename(target)
+    first.symlink_to(target)
+    code = PACK_SMALL_FILES.code or ""
+    commands = "\n".join(line[4:] for line in code.splitlines() if line.startswith("#   "))
+    subprocess.run(["bash", "-c", commands], cwd=root, check=True)
+    names: dict[str, Any] = {}
+    exec(code, names)
+    shards = sorted(map(str, root.glob("*.tar")))
+    samples = list(names["Shards"](shards, lambda image: image.size, ["a", "b", "c"]))
+    assert sorted(label for _, label in samples) == sorted(label for _, label in scan_image_folder(root).samples)
+
+
+@pytest.mark.parametrize("loader", ["webdataset", "streaming", "litdata", "tf_records"])
+def test_a_program_that_writes_shards_leaves_other_folders_alone(
+    loader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = LOADER_BACKENDS[loader]
+    if not backend.is_installed():
+        pytest.skip(f"{loader} is not installed")
+    monkeypatch.setenv("LITDATA_DISABLE_VERSION_CHECK", "1")
+    monkeypatch.chdir(tmp_path)
+    others = [Path("shards/index.json"), Path("shards/000000.tar"), Path("chunks/index.json")]
+    others += [Path("shards/0.tfrecord"), Path("shards.part/mine")]
+    for path in others:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("other content")
+    own: Config = {"num_workers": 0} if backend.is_torchs else {"threads": 1}
+    config: Config = {"loader": loader, "transform": "imagenet_eval", "shuffle": False, **own}
+    folders = {
+        "one": (["a/0.jpg", "b/1.jpg", "b/2.jpg" if loader == "tf_records" else "b/2.bmp"], [0, 1, 1]),
+        "two": (["a/0.jpg", "a/1.jpg"], [0, 0]),
+    }
+    for name, (files, _) in folders.items():
+        folder_of(files, tmp_path / name)
+    for name, (_, labels) in [*folders.items(), *folders.items()]:
+        assert labels_of(run_program(config, tmp_path / name, format=backend.format)) == labels
+    assert [path.read_text() for path in others] == ["other content"] * len(others)
+    assert len([*tmp_path.glob("shards-*")]) == len(folders), "written once"
+
+
+@pytest.mark.parametrize("skips", [False, True])
+def test_a_program_says_that_bad_files_were_left_out(skips: bool) -> None:
+    program = python_program(LOADER, LOADER, {**FOLDER, "skip_bad": skips})
+    assert ("# Measured without the files that cannot be decoded" in program) is skips
