@@ -313,6 +313,7 @@ def _recommendations(
             options=_options(measured),
             demand_of=partial(target_rate, measured),
             call_of=partial(target_call, measured),
+            classes=measured.dataset.classes,
         )
     )
 
@@ -375,6 +376,7 @@ def _diagnosis(measured: Measured, config: Config, verdict: Verdict, facts: Fact
         profile=measured.kind == "profile",
         traits=traits_with_same_data(measured, config),
         call=target_call(measured, config),
+        classes=measured.dataset.classes,
         workers_fit=not more_workers_fail(measured.sweep, config),
         gpu_kind=next((gpu.kind for gpu in measured.environment.gpus), "cuda"),
         gpu_named=(assumed := demand_of(measured)) is not None and assumed.origin in ("accelerator", "calibration"),

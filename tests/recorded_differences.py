@@ -17,24 +17,17 @@ were means that included rounds without the baseline, which its ratio is taken o
 factory for the transform. Of the copy, it copied between two steps instead of during one. Of persistent workers, the
 reason was that no epoch begins in a trial; now some do."""
 
-RESIZED = "        image.resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0)"
 CORRECTED_CODE = {
-    'for path in Path(root).rglob("*.*"):': "for path, _ in ImageFolder(root).samples:",
-    "copy = small / path.relative_to(root)": "copy = small / Path(path).relative_to(root)",
+    "ImageFolder(root, transform=": "ImageFolder(root, allow_empty=True, transform=",
+    "Encoded(root)": "Encoded(root, allow_empty=True)",
     "collate_fn=collate_and_process, num_workers=2)": "collate_fn=collate_and_process, num_workers=...)",
-    'small = Path(f"{root}-256")': 'root = Path(root).absolute()\nsmall = root.with_name(f"{root.name}-256")',
-    f'{RESIZED}.save(copy, "JPEG", quality=90)': (
-        f'        part = copy.with_name(f"{{copy.name}}.part")\n{RESIZED}.save(part, "JPEG", quality=90)\n'
-        "        part.replace(copy)"
-    ),
 }
-"""Lines of a program that were wrong when recorded: not every name with a dot is an image, and not everyone who loads
-in two workers or more wants two. With a slash at the end of the folder, copies lay within it, and a program that was
-stopped left an incomplete one."""
+"""Lines of a program that were wrong when recorded: a class folder may be empty, and not everyone who loads in two
+workers or more wants two."""
 
-OTHER_PROGRAMS = ("cold_cache", "pack_small_files", "jpeg_draft")
+OTHER_PROGRAMS = ("cold_cache", "pack_small_files", "jpeg_draft", "presize_offline")
 """Fixes whose program is another one now: it copies each folder apart and completely, shuffles the samples of shards,
-and decodes to no less than the 256 pixels that a trial decodes to."""
+and decodes to no less than the 256 pixels that a trial decodes to. Resized copies have a folder of their own."""
 
 DECIDED_AGAIN = {
     "run_shared_memory_full": ("recommendations",),

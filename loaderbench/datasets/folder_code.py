@@ -73,9 +73,22 @@ _FOLDER = dedent("""
 """The code of `FolderOfImages`, which finds the files and labels that `scan_image_folder` finds."""
 
 
-def folder_code(options: Mapping[str, Any], ranks: int = 1) -> Iterator[str]:
-    """Yield the code that creates `dataset` from `root` in each of `ranks` ranks."""
-    yield _FOLDER
+def folder_code(options: Mapping[str, Any], ranks: int = 1, classes: int | None = None) -> Iterator[str]:
+    """Yield the code that creates `dataset` from `root` in each of `ranks` ranks.
+
+    With several `classes`, torchvision's own class finds the files and labels that `scan_image_folder` finds.
+    """
+    if classes is None or classes < 2:
+        yield _FOLDER
+        yield from _code_in_folder(options, ranks)
+        return
+    yield "from torchvision.datasets import ImageFolder"
+    for part in _code_in_folder(options, ranks):
+        part = re.sub(r"(?<== )(FolderOfImages|Encoded)\(root", r"\1(root, allow_empty=True", part)
+        yield part.replace("FolderOfImages", "ImageFolder")
+
+
+def _code_in_folder(options: Mapping[str, Any], ranks: int) -> Iterator[str]:
     if options.get("format") not in (None, "files"):
         yield f"# Measured with format: {options['format']}; docs/reference/formats.md has code that reads it."
     if options.get("skip_bad"):

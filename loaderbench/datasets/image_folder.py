@@ -301,9 +301,10 @@ class ImageFolder(DatasetOfOptions):
 
         return pixel_changes(self, pairs, ask)
 
-    def code(self, ranks: int = 1) -> Sequence[str]:
+    def code(self, ranks: int = 1, classes: int | None = None) -> Sequence[str]:
         """A dataset of the same files and labels, with the same decoder, transform, copies and cache."""
-        return [*folder_code.folder_code({name: getattr(self, name) for name in self.option_axes()}, ranks)]
+        options = {name: getattr(self, name) for name in self.option_axes()}
+        return [*folder_code.folder_code(options, ranks, classes)]
 
     def code_after(self) -> str:
         """Decode or normalize on the device if the workers do not."""

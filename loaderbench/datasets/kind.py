@@ -224,8 +224,11 @@ class DatasetKind(Part):
         """How much the samples of each pair of configurations differ."""
         return [PixelChange(None, "this kind of dataset cannot compare samples")] * len(pairs)
 
-    def code(self, ranks: int = 1) -> Sequence[str] | None:
-        """Code that creates `dataset` from `root` in a program of `ranks` ranks; `None` if the user has `dataset`."""
+    def code(self, ranks: int = 1, classes: int | None = None) -> Sequence[str] | None:
+        """Code that creates `dataset` from `root` in a program of `ranks` ranks; `None` if the user has `dataset`.
+
+        `classes` is the number of class folders, if known.
+        """
         return None
 
     def code_after(self) -> str:

@@ -14,7 +14,7 @@ from loaderbench.diagnosis.facts import Seconds
 from loaderbench.records import Trial, WorkerStates
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ThreadWork:
     """Shares of a loading process's time in which its loading thread waits for its other threads.
 
@@ -51,7 +51,7 @@ def thread_work(
     if not worked:
         return NO_WORK
     on_cpu = worked * others_on_cpu / runnable
-    return ThreadWork(on_cpu, worked - on_cpu)
+    return ThreadWork(on_cpu_share=on_cpu, run_queue_share=worked - on_cpu)
 
 
 def _at_locks(states: WorkerStates) -> float:

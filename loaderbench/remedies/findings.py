@@ -41,6 +41,7 @@ class Diagnosis:
         demand: Samples/s that an emulated accelerator takes.
         traits: Traits that were seen in the dataset, by name.
         call: The call of a target that returns an iterable of its own; `None` for other data.
+        classes: Number of class folders of the dataset; `None` for other data.
         workers_fit: False if configurations with more workers ran out of memory, open files or processes.
         gpu_named: Whether the suite names the GPU to emulate, so training will have one.
         gpu_kind: torch's name for the kind of GPU in this machine.
@@ -59,6 +60,7 @@ class Diagnosis:
     profile: bool = False
     traits: Mapping[str, str] = field(default_factory=dict)
     call: TargetCall | None = None
+    classes: int | None = None
     workers_fit: bool = True
     gpu_named: bool = False
     gpu_kind: str = "cuda"
@@ -118,7 +120,7 @@ class Diagnosis:
         """Code to paste that creates the loader of a configuration."""
         if self.call is not None:
             return self.call.program({**self.loader, **config})
-        return python_program(config, self.loader, self.options, self.own_code, self.own_class)
+        return python_program(config, self.loader, self.options, self.own_code, self.own_class, classes=self.classes)
 
     def option(self, name: str) -> Any:
         """The value of a dataset option; `None` if the dataset lacks the option or is the user's."""
@@ -147,6 +149,7 @@ class Findings:
         demand_of: Returns the samples/s at which the consumer takes a configuration's batches; `None` if the consumer
             does not cap the rate.
         call_of: Returns the call of a target that returns an iterable of its own; `None` for other data.
+        classes: Number of class folders of the dataset; `None` for other data.
     """
 
     configurations: Sequence[Configuration]
@@ -166,6 +169,7 @@ class Findings:
     options: dict[str, Any] | None = None
     demand_of: Callable[[Config], float | None] = lambda _: None
     call_of: Callable[[Config], TargetCall | None] = lambda _: None
+    classes: int | None = None
 
     def label(self, config: Config) -> str:
         """Name a configuration by the axes that vary."""
@@ -197,7 +201,7 @@ class Findings:
         if call is not None:
             return call.program({**self.loader, **config})
         own = ("", "") if self.diagnosis is None else (self.diagnosis.own_code, self.diagnosis.own_class)
-        return python_program(config, self.loader, self.options, *own)
+        return python_program(config, self.loader, self.options, *own, classes=self.classes)
 
     @property
     def diagnoses(self) -> tuple[Diagnosis, ...]:

@@ -27,12 +27,15 @@ def python_program(
     options: Mapping[str, Any] | None,
     own_code: str = "",
     own_class: str = "",
+    *,
+    classes: int | None = None,
 ) -> str:
     """Return a program that creates `loader`.
 
     `options` are the options of a built-in dataset; `None` if the user supplies `dataset`. `own_code` are arguments of
     the user's loader, such as `shuffle=True, collate_fn=pad`. The program keeps those that are in neither `config` nor
-    `loader`. `own_class` is the class of that loader, as `module:name`; empty if it is torch's.
+    `loader`. `own_class` is the class of that loader, as `module:name`; empty if it is torch's. `classes` is the number
+    of class folders, if known.
     """
     own_pairs = (pair.partition("=") for pair in own_code.split(", "))
     kept = {name: Code(value) for name, _, value in own_pairs if value and name not in {**loader, **config}}
@@ -51,7 +54,7 @@ def python_program(
         dataset, why = _with_usable_decoder(dataset, backend)
         comments += why
         arguments = {**_recipe(dataset), **arguments} if backend.decodes else arguments
-    dataset_code = None if dataset is None else dataset.code(ranks or 1)
+    dataset_code = None if dataset is None else dataset.code(ranks or 1, classes)
     of_dataset = () if dataset is None else dataset.axes
     others = own_arguments(arguments, (backend, LOADER_BACKENDS[DEFAULT_BACKEND])).items()
     own = {name: value for name, value in others if name not in {*backend.axes, *of_dataset, *kept}}
