@@ -84,8 +84,8 @@ def folder_code(options: Mapping[str, Any], ranks: int = 1, classes: int | None 
         return
     yield "from torchvision.datasets import ImageFolder"
     for part in _code_in_folder(options, ranks):
-        part = re.sub(r"(?<== )(FolderOfImages|Encoded)\(root", r"\1(root, allow_empty=True", part)
-        yield part.replace("FolderOfImages", "ImageFolder")
+        code = re.sub(r"(?<== )(FolderOfImages|Encoded)\(root", r"\1(root, allow_empty=True", part)
+        yield code.replace("FolderOfImages", "ImageFolder")
 
 
 def _code_in_folder(options: Mapping[str, Any], ranks: int) -> Iterator[str]:

@@ -71,6 +71,16 @@ def test_a_program_reads_the_files_and_labels_of_the_run(layout: str, change: Co
     assert labels_of(names) == sorted(label for _, label in measured)
 
 
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_program_for_several_classes_needs_no_class_of_its_own(change: Config, tmp_path: Path) -> None:
+    root = folder_of(LAYOUTS["with_an_empty_class"], tmp_path / "train")
+    code = python_program({**LOADER, **change}, LOADER, FOLDER, classes=3)
+    assert "find_classes" not in code
+    names: dict[str, Any] = {"root": str(root), "__name__": "snippet"}
+    exec(compile(code, "snippet", "exec"), names)
+    assert labels_of(names) == sorted(label for _, label in scan_image_folder(root).samples)
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_shards_hold_the_files_and_labels_of_the_run(layout: str, tmp_path: Path) -> None:
     root = folder_of(LAYOUTS[layout], tmp_path / "train")
