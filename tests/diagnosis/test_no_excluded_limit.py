@@ -124,7 +124,7 @@ def made_by(facts: Facts) -> float:
 def at_locks(facts: Facts) -> bool:
     """All blocked time of the loading processes was on locks."""
     seen = (facts.loads.blocked_on if facts.loads else None) or {}
-    others = sum(seen.get(kind, 0.0) for kind in ("device", "storage", "own_threads"))
+    others = sum(seen.get(kind, 0.0) for kind in ("device", "storage", "page_fault", "own_threads"))
     return facts.workers > 0 and seen.get("lock", 0.0) > 0 and others == 0
 
 
