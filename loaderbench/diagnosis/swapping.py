@@ -60,7 +60,7 @@ def blocked_in_faults(facts: Facts) -> bool:
     blocked = sum(share for kind, share in seen.items() if kind not in ("running", "queue", "other"))
     if not facts.workers:
         # The process samples its main thread, and Python holds the GIL during a fault, but not during other waits.
-        unseen = max(0.0, states.blocked_share - blocked)
+        unseen = max(0.0, states.blocked_share - sum(share for kind, share in seen.items() if kind != "running"))
         in_faults, blocked = in_faults + unseen, blocked + unseen
     return in_faults >= MOST * blocked > 0 and _can_fill(states.blocked_share, facts)
 

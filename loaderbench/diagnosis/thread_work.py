@@ -64,9 +64,7 @@ def _unexplained(states: WorkerStates, in_steps: float) -> float:
 
     It samples its own main thread whenever the GIL is free, so it sees too few waits at locks, but all others.
     """
-    seen = sum(
-        share for kind, share in (states.blocked_on or {}).items() if kind not in ("running", "queue", *_AT_LOCKS)
-    )
+    seen = sum(share for kind, share in (states.blocked_on or {}).items() if kind not in ("running", *_AT_LOCKS))
     return states.blocked_share - in_steps - seen
 
 
