@@ -53,6 +53,13 @@ class InParts(Fetched):
         self.parts = parts
 
 
+def loop_in_a_thread() -> asyncio.AbstractEventLoop:
+    """An event loop that runs in a thread of its own, as that of fsspec."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    return loop
+
+
 class InThreads(InParts):
     """The parts are fetched by a pool of threads of the loading process."""
 
@@ -71,9 +78,7 @@ class InALoop(InParts):
     loop: asyncio.AbstractEventLoop | None = None
 
     def __getitem__(self, index: int) -> Any:
-        if self.loop is None:
-            self.loop = asyncio.new_event_loop()
-            threading.Thread(target=self.loop.run_forever, daemon=True).start()
+        self.loop = self.loop or loop_in_a_thread()
         found = asyncio.run_coroutine_threadsafe(self._all(), self.loop).result()
         return sample(index, found[0][0])
 

@@ -6,7 +6,6 @@ The work releases the GIL, so threads of one process run at the same time.
 from __future__ import annotations
 
 import asyncio
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -14,6 +13,7 @@ from torch.utils.data import DataLoader
 
 from benchmarks.diagnosis.drawn_work import COMPUTED_BY
 from benchmarks.diagnosis.draws import Draws
+from benchmarks.diagnosis.helpers_of_workers import loop_in_a_thread
 from benchmarks.diagnosis.opaque_data import Endless
 from benchmarks.diagnosis.scenario import Loop, Scenario, because_of
 from benchmarks.diagnosis.steps import device
@@ -44,9 +44,7 @@ class InALoop(InAPool):
     loop: asyncio.AbstractEventLoop | None = None
 
     def __getitem__(self, index: int) -> Any:
-        if self.loop is None:
-            self.loop = asyncio.new_event_loop()
-            threading.Thread(target=self.loop.run_forever, daemon=True).start()
+        self.loop = self.loop or loop_in_a_thread()
         made = asyncio.run_coroutine_threadsafe(self._all(), self.loop).result()
         return sample(index, made[0])
 

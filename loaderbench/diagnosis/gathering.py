@@ -21,8 +21,7 @@ from loaderbench.records.words import NOT_READ_TWICE
 
 def gather(trials: Sequence[Trial], environment: Environment) -> Facts | None:
     """The means over the completed trials of one configuration; `None` if none completed."""
-    done = _completed(trials)
-    if not done:
+    if not (done := _completed(trials)):
         return None
     workers = workers_of(done[0])
     idle_share = _idle_share(done, workers)

@@ -31,14 +31,14 @@ LONG_TIMES = 4.0
 
 
 class _Sums:
-    """By class of long samples: what `Block.long` holds, and wall and CPU seconds by stage."""
+    """By class of long samples: what `Block.long` holds, the longest one, and wall and CPU seconds by stage."""
 
-    __slots__ = ("counts", "cpu_s", "is_empty", "wall_s")
+    __slots__ = ("counts", "cpu_s", "is_empty", "longest_s", "wall_s")
 
     def __init__(self) -> None:
         sizes = (layout.LONG, layout.MAX_STAGES, layout.MAX_STAGES)
         self.counts, self.wall_s, self.cpu_s = ([[0.0] * size for _ in range(layout.LONG_CLASSES)] for size in sizes)
-        self.is_empty = True
+        self.longest_s, self.is_empty = [0.0] * layout.LONG_CLASSES, True
 
     def add(self, place: int, other: _Sums) -> None:
         """Add one class of others."""
@@ -54,13 +54,13 @@ class SampleChoice:
     `has_long_batches`: a batch that was not traced had a long sample, so the CPU time of other such batches is needed.
     """
 
-    __slots__ = ("_clock", "_held", "_held_s", "_max_cost_share", "_random", "_sums", "has_long_batches", "long_s")
+    __slots__ = ("_clock", "_held", "_max_cost_share", "_random", "_sums", "has_long_batches", "long_s")
 
     def __init__(self, clock: StageClock, max_cost_share: float) -> None:
         self.long_s, self.has_long_batches = math.inf, False
         self._clock, self._max_cost_share = clock, max_cost_share
         self._random = random.Random(0)  # private: the user's random state stays untouched
-        self._sums, self._held, self._held_s = _Sums(), _Sums(), [0.0] * layout.LONG_CLASSES
+        self._sums, self._held = _Sums(), _Sums()
 
     def skips_after(self, wall_s: float, stages: float) -> int:
         """A random number of samples to skip that keeps the cost of tracing below its limit.
@@ -83,8 +83,7 @@ class SampleChoice:
         `each_s` is what is compared with `long_s`. The clock's counters were `wall_s` and `cpu_s` before.
         """
         sums, place = self._sums if each_s > self.long_s else self._held, _class_of(took_s / max(1, samples))
-        sums.is_empty = False
-        self._held_s[place] = max(self._held_s[place], each_s)
+        sums.is_empty, sums.longest_s[place] = False, max(sums.longest_s[place], each_s)
         sums.counts[place][0] += samples
         sums.counts[place][1] += took_s
         _add_differences(sums.wall_s[place], self._clock.wall_s, wall_s)
@@ -93,10 +92,9 @@ class SampleChoice:
     def _add_held(self) -> None:
         """Add the samples that turned out to be long, by class."""
         held, self._held = self._held, _Sums()
-        for place, longest_s in enumerate(self._held_s):
-            if held.counts[place][0] and longest_s > self.long_s:
+        for place, longest_s in enumerate(held.longest_s):
+            if longest_s > self.long_s:
                 self._sums.add(place, held)
-        self._held_s = [0.0] * layout.LONG_CLASSES
 
     def add_skipped(self, samples: int, took_s: float) -> None:
         """Add long samples that were just loaded without timing their stages.

@@ -76,7 +76,7 @@ class TracedCollate:
 
 
 _refused: list[SampleProxy] = []
-"""The worker's dataset, if its class was written in C, as that of a list, and cannot be patched."""
+"""The worker's dataset, if its class was written in C, such as a list, and cannot be patched."""
 
 
 def _time_next_samples(fetcher: Any) -> None:
@@ -91,7 +91,10 @@ def _trace(dataset: Any, tracer: Tracer, marks_only: bool) -> None:
         import PIL.Image  # noqa: F401 - loaded now, to find its functions
     refused = patch_classes(Finder(tracer).dataset(dataset, inside=not marks_only))
     if type(dataset).__name__ in refused:
-        _refused.append(SampleProxy(dataset, tracer))
+        if hasattr(dataset, "__getitem__"):
+            _refused.append(SampleProxy(dataset, tracer))
+        else:
+            tracer.block.fail(f"{type(dataset).__name__} has no Python code that can be timed")
     active.set_tracer(tracer)
     Finalize(None, tracer.flush, exitpriority=0)
     if not marks_only:

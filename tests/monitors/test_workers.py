@@ -5,74 +5,14 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from shutil import rmtree
 
 import pytest
+from proc_folder import Machine
 
 from loaderbench.monitors import WorkerWatch, proc
 from loaderbench.records import WorkerStates
 
-MS = 1_000_000  # in ns
 linux = pytest.mark.skipif(not proc.available(), reason="no /proc with lists of children here")
-
-
-class Machine:
-    """A folder that looks like /proc, and a clock that goes when it is told to."""
-
-    def __init__(self, root: Path) -> None:
-        self.root, self.now_s = root, 100.0
-        self.watch = WorkerWatch(str(root), lambda: self.now_s)
-
-    def put(
-        self,
-        pid: int,
-        run: int = 1,
-        wait: int = 0,
-        others: tuple[int, ...] = (),
-        faults: tuple[int, int] = (0, 0),
-        io: tuple[int, int] | None = (0, 0),
-        state: str = "S",
-        began: int = 7,
-        waited: tuple[int, int] = (0, 0),
-    ) -> None:
-        """Write one process; `run`, `wait` and `others` in ms, `io` as bytes asked for and bytes from a disk.
-
-        `waited` are ticks of children that it waited for, in user code and in the kernel.
-        """
-        folder = self.root / str(pid)
-        rmtree(folder, ignore_errors=True)
-        for tid, text in [
-            (pid, f"{run * MS} {wait * MS} 5"),
-            *((9000 + n, f"{o * MS} 0 5") for n, o in enumerate(others)),
-        ]:
-            (folder / "task" / str(tid)).mkdir(parents=True)
-            (folder / "task" / str(tid) / "schedstat").write_text(text + "\n")
-        minor, major = faults
-        head = f"{pid} (pt_data) worker) {state} 1 1 1 0 -1 64"
-        ticks = f"25 15 {waited[0]} {waited[1]}"
-        (folder / "stat").write_text(f"{head} {minor} 0 {major} 0 {ticks} 20 0 1 0 {began} 1000 512 1 1\n")
-        if io is not None:
-            (folder / "io").write_text(f"rchar: {io[0]}\nwchar: 1\nsyscr: 1\nsyscw: 1\nread_bytes: {io[1]}\n")
-
-    def remove(self, pid: int) -> None:
-        rmtree(self.root / str(pid))
-
-    def read(self, *pids: int, after_s: float = 1.0) -> None:
-        self.now_s += after_s
-        self.watch.read(pids)
-
-    def states(self) -> WorkerStates:
-        found = self.watch.states()
-        assert found is not None
-        assert found.on_cpu_share + found.run_queue_share + found.blocked_share == pytest.approx(1, abs=1e-12)
-        assert min(found.on_cpu_share, found.run_queue_share, found.blocked_share) >= 0
-        return found
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return Machine(tmp_path)
 
 
 def test_the_time_of_child_programs_is_a_share_of_the_time_of_all_workers(machine: Machine) -> None:
@@ -226,85 +166,6 @@ def test_a_zombie_is_gone(machine: Machine) -> None:
     machine.read(1)
     machine.read(1)
     assert machine.watch.states() is None
-
-
-def test_the_largest_sum_of_proportional_memory_is_kept(machine: Machine) -> None:
-    machine.put(1)
-    machine.put(2)
-    machine.read(1, 2)
-    machine.read(1, 2)
-    assert "was not read" in machine.states().not_measured["pss_bytes"]
-    machine.watch.read_memory([1, 2])
-    assert "not readable" in machine.states().not_measured["pss_bytes"]
-    for sizes_kb in ((30, 20), (10, 5)):
-        for pid, size_kb in zip((1, 2), sizes_kb, strict=True):
-            (machine.root / str(pid) / "smaps_rollup").write_text(f"0-f ---p [rollup]\nRss: 99 kB\nPss: {size_kb} kB\n")
-        machine.watch.read_memory([1, 2, 3])
-    found = machine.states()
-    assert found.pss_bytes == 50 * 1024
-    assert "pss_bytes" not in found.not_measured
-
-
-@pytest.mark.parametrize(
-    ("kb_of_each", "swapped_kb"),
-    [
-        (((40, 40), (25, 25)), 65),  # each process has its own pages
-        (((60, 30), (60, 30)), 60),  # they share pages
-        (((60, 0), (60, 0)), 60),  # shared memory, of which no process has a part
-        (((0, 0), (0, 0)), 0),
-    ],
-)
-def test_the_largest_sum_of_swapped_memory_counts_no_page_twice(
-    machine: Machine, kb_of_each: tuple[tuple[int, int], ...], swapped_kb: int
-) -> None:
-    for pid in (1, 2):
-        machine.put(pid)
-    machine.read(1, 2)
-    machine.read(1, 2)
-    for pid, (all_kb, part_kb) in zip((1, 2), kb_of_each, strict=True):
-        text = f"0-f ---p [rollup]\nPss: 9 kB\nSwap: {all_kb} kB\nSwapPss: {part_kb} kB\n"
-        (machine.root / str(pid) / "smaps_rollup").write_text(text)
-    machine.watch.read_memory([1, 2])
-    assert machine.states().swapped_bytes == swapped_kb * 1024
-    for pid in (1, 2):
-        (machine.root / str(pid) / "smaps_rollup").write_text("Pss: 9 kB\nSwap: 0 kB\nSwapPss: 0 kB\n")
-    machine.watch.read_memory([1, 2])
-    assert machine.states().swapped_bytes == swapped_kb * 1024
-    assert "swapped_bytes" not in machine.states().not_measured
-
-
-def test_without_the_sums_the_largest_process_counts(machine: Machine) -> None:
-    for pid, kb in ((1, 40), (2, 70)):
-        machine.put(pid)
-        (machine.root / str(pid) / "status").write_text(f"VmRSS:\t 9 kB\nVmSwap:\t {kb} kB\n")
-    machine.read(1, 2)
-    machine.read(1, 2)
-    machine.watch.read_memory([1, 2])
-    assert machine.states().swapped_bytes == 70 * 1024
-
-
-@pytest.mark.parametrize(("major_faults", "swapped_bytes"), [(5, 70 * 1024), (0, None)])
-def test_a_process_with_major_faults_is_asked_for_its_swapped_memory_at_once(
-    machine: Machine, major_faults: int, swapped_bytes: int | None
-) -> None:
-    machine.put(1)
-    machine.read(1)
-    machine.put(1, faults=(9, major_faults))
-    (machine.root / "1" / "status").write_text("VmRSS:\t 9 kB\nVmSwap:\t 70 kB\n")
-    machine.read(1)
-    machine.remove(1)
-    machine.watch.read_memory([1])  # too late
-    assert machine.states().swapped_bytes == swapped_bytes
-
-
-def test_swapped_memory_that_cannot_be_read_has_a_reason(machine: Machine) -> None:
-    machine.put(1)
-    machine.read(1)
-    machine.read(1)
-    assert "was not read" in machine.states().not_measured["swapped_bytes"]
-    machine.watch.read_memory([1])
-    assert machine.states().swapped_bytes is None
-    assert "not readable" in machine.states().not_measured["swapped_bytes"]
 
 
 def test_why_there_are_no_states_is_said(machine: Machine) -> None:
