@@ -14,7 +14,7 @@ MS = 1_000_000  # in ns
 
 
 class Machine:
-    """A folder that looks like /proc, and a clock that goes when it is told to."""
+    """A folder that looks like `/proc`, and a clock that only moves with `read`."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.now_s = root, 100.0
