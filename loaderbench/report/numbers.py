@@ -50,8 +50,11 @@ def bounds(est: float, lo: float, hi: float, digits: int = 3) -> tuple[str, str]
 
 
 def _places_of_interval(est: float, lo: float, hi: float, digits: int) -> int:
-    """Decimal places for the estimate's significant digits, or one digit more if only that shows the interval."""
-    places = _places(est, digits)
+    """Decimal places for the estimate's significant digits, or one digit more if only that shows the interval.
+
+    An interval around 0 is much wider than its estimate, so its larger bound sets them.
+    """
+    places = _places(max(abs(lo), abs(hi)) if lo < 0 < hi else est, digits)
     if lo >= hi or _rounded(lo, places) != _rounded(hi, places):
         return places
     finer = _places(est, digits + 1) if est else _places(max(abs(lo), abs(hi)), 1)

@@ -94,6 +94,7 @@ def test_a_duration_is_written_in_the_unit_a_person_would_use(seconds: float, wr
         ((1.25, 1.21, 1.29), "+25% vs baseline (21\u201329%)"),
         ((4.1, 3.9, 4.3), "4.1\u00d7 vs baseline (3.9\u20134.3\u00d7)"),
         ((0.88, 0.85, 0.91), "\u221212% vs baseline (\u221215 to \u22129%)"),
+        ((1.0024, 0.876, 1.1439), "+0% vs baseline (\u221212 to 14%)"),
         ((1.25, None, None), "+25% vs baseline (n = 1)"),
         ((1.1203, 1.1192, 1.1218), "+12.0% vs baseline (11.9\u201312.2%)"),
         ((1.1203, 1.1202, 1.1204), "+12% vs baseline (12\u201312%)"),
