@@ -28,6 +28,10 @@ def _nothing(_: Diagnosis) -> Config:
     return {}
 
 
+def _evidence_of_cause(found: Diagnosis) -> tuple[str, ...]:
+    return found.verdict.evidence[:2]
+
+
 @dataclass(frozen=True, kw_only=True)
 class CauseRemedy:
     """A fix for a diagnosed cause.
@@ -43,6 +47,7 @@ class CauseRemedy:
         changes_pixels: Whether samples differ afterwards.
         title_in_code: Replaces `title` if the change is in the user's code and the dataset lacks the trait `evident`.
         title_for: Returns a more exact title for one diagnosis, as `costs_for` does for the costs.
+        evidence_for: Returns the lines of evidence for one diagnosis; by default, the first two of the verdict.
         ends_contention: Whether the fix ends contention between threads. Estimates ignore contention, so such a fix
             is tried first.
     """
@@ -64,6 +69,7 @@ class CauseRemedy:
     evident: str = ""
     title_for: Callable[[Diagnosis], str] | None = None
     costs_for: Callable[[Diagnosis], tuple[str, ...]] | None = None
+    evidence_for: Callable[[Diagnosis], tuple[str, ...]] = _evidence_of_cause
     ends_contention: bool = False
 
     @property
@@ -99,7 +105,7 @@ class CauseRemedy:
             gain=None,
             status="open",
             costs=self.costs_for(diagnosis) if self.costs_for else self.costs,
-            evidence=diagnosis.verdict.evidence[:2],
+            evidence=self.evidence_for(diagnosis),
             caveat=self.caveat,
             snippet=diagnosis.program(changed) if change else self._code(diagnosis),
             snippet_yaml=yaml_change(change, changed, diagnosis.loader, diagnosis.options) if change else None,
@@ -123,7 +129,7 @@ class CauseRemedy:
             basis="heuristic",
             gain=None,
             status="open",
-            evidence=diagnosis.verdict.evidence[:2],
+            evidence=self.evidence_for(diagnosis),
             caveat=self.caveat,
             reason=call.why_refused(asked),
         )

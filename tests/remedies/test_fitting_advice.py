@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from planted_causes import CAUSES, FACTS, Case as Cause, diagnosis, told
 
-from loaderbench.records import WorkerStates
+from loaderbench.records import Evidence, WorkerStates
 from loaderbench.remedies import candidates_for
 
 SPINNING = WorkerStates(
@@ -87,3 +87,28 @@ def test_keeping_workers_is_tried_in_a_run() -> None:
     (found,) = candidates_for(in_a_run)
     assert found.change == {"persistent_workers": True}
     assert candidates_for(replace(in_a_run, profile=True)) == ()
+
+
+STARTS = replace(FACTS, startup_s=0.9, startup_share=0.42)
+
+
+def test_slow_epoch_starts_have_a_fix_next_to_that_of_another_bottleneck() -> None:
+    found = told(replace(diagnosis(Cause("sample", "cpu", STARTS)), options=None, profile=True))
+    ranks = [fix.id for fix in found if fix.status == "open"]
+    assert ranks.index("persistent_workers") > 0
+    kept = replace(STARTS, workers_persist=True)
+    small = replace(STARTS, startup_share=0.09)
+    sampled = replace(STARTS, sampler_start_s=0.8)
+    for facts in (kept, small, sampled, replace(STARTS, workers=0)):
+        assert "persistent_workers" not in ids(Cause("sample", "cpu", facts), profile=True)
+    assert "persistent_workers" not in ids(Cause("sample", "cpu", STARTS), profile=False)
+
+
+def test_the_evidence_for_keeping_workers_is_what_epoch_starts_cost() -> None:
+    case = replace(diagnosis(Cause("sample", "cpu", STARTS)), options=None, profile=True)
+    parts = (Evidence("stage", "Stage", "decode"), Evidence("wait", "Data wait", "40%"))
+    starts = Evidence("epoch", "Epoch boundary", "42% of epoch time (0.9 s per epoch)")
+    verdict = replace(case.verdict, evidence_parts=(*parts, starts), evidence=tuple(map(str, (*parts, starts))))
+    found = {fix.id: fix.evidence for fix in told(replace(case, verdict=verdict))}
+    assert found.pop("persistent_workers") == (str(starts),)
+    assert str(starts) not in {line for lines in found.values() for line in lines}
