@@ -34,10 +34,12 @@ DECIDED_AGAIN = {
     **dict.fromkeys(("synthetic_gpus_ladder", "synthetic_gpus_ties"), ("verdict", "recommendations")),
     "profile_generator_untraced": ("verdict", "recommendations"),
     "synthetic_traced_profile": ("recommendations",),
+    **dict.fromkeys(("run_ladder_emulated", "run_resumed"), ("recommendations",)),
 }
 """What is concluded in another way on purpose. Threads of a worker were limited to one, though it had no other. Of 16
 CPUs, 15.2 are in use: they are saturated now, and cheaper work is advised instead of more workers. A main process that
-was blocked 94% of the time was called busy. Epoch starts that take a tenth of the time have a fix of their own."""
+was blocked 94% of the time was called busy. Epoch starts that take a tenth of the time have a fix of their own.
+Fixes for the bottleneck come before those for other stages."""
 
 
 REWORDED = {

@@ -16,6 +16,7 @@ LONG = 100_000  # objects, about 10 MB; the memory of shorter lists does not mat
 
 _PILLOW = ("default_loader", "pil_loader")
 _FLOAT_MAKERS = ("ToTensor", "Normalize", "ConvertImageDtype", "ToDtype")
+_OTHER_LIBRARIES = ("albumentations", "kornia", "monai")
 _GENERATORS = (random.Random, np.random.RandomState, np.random.Generator, torch.Generator)
 
 
@@ -25,7 +26,8 @@ def traits_of(dataset: Any, worker_init_fn: Any = None) -> dict[str, str]:
     `stream` and `loader` name the class of a dataset without indices, and of a finished `DataLoader`. `undivided` names
     the class of a stream of which each worker may yield every sample. `pillow` names the torchvision function that
     decodes with Pillow. Of torchvision's transforms, `transforms_v1` and `transforms_v2` name the first,
-    `float_samples` the one that converts to float, and `uint8_samples` the last if none converts.
+    `float_samples` the one that converts to float, and `uint8_samples` the last if none converts. `other_transforms`
+    names the first transform of another library.
     """
     found: dict[str, str] = {}
     if isinstance(dataset, torch.utils.data.DataLoader):
@@ -40,11 +42,11 @@ def traits_of(dataset: Any, worker_init_fn: Any = None) -> dict[str, str]:
             found.setdefault("random_state", f"{name}: {type(value).__name__}")
         elif _is_long_list(value):
             found.setdefault("object_list", f"{name}: {len(value):,} objects")
-    return found | _torchvision_traits(dataset)
+    return found | _transform_traits(dataset)
 
 
-def _torchvision_traits(dataset: Any) -> dict[str, str]:
-    """Traits of torchvision's decoding and transforms, as far as the dataset holds its functions."""
+def _transform_traits(dataset: Any) -> dict[str, str]:
+    """Traits of torchvision's decoding and of transforms, as far as the dataset holds its functions."""
     found: dict[str, str] = {}
     own = _vars(dataset)
     decode = own.get("loader")
@@ -54,21 +56,27 @@ def _torchvision_traits(dataset: Any) -> dict[str, str]:
         for step in _steps(value):
             found = _step_traits(step) | found
     steps = list(_steps(own.get("transform")))
-    all_known = all(_step_traits(step) and type(step).__name__ != "Lambda" for step in steps)
+    all_known = all(_is_torchvision(step) and type(step).__name__ != "Lambda" for step in steps)
     if _is_from(type(dataset), "torchvision.datasets") and steps and all_known and "float_samples" not in found:
         found["uint8_samples"] = type(steps[-1]).__name__
     return found
 
 
 def _step_traits(step: Any) -> dict[str, str]:
-    """Traits of one transform; empty unless it is torchvision's."""
-    if not _is_from(type(step), "torchvision.transforms"):
+    """Traits of one transform; empty unless it is from a known library."""
+    if any(_is_from(type(step), library) for library in _OTHER_LIBRARIES):
+        return {"other_transforms": type(step).__name__}
+    if not _is_torchvision(step):
         return {}
     name, dtype = type(step).__name__, _vars(step).get("dtype")
     found = {"transforms_v2" if _is_from(type(step), "torchvision.transforms.v2") else "transforms_v1": name}
     if name in _FLOAT_MAKERS and (not isinstance(dtype, torch.dtype) or dtype.is_floating_point):
         found["float_samples"] = name
     return found
+
+
+def _is_torchvision(step: Any) -> bool:
+    return _is_from(type(step), "torchvision.transforms")
 
 
 def _steps(transform: Any, levels: int = 4) -> Iterator[Any]:

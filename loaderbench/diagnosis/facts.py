@@ -132,6 +132,19 @@ class Facts:
         return self.ranks * sum(states.runnable_threads or 0.0 for states in both if states)
 
     @property
+    def competing_threads(self) -> float:
+        """The same without threads that send batches, which continue the work of their worker."""
+        sending = self.loads.sending_threads if self.loads and self.workers else None
+        return self.runnable_threads - self.ranks * (sending or 0.0)
+
+    @property
+    def library_share(self) -> float | None:
+        """CPU time of other threads of a loading process, without those that send batches; `None` if unknown."""
+        if self.loads is None or self.loads.other_threads_cpu_share is None:
+            return None
+        return self.loads.other_threads_cpu_share - (self.loads.sending_cpu_share or 0.0)
+
+    @property
     def pinning_share(self) -> float:
         """The share of time in which the main process's pinning thread ran or was runnable."""
         return (self.main.pinning_share if self.main else None) or 0.0
@@ -139,7 +152,7 @@ class Facts:
     @property
     def threads_per_loading(self) -> float:
         """Threads that want to run, per loading process."""
-        return self.runnable_threads / (self.ranks * max(1, self.workers))
+        return self.competing_threads / (self.ranks * max(1, self.workers))
 
     @property
     def less_is_faster(self) -> bool:

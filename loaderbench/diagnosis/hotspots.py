@@ -6,6 +6,7 @@ so it finds code that holds the GIL too rarely. The clocks correct this between 
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
@@ -20,6 +21,8 @@ Stack = tuple[str, Frames]
 MOST_LINES = 10
 FEWEST_SHARE = 0.005
 _PASSING_ON = "torch/utils/data/dataset.py"
+_CALLING_OTHERS = re.compile(r"^(Compose|Sequential)\.|\b(__call__|_call_impl|_wrapped_call_impl)$")
+"""Functions of transforms and modules that call the one with the work."""
 
 Shares = dict[str, float]
 Line = tuple[str, int]
@@ -90,18 +93,35 @@ def _is_comprehension(frame: StackFrame) -> bool:
 def _hotspots(trials: Iterable[Trial], lines_of: Callable[[Frames], Iterable[StackFrame]]) -> dict[Line, Hotspot]:
     """All lines that stacks are charged to."""
     by_stage: dict[Line, Shares] = {}
-    below: dict[Line, Shares] = {}
+    called: dict[Line, Shares] = {}
+    working: dict[Line, Shares] = {}
     charged: list[StackFrame] = []
     for (stage, frames), share in stack_shares(trials).items():
         for line, frame in _by_line(lines_of(frames) if frames else ()).items():
             by_stage.setdefault(line, defaultdict(float))[stage] += share
-            below.setdefault(line, defaultdict(float))[_charged_line(frames)[1]] += share
+            below = _charged_line(frames)[1]
+            called.setdefault(line, defaultdict(float))[below[0] if below else ""] += share
+            working.setdefault(line, defaultdict(float))[_working(below)] += share
             charged.append(frame)
-    return {line: _hotspot(frame, by_stage[line], below[line]) for line, frame in _by_line(charged).items()}
+    return {
+        line: _hotspot(frame, by_stage[line], _most(working[line]) or _most(called[line]))
+        for line, frame in _by_line(charged).items()
+    }
 
 
-def _charged_line(frames: Frames) -> tuple[StackFrame, str]:
-    """The charged line, and the function that it called; empty if the line itself ran.
+def _working(below: Sequence[str]) -> str:
+    """The first function that does not only call another one; empty if there is none."""
+    return next((function for function in below if not _CALLING_OTHERS.search(function)), "")
+
+
+def _most(functions: Shares) -> str:
+    """The function with more than half of the time; empty without one."""
+    name = max(functions, key=lambda function: functions[function])
+    return name if functions[name] > sum(functions.values()) / 2 else ""
+
+
+def _charged_line(frames: Frames) -> tuple[StackFrame, Sequence[str]]:
+    """The charged line, and the functions below it, outermost first; none if the line itself ran.
 
     A dataset of a library is charged like a user's own: what lies below can be many libraries deep. Torch's datasets
     only pass on to others.
@@ -110,7 +130,7 @@ def _charged_line(frames: Frames) -> tuple[StackFrame, str]:
     if not own:
         first = next((frame for frame in frames if not frame.file.startswith(_PASSING_ON)), frames[0])
         own = [place for place, frame in enumerate(frames) if _package(frame) == _package(first)]
-    return frames[own[-1]], "".join(frame.function for frame in frames[own[-1] + 1 :][:1])
+    return frames[own[-1]], [frame.function for frame in frames[own[-1] + 1 :]]
 
 
 def _package(frame: StackFrame) -> str:
@@ -121,16 +141,15 @@ def _is_notable(found: Hotspot) -> bool:
     return found.share >= FEWEST_SHARE
 
 
-def _hotspot(line: StackFrame, stages: Shares, below: Shares) -> Hotspot:
-    share, name = sum(stages.values()), PurePath(line.file).name
-    called = max(below, key=lambda function: below[function])
+def _hotspot(line: StackFrame, stages: Shares, below: str) -> Hotspot:
+    name = PurePath(line.file).name
     return Hotspot(
         function=line.function,
         file=name,
         line=line.line,
         stage=max(stages, key=lambda stage: stages[stage]),
-        share=share,
+        share=sum(stages.values()),
         text=line.text,
-        below=called if below[called] > share / 2 else "",
+        below=below,
         path="" if line.file == name else line.file,
     )

@@ -227,7 +227,7 @@ def have_library_threads(facts: Facts) -> bool:
 
     Otherwise, threads that compete with workers can be those of a training step on the CPU.
     """
-    others = facts.loads.other_threads_cpu_share if facts.loads else None
+    others = facts.library_share
     in_workers = not facts.workers or others is None or others >= LIBRARY_THREADS
     return in_workers and facts.threads_per_loading > MORE_THAN_ONE
 

@@ -83,7 +83,7 @@ def threads_wait_for_a_cpu(facts: Facts) -> bool:
 def more_threads_than_cpus(facts: Facts) -> bool:
     """More threads of this program want to run than there are CPUs; neighbors can cause queues too."""
     enough = 2 * RUNNABLE if disturbed(facts) else 1.0 if facts.less_is_faster else RUNNABLE
-    return facts.runnable_threads >= enough * facts.cpus
+    return facts.competing_threads >= enough * facts.cpus
 
 
 def most_cpus_are_used(facts: Facts) -> bool:

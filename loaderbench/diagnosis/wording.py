@@ -115,9 +115,10 @@ def states_in_words(states: WorkerStates) -> str:
     """`71% on a CPU, 20% waiting for a CPU, 9% blocked`, and the CPU time of other threads if it is large."""
     shares = (states.on_cpu_share, states.run_queue_share, states.blocked_share)
     on_cpu, waiting, blocked = (f"{share * 100:.0f}%" for share in shares)
-    others = states.other_threads_cpu_share or 0.0
-    other_threads = f"; other threads {others * 100:.0f}% on a CPU" if others >= LOCKED else ""
-    return f"{on_cpu} on a CPU, {waiting} waiting for a CPU, {blocked} blocked{other_threads}"
+    sending = states.sending_cpu_share or 0.0
+    parts = {"other threads": (states.other_threads_cpu_share or 0.0) - sending, "sending threads": sending}
+    others = "".join(f"; {name} {share * 100:.0f}% on a CPU" for name, share in parts.items() if share >= LOCKED)
+    return f"{on_cpu} on a CPU, {waiting} waiting for a CPU, {blocked} blocked{others}"
 
 
 def _whose(trial: Trial) -> str:
@@ -212,7 +213,7 @@ def _too_few_workers(facts: Facts) -> str:
 
 def threads_compete(facts: Facts) -> str:
     """`6 threads compete for 2 CPUs`, with one decimal if the mean is fractional."""
-    threads = f"{facts.runnable_threads:.1f}".removesuffix(".0")
+    threads = f"{facts.competing_threads:.1f}".removesuffix(".0")
     return f"{threads} threads compete for {_cpus(facts)}"
 
 

@@ -75,6 +75,9 @@ class Sums:
     wait_s: float = 0.0
     others_s: float = 0.0
     runnable_s: float = 0.0
+    senders_s: float = 0.0
+    senders_runnable_s: float = 0.0
+    senders: int = 0
     user_ticks: int = 0
     system_ticks: int = 0
     waited_ticks: int = 0
@@ -87,9 +90,9 @@ class Sums:
     read_io: bool = False
     incomplete: bool = False
 
-    def add(self, pairs: Sequence[tuple[Reading, Reading]]) -> None:
-        """Add the intervals between two readings of each process."""
-        elapsed_s = [self._add(before, after) for before, after in pairs]
+    def add(self, pairs: Sequence[tuple[Reading, Reading]], senders: Collection[int] = ()) -> None:
+        """Add the intervals between two readings of each process. `senders` are threads that send batches."""
+        elapsed_s = [self._add(before, after, senders) for before, after in pairs]
         self.clock_s += max(elapsed_s, default=0.0)
 
     def system_share(self) -> float | None:
@@ -110,7 +113,7 @@ class Sums:
             return None, f"the workers read less than {FEWEST_READ_BYTES // 1024} KiB"
         return min(1.0, max(0.0, 1 - self.disk_bytes / self.asked_bytes)), ""
 
-    def _add(self, before: Reading, after: Reading) -> float:
+    def _add(self, before: Reading, after: Reading, senders: Collection[int]) -> float:
         """Add one interval and return its seconds, or 0 if it is not usable."""
         if before.activity.began_ticks != after.activity.began_ticks:
             return 0.0  # the pid was reused
@@ -121,8 +124,12 @@ class Sums:
         self.wall_s += wall_s
         self.run_s += max(0, after.main.run_ns - before.main.run_ns) / 1e9
         self.wait_s += max(0, after.main.wait_ns - before.main.wait_ns) / 1e9
-        self.others_s += sum(_other_threads_ns(before, after)) / 1e9
+        self.others_s += sum(_run_ns(before, after, lambda thread: thread != after.pid)) / 1e9
         self.runnable_s += runnable_s(before, after)
+        if senders:
+            self.senders = max(self.senders, len(senders))
+            self.senders_s += sum(_run_ns(before, after, lambda thread: thread in senders)) / 1e9
+            self.senders_runnable_s += runnable_s(before, after, lambda _, thread: thread in senders)
         self.user_ticks += max(0, after.activity.user_ticks - before.activity.user_ticks)
         self.system_ticks += max(0, after.activity.system_ticks - before.activity.system_ticks)
         self.waited_ticks += max(0, after.activity.waited_ticks - before.activity.waited_ticks)
@@ -148,10 +155,10 @@ def scheduled(folder: str) -> proc.Scheduled | None:
     return proc.parse_schedstat(text) if text else None
 
 
-def _other_threads_ns(before: Reading, after: Reading) -> Iterator[int]:
-    """CPU time of each thread except the main one. A thread without an earlier reading started at 0."""
+def _run_ns(before: Reading, after: Reading, counts: Callable[[int], bool]) -> Iterator[int]:
+    """CPU time of each thread that counts. A thread without an earlier reading started at 0."""
     for thread, now in after.threads.items():
-        if thread != after.pid and now is not None:
+        if counts(thread) and now is not None:
             then = before.threads.get(thread)
             yield max(0, now.run_ns - (then.run_ns if then else 0))
 

@@ -40,18 +40,25 @@ class WorkerWatch:
         self._swapped_bytes: int | None = None
         self._why_no_memory = "worker memory was not read"
 
-    def read(self, pids: Sequence[int], threads: Sequence[int] = (), apart: Collection[int] = ()) -> None:
+    def read(
+        self,
+        pids: Sequence[int],
+        threads: Sequence[int] = (),
+        *,
+        apart: Collection[int] = (),
+        senders: Collection[int] = (),
+    ) -> None:
         """Read each process once, in about 50 microseconds.
 
         A process that was missing from a reading starts again without a previous one. `threads` of this process are
-        read like processes. `apart` are threads to leave out of processes. Unreadable files raise no error, because
-        this is called from inside a user's training loop.
+        read like processes. `apart` are threads to leave out of processes, and `senders` those that send batches.
+        Unreadable files raise no error, because this is called from inside a user's training loop.
         """
         found = [read_process(self._root, pid, self._clock) for pid in pids]
         found += [read_thread(self._root, thread, self._clock) for thread in threads]
         now = {one.pid: one.without(apart) for one in found if one is not None}
         pairs = [(self._before[pid], found) for pid, found in now.items() if pid in self._before]
-        self._sums.add(pairs)
+        self._sums.add(pairs, senders)
         self._read_swapped(
             after.pid for before, after in pairs if before.activity.major_faults < after.activity.major_faults
         )
@@ -109,6 +116,8 @@ class WorkerWatch:
             reasons["pinning_share"] = "no thread pins memory, or this torch version does not name it"
         if self._allowed_cpus == NO_CPU_COUNT:
             reasons["allowed_cpus"] = "this system does not report CPU affinity"
+        if not sums.senders:
+            reasons |= dict.fromkeys(("sending_cpu_share", "sending_threads"), "no thread is known to send batches")
         if not sums.read_io:
             reasons["read_bytes_per_s"] = why_no_hits
         if self._pss_bytes is None:
@@ -131,6 +140,8 @@ class WorkerWatch:
             pss_bytes=self._pss_bytes,
             swapped_bytes=self._swapped_bytes,
             runnable_threads=sums.runnable_s / sums.clock_s,
+            sending_cpu_share=sums.senders_s / sums.wall_s if sums.senders else None,
+            sending_threads=sums.senders_runnable_s / sums.clock_s if sums.senders else None,
             system_share=system,
             allowed_cpus=self._allowed_cpus if self._allowed_cpus < NO_CPU_COUNT else None,
             are_threads=self._are_threads,

@@ -111,7 +111,7 @@ class Observer:
         if self._under_way and not self._watches:
             self._begin_threads()
             resources.resume()
-        resources.take(self._pids)
+        resources.take(self._pids, self.trace.senders if isinstance(self.trace, LoaderTrace) else ())
         if self._memory is None and time.perf_counter() - self._steady_at_s > MEMORY_AFTER_S:
             memory = threading.Thread(
                 target=resources.read_memory, args=(self._pids,), name="loaderbench-memory", daemon=True

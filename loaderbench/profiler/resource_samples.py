@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from loaderbench.environment import quota_periods
@@ -31,9 +31,9 @@ class ResourceSamples:
     _threads: PythonThreads = field(default_factory=PythonThreads)
     _tree: TreeMonitor = field(default_factory=lambda: TreeMonitor(os.getpid()))
 
-    def take(self, pids: Sequence[int]) -> None:
-        """Read each process once; costs some ten microseconds per process."""
-        self.workers.read(pids)
+    def take(self, pids: Sequence[int], senders: Collection[int] = ()) -> None:
+        """Read each process once; costs some ten microseconds per process. `senders` are threads that send batches."""
+        self.workers.read(pids, senders=senders)
         self._turn += 1
         if self._turn % self._every:
             return

@@ -24,12 +24,13 @@ class WorkerStates:
     mean number of live workers: a worker ends early if its part of an iterable dataset does. `page_cache_hit_share` is
     the share of their reads (`read_bytes_per_s`) served from the page cache.
 
-    `runnable_threads` is the mean number of threads that ran or waited in a run queue. `system_share` is the share of
-    their CPU time spent in the kernel. `blocked_on` says what they were blocked on when checked, as shares (`lock`,
-    `own_threads`, `storage`, `page_fault`, `device`, `queue`, `running`). `swapped_bytes` is what was in swap.
-    `allowed_cpus` is the smallest number of CPUs in a worker's affinity. `pinning_share` is the share of the time in
-    which the pin-memory thread ran or was ready to run. `are_threads` is true if the workers are threads of the main
-    process.
+    `runnable_threads` is the mean number of threads that ran or waited in a run queue. `sending_cpu_share` and
+    `sending_threads` are the parts of `other_threads_cpu_share` and `runnable_threads` that belong to threads that send
+    batches. `system_share` is the share of their CPU time spent in the kernel. `blocked_on` says what they were blocked
+    on when checked, as shares (`lock`, `own_threads`, `storage`, `page_fault`, `device`, `queue`, `running`).
+    `swapped_bytes` is what was in swap. `allowed_cpus` is the smallest number of CPUs in a worker's affinity.
+    `pinning_share` is the share of the time in which the pin-memory thread ran or was ready to run. `are_threads` is
+    true if the workers are threads of the main process.
     """
 
     on_cpu_share: float
@@ -47,6 +48,8 @@ class WorkerStates:
     pss_bytes: int | None = None
     swapped_bytes: int | None = None
     runnable_threads: float | None = None
+    sending_cpu_share: float | None = None
+    sending_threads: float | None = None
     system_share: float | None = None
     blocked_on: dict[str, float] | None = None
     allowed_cpus: int | None = None

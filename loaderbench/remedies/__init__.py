@@ -87,9 +87,11 @@ def recommend(findings: Findings) -> tuple[Recommendation, ...]:
     """Collect the recommendations of all fixes, sorted by status: open, already in place, not checked.
 
     Measured recommendations come before heuristic ones, combinations before single changes, and larger gains before
-    smaller ones. A profile has a single configuration, so fixes that compare configurations are skipped.
+    smaller ones. Heuristic ones for the bottleneck come before those that relieve other stages. A profile has a single
+    configuration, so fixes that compare configurations are skipped.
     """
     asked = [remedy for remedy in REMEDIES if not findings.profile or remedy.id not in OF_SWEEPS]
+    asked.sort(key=lambda remedy: _relieves_others(remedy, findings.diagnosis))
     found = [answer for remedy in asked if (answer := remedy.recommend(findings)) is not None]
     tried = with_trials(found, findings)
     warned = (with_stream_caveat(with_start_caveat(advice, findings), findings) for advice in tried)
@@ -102,6 +104,12 @@ def _with_reason(advice: Recommendation) -> Recommendation:
     why = advice.reason or "no trial measured this fix"
     missing = [name for name in ("basis", "gain") if getattr(advice, name) is None]
     return replace(advice, not_measured=dict.fromkeys(missing, why))
+
+
+def _relieves_others(remedy: Remedy, found: Diagnosis | None) -> bool:
+    """Whether a fix relieves other stages than the bottleneck."""
+    stages = remedy.relieves if isinstance(remedy, CauseRemedy) else {}
+    return bool(stages) and found is not None and found.verdict.stage not in stages
 
 
 def candidates_for(diagnosis: Diagnosis) -> tuple[Candidate, ...]:

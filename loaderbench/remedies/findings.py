@@ -9,7 +9,7 @@ from typing import Any
 from loaderbench.datasets import Target, saved_dataset
 from loaderbench.datasets.pixels import CHANGES_PIXELS
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.diagnosis.limits import making_takes_the_cpus
+from loaderbench.diagnosis.limits import have_library_threads, making_takes_the_cpus
 from loaderbench.diagnosis.swapping import waits_for_swap
 from loaderbench.records import (
     Best,
@@ -89,8 +89,8 @@ class Diagnosis:
         """Whether this stage is the bottleneck of saturated CPUs, or takes at least `WORTH_LESS` of their time.
 
         CPUs count as saturated if this program or other programs use them up, or if more workers would use more CPU
-        time but do not fit. Competing threads also count with several ranks, and in one process whose workers spend
-        most of the CPU time on making batches.
+        time but do not fit. Competing threads also count with several ranks, in one process whose workers spend most of
+        the CPU time on making batches, and where neither fewer workers nor fewer library threads are possible.
         """
         total = sum(self.facts.cpu_s.values())
         part = self.facts.cpu_s.get(stage, 0.0) / total if total > 0 else 0.0
@@ -98,7 +98,8 @@ class Diagnosis:
         limits: set[Limit] = {"cpu", "quota", "neighbors"}
         if not self.workers_fit:
             limits.add("workers")
-        if self.facts.ranks > 1 or making_takes_the_cpus(self.facts):
+        fewest = self.facts.workers == 1 and not have_library_threads(self.facts)
+        if self.facts.ranks > 1 or fewest or making_takes_the_cpus(self.facts):
             limits.add("oversubscription")
         return self.named(limits=limits) and (named or part >= WORTH_LESS)
 

@@ -16,8 +16,7 @@ from loaderbench.remedies.findings import Diagnosis
 
 def _fill_cpus(found: Diagnosis) -> bool:
     """Whether library threads of the workers use much of the CPUs."""
-    loads = found.facts.loads
-    return found.facts.workers > 0 and loads is not None and (loads.other_threads_cpu_share or 0.0) >= LOCKED
+    return found.facts.workers > 0 and (found.facts.library_share or 0.0) >= LOCKED
 
 
 REMEDY = CauseRemedy(

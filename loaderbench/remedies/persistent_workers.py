@@ -1,7 +1,7 @@
 """Every epoch starts its workers again.
 
 Triggers when epoch starts cost more than all later waits, and workers do not persist, or each epoch has a new loader.
-In a profile it also triggers when epoch starts take a tenth of the time, whatever the bottleneck is.
+In a profile it also triggers when epoch starts take a tenth of the time, next to any other bottleneck.
 
 What it does: keeps the worker processes alive between epochs.
 

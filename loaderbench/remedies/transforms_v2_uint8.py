@@ -1,7 +1,7 @@
 """Transforms of PIL images or float32 tensors move four times the bytes of uint8.
 
 Triggers when CPUs are saturated, a v1 recipe runs, and transforms are the bottleneck or at least 15% of the CPU time.
-A line of your own Python code with most of the loading time rules it out.
+A line of your own Python code with most of the loading time rules it out. So does a transform of another library.
 
 What it does: runs the same recipe with transforms v2 on uint8, and converts to float last.
 
@@ -21,7 +21,10 @@ REMEDY = CauseRemedy(
         found.cpu_goes_to("transform")
         and not is_own_python(found)
         and found.option("transform") in (None, "imagenet_train")
-        and (found.has_seen("transforms_v1") or not found.has_seen("transforms_v2"))
+        and (
+            found.has_seen("transforms_v1")
+            or not (found.has_seen("transforms_v2") or found.has_seen("other_transforms"))
+        )
     ),
     change=option(transform="imagenet_train_v2"),
     relieves={"transform": 0.7},

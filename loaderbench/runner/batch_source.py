@@ -214,7 +214,8 @@ class WatchedLoader:
             self._read_workers()
 
     def _read_workers(self) -> None:
-        self._watch.read(self.worker_pids, self._batches.loading_threads())
+        senders = self._trace.senders if isinstance(self._trace, LoaderTrace) else ()
+        self._watch.read(self.worker_pids, self._batches.loading_threads(), senders=senders)
 
     def _stalls(self, waits: Mapping[int, Sequence[Wait]]) -> StallSums | None:
         """Relate the waits to what the workers made; `None` without workers."""

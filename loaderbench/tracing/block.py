@@ -27,6 +27,7 @@ READS_AT = 6  # samples that read files, bytes, blocked seconds; sums of bytes^2
 READS = 6
 FRAMES_KNOWN = READS_AT + READS
 LOOKS = FRAMES_KNOWN + 1
+SENDER = LOOKS + 1  # ID of the thread that sends the worker's batches; 0 if unknown
 _HEADER = 16
 LONG = 6  # long samples: traced ones, seconds; skipped ones, seconds, seconds with known CPU time, and that CPU time
 LONG_CLASSES = 8  # of long samples, by duration

@@ -109,6 +109,11 @@ class LoaderTrace:
         self._flush()
         return self._made.find(epoch, batch) if self._in_order else None
 
+    @property
+    def senders(self) -> frozenset[int]:
+        """The IDs of the threads that send the workers' batches, as far as known."""
+        return frozenset(int(block.header[layout.SENDER]) for block in self.blocks) - {0}
+
     def mark(self) -> Mark:
         """A mark from which `read` can count."""
         self._flush()

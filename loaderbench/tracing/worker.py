@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.util import Finalize
@@ -11,11 +12,13 @@ from typing import Any
 
 from loaderbench.tracing import active
 from loaderbench.tracing.attach import patch_classes
-from loaderbench.tracing.block import BLOCK_BYTES, Block
+from loaderbench.tracing.block import BLOCK_BYTES, SENDER, Block
 from loaderbench.tracing.hooks import install
 from loaderbench.tracing.lines import SWITCH_S, LineClock
 from loaderbench.tracing.parts import Finder, SampleProxy
 from loaderbench.tracing.tracer import Count, Tracer
+
+SENDING_THREAD = "QueueFeederThread"  # multiprocessing's name for the thread that sends what is put into a queue
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,8 @@ class TracedInit:
         try:
             tracer = Tracer(block, count=self.count)
             _trace(info.dataset if info else None, tracer, self.marks_only)
+            block.header[SENDER] = 0.0
+            _unknown_senders.append(UnknownSender(block))
             if self.lines:
                 sys.setswitchinterval(min(SWITCH_S, sys.getswitchinterval()))  # affects only this worker process
                 LineClock(tracer).begin()
@@ -70,10 +75,37 @@ class TracedCollate:
         tracer = active.tracer()
         if tracer is None:
             return self.original(samples)
+        if _unknown_senders and _unknown_senders[0].is_found():
+            _unknown_senders.clear()
         if _refused:
             _time_next_samples(sys._getframe(1).f_locals.get("self"))  # the worker's fetcher
         return tracer.collate(self.original, samples)
 
+
+class UnknownSender:
+    """The thread that sends the worker's batches, until its ID is in the worker's block."""
+
+    def __init__(self, block: Block) -> None:
+        self._block = block
+        self._earlier: set[int] | None = None  # threads of other queues
+
+    def is_found(self) -> bool:
+        """Called before each batch is collated: the sender starts between the first one and the second.
+
+        If other queues start one in the meantime, the sender remains unknown.
+        """
+        running = {thread.native_id or 0 for thread in threading.enumerate() if thread.name == SENDING_THREAD}
+        if self._earlier is None:
+            self._earlier = running
+            return False
+        new = running - self._earlier
+        if len(new) == 1:
+            self._block.header[SENDER] = new.pop()
+        return bool(new)
+
+
+_unknown_senders: list[UnknownSender] = []
+"""The worker's, until its sender is found."""
 
 _refused: list[SampleProxy] = []
 """The worker's dataset, if its class was written in C, such as a list, and cannot be patched."""

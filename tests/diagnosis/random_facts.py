@@ -49,13 +49,16 @@ class Draws:
     def states(self) -> WorkerStates:
         on_cpu = self.share()
         queued = self.share() * (1.0 - on_cpu)
+        others, sending = self.one(self.share(), 4 * self.share()), self.known(self.one(0.0, self.share()))
         return WorkerStates(
             on_cpu_share=on_cpu,
             run_queue_share=queued,
             blocked_share=1.0 - on_cpu - queued,
-            other_threads_cpu_share=self.known(self.one(self.share(), 4 * self.share())),
+            other_threads_cpu_share=self.known(others + (sending or 0.0)),
+            sending_cpu_share=sending,
             children_cpu_share=self.known(self.one(0.0, 0.0, self.share())),
-            runnable_threads=self.known(self.one(1.0, 16 * self.share())),
+            runnable_threads=self.known((sending or 0.0) + self.one(1.0, 16 * self.share())),
+            sending_threads=sending,
             system_share=self.known(self.share()),
             minor_faults_per_s=self.known(self.one(0.0, 1.0, self.amount(1e6), 1e6)),
             major_faults_per_s=self.known(self.one(0.0, self.amount(1e4))),

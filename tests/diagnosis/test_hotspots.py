@@ -19,7 +19,10 @@ TEST = of("data.py", 18, "inside")
 RETURN = of("data.py", 20, "inside")
 LIBRARY = of("PIL/ImageDraw.py", 300, "ImageDraw.polygon", own=False)
 ROW = of("data.py", 40, "Masks.__getitem__.<locals>.<listcomp>")
-FRAMES = (GETITEM, LOOP, TEST, RETURN, LIBRARY, ROW)
+COMPOSE = of("albumentations/core/composition.py", 610, "Compose.__call__", own=False)
+ELASTIC = of("albumentations/distortion.py", 545, "ElasticTransform.apply", own=False)
+CROP = of("albumentations/crops.py", 90, "RandomCrop.apply", own=False)
+FRAMES = (GETITEM, LOOP, TEST, RETURN, LIBRARY, ROW, COMPOSE, ELASTIC, CROP)
 
 
 Sampled = tuple[tuple[StackFrame, ...], float]
@@ -58,6 +61,17 @@ def test_the_library_function_that_takes_most_of_a_line_is_named() -> None:
     found = busiest(((GETITEM, LIBRARY), 0.8), ((GETITEM,), 0.2))
     assert found is not None
     assert (found.line, found.below) == (40, "ImageDraw.polygon")
+
+
+def test_a_transform_is_named_rather_than_what_calls_it() -> None:
+    stacks = (((GETITEM, COMPOSE, ELASTIC, LIBRARY), 0.6), ((GETITEM, COMPOSE, CROP), 0.3), ((GETITEM, COMPOSE), 0.1))
+    (line,) = find_hotspots(sampled(*stacks))
+    assert line.below == "ElasticTransform.apply"
+
+
+def test_without_a_largest_transform_what_calls_them_is_named() -> None:
+    (line,) = find_hotspots(sampled(((GETITEM, COMPOSE, ELASTIC), 0.5), ((GETITEM, COMPOSE, CROP), 0.5)))
+    assert line.below == "Compose.__call__"
 
 
 def test_a_recursive_line_counts_once_for_each_stack() -> None:

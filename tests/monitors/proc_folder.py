@@ -54,9 +54,9 @@ class Machine:
     def remove(self, pid: int) -> None:
         rmtree(self.root / str(pid))
 
-    def read(self, *pids: int, after_s: float = 1.0) -> None:
+    def read(self, *pids: int, after_s: float = 1.0, senders: tuple[int, ...] = ()) -> None:
         self.now_s += after_s
-        self.watch.read(pids)
+        self.watch.read(pids, senders=senders)
 
     def states(self) -> WorkerStates:
         found = self.watch.states()

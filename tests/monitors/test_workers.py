@@ -39,6 +39,29 @@ def test_times_are_shares_of_the_main_threads_over_all_workers(machine: Machine)
     assert found.mean_count == pytest.approx(2)
 
 
+def test_threads_that_send_batches_are_a_known_part_of_the_other_threads(machine: Machine) -> None:
+    machine.put(1, run=5000, others=(10, 10))
+    machine.put(2, run=9000, others=(10,))
+    machine.read(1, 2, senders=(9000,))
+    machine.put(1, run=5500, others=(210, 310))
+    machine.put(2, run=9500, others=(110,))
+    machine.read(1, 2, senders=(9000,))
+    found = machine.states()
+    assert found.other_threads_cpu_share == pytest.approx((0.2 + 0.3 + 0.1) / 2)
+    assert found.sending_cpu_share == pytest.approx((0.2 + 0.1) / 2)
+    assert found.sending_threads == pytest.approx(0.2 + 0.1)
+    assert found.runnable_threads == pytest.approx(0.5 + 0.2 + 0.3 + 0.5 + 0.1)
+
+
+def test_without_a_known_sender_its_part_is_missing_with_a_reason(machine: Machine) -> None:
+    machine.put(1, others=(10,))
+    machine.read(1)
+    machine.read(1)
+    found = machine.states()
+    assert (found.sending_cpu_share, found.sending_threads) == (None, None)
+    assert {"sending_cpu_share", "sending_threads"} <= found.not_measured.keys()
+
+
 def test_a_worker_that_ends_before_the_others_is_missing_from_their_mean_number(machine: Machine) -> None:
     for pid in (1, 2):
         machine.put(pid)

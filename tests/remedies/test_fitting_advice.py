@@ -89,6 +89,30 @@ def test_keeping_workers_is_tried_in_a_run() -> None:
     assert candidates_for(replace(in_a_run, profile=True)) == ()
 
 
+def test_two_loaders_with_a_worker_each_compete_until_samples_are_cheaper() -> None:
+    alone = replace(FACTS.loads, runnable_threads=1.0, other_threads_cpu_share=0.0)
+    one = replace(FACTS, workers=1, loads=alone, own_cpus=2.0, idle_cpus=0.0, samples_per_s=100)
+    assert "faster_decoder" in ids(Cause("decode", "oversubscription", one))
+    threads = replace(SPINNING, runnable_threads=3.0)
+    assert "faster_decoder" not in ids(Cause("decode", "oversubscription", replace(one, loads=threads)))
+
+
+def test_advice_for_the_bottleneck_comes_before_advice_for_another_stage() -> None:
+    slow = {"decode": 2e-3, "sample": 8e-3}
+    found = list(ids(Cause("sample", "cpu", replace(FACTS, cpu_s=slow, wall_s=slow))))
+    assert found.index("cheaper_sample") < found.index("faster_decoder")
+    fast = {"decode": 8e-3, "transform": 2e-3}
+    found = list(ids(Cause("decode", "cpu", replace(FACTS, cpu_s=fast, wall_s=fast))))
+    assert found.index("faster_decoder") < found.index("transforms_v2_uint8")
+
+
+def test_transforms_of_another_library_are_not_replaced() -> None:
+    cpu_s = {"transform": 8e-3}
+    case = Cause("transform", "cpu", replace(FACTS, cpu_s=cpu_s, wall_s=cpu_s))
+    assert "transforms_v2_uint8" in ids(case)
+    assert "transforms_v2_uint8" not in ids(case, traits={"other_transforms": "ElasticTransform"})
+
+
 STARTS = replace(FACTS, startup_s=0.9, startup_share=0.42)
 
 

@@ -252,6 +252,7 @@ Medium confidence: a profile is one process, so it has no interval
 
 Fixes, not measured (gain unknown)
  1. Set num_workers=8
+ 2. Set persistent_workers=True
 
 Why
   Decode     63% of CPU time per sample; CPUs busy: not known
