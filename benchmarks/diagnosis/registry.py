@@ -26,6 +26,7 @@ from benchmarks.diagnosis import (
     thread_loaders,
     transforming,
     transport,
+    uncollated,
     uneven,
     working_threads,
 )
@@ -56,6 +57,7 @@ FAMILIES = (
     helpers_of_workers,
     working_threads,
     grouped_streams,
+    uncollated,
     swapping,
 )
 

@@ -169,20 +169,21 @@ def _v2(normalize: bool) -> str:
 def _presize(side: int) -> str:
     return dedent(f"""
         import hashlib
+        import os
         from pathlib import Path
         from PIL import Image
 
         root = Path(dataset.root).absolute()
         small = root.with_name(f"{{root.name}}-{side}-{{hashlib.sha256(str(root).encode()).hexdigest()[:8]}}")
 
-        def smaller(path):  # a copy with a short side of {side} px, written once
+        def smaller(path):  # a copy with a short side of {side} px, written again if the image has changed
             copy = small / Path(path).absolute().relative_to(root)
-            if not copy.exists():
+            if not copy.exists() or copy.stat().st_mtime < os.stat(path).st_mtime:
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 image = Image.open(path).convert("RGB")
                 scale = min(1, {side} / min(image.size))
                 size = [round(length * scale) for length in image.size]
-                part = copy.with_name(f"{{copy.name}}.part")  # if the program is stopped, no copy is incomplete
+                part = copy.with_name(f"{{copy.name}}.{{os.getpid()}}.part")  # no copy is ever incomplete
                 image.resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0).save(part, "JPEG", quality=90)
                 part.replace(copy)
             return str(copy)

@@ -284,7 +284,7 @@ def workers_are_blocked_on_a_lock(facts: Facts) -> Cause | None:
         return _cause(most_blocked(facts), "lock", why, f"a lock serializes {stage_name(most_blocked(facts))}")
     if facts.loads is None or not threads_take_turns(facts):
         return None
-    total = facts.loads.on_cpu_share + (facts.loads.other_threads_cpu_share or 0.0)
+    total = facts.loads.on_cpu_share + (facts.library_share or 0.0)
     return _gil_serializes(most_blocked(facts), total, facts)  # the main thread waits where its other threads work
 
 

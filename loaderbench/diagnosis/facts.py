@@ -133,16 +133,16 @@ class Facts:
 
     @property
     def competing_threads(self) -> float:
-        """The same without threads that send batches, which continue the work of their worker."""
+        """The average number of runnable threads without those that send batches: they continue a worker's work."""
         sending = self.loads.sending_threads if self.loads and self.workers else None
-        return self.runnable_threads - self.ranks * (sending or 0.0)
+        return max(0.0, self.runnable_threads - self.ranks * (sending or 0.0))
 
     @property
     def library_share(self) -> float | None:
         """CPU time of other threads of a loading process, without those that send batches; `None` if unknown."""
         if self.loads is None or self.loads.other_threads_cpu_share is None:
             return None
-        return self.loads.other_threads_cpu_share - (self.loads.sending_cpu_share or 0.0)
+        return max(0.0, self.loads.other_threads_cpu_share - (self.loads.sending_cpu_share or 0.0))
 
     @property
     def pinning_share(self) -> float:

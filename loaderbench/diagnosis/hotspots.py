@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 
 from loaderbench.diagnosis.thresholds import MOST
@@ -21,8 +22,8 @@ Stack = tuple[str, Frames]
 MOST_LINES = 10
 FEWEST_SHARE = 0.005
 _PASSING_ON = "torch/utils/data/dataset.py"
-_CALLING_OTHERS = re.compile(r"^(Compose|Sequential)\.|\b(__call__|_call_impl|_wrapped_call_impl)$")
-"""Functions of transforms and modules that call the one with the work."""
+_CALLING_OTHERS = re.compile(r"^\w*(Compose|Sequential)\.|(^|\.)(__call__|_call_impl|_wrapped_call_impl)$")
+"""Functions of transforms that call other transforms, or the method with the work."""
 
 Shares = dict[str, float]
 Line = tuple[str, int]
@@ -53,10 +54,32 @@ def _factors(trial: Trial, looks: CodeLooks) -> dict[str, float]:
     return {stage: (time_s / whole_s) / (found[stage] / found_s) for stage, time_s in timed_s.items()}
 
 
-def find_hotspots(trials: Iterable[Trial]) -> tuple[Hotspot, ...]:
+def find_hotspots(trials: Sequence[Trial]) -> tuple[Hotspot, ...]:
     """Charge each stack to its innermost line of user code, or else to that of the library called first."""
     found = _hotspots(trials, lambda frames: [_charged_line(frames)[0]]).values()
-    return tuple(sorted(filter(_is_notable, found), key=lambda one: -one.share)[:MOST_LINES])
+    largest, transform = (
+        sorted(filter(_is_notable, found), key=lambda one: -one.share)[:MOST_LINES],
+        _main_transform(trials),
+    )
+    return tuple(_with_transform(line, transform) for line in largest)
+
+
+def _main_transform(trials: Sequence[Trial]) -> str:
+    """The class with most of the time of all transforms, by clocks; empty without one."""
+    wall_s: Shares = defaultdict(float)
+    for trial in trials:
+        for name, cost in (trial.stage_parts or {}).items():
+            stage, _, part = name.partition("/")
+            if stage == "transform":
+                wall_s[part] += cost.wall_s or 0.0
+    largest = max(wall_s, key=lambda part: wall_s[part], default="")
+    return largest if largest and wall_s[largest] > sum(wall_s.values()) / 2 else ""
+
+
+def _with_transform(line: Hotspot, transform: str) -> Hotspot:
+    """The line, with the main transform as the function it calls if it calls a chain of them."""
+    calls_others = line.stage == "transform" and _CALLING_OTHERS.search(line.below)
+    return replace(line, below=transform) if transform and calls_others else line
 
 
 def busiest_own_line(trials: Sequence[Trial]) -> Hotspot | None:
@@ -93,35 +116,18 @@ def _is_comprehension(frame: StackFrame) -> bool:
 def _hotspots(trials: Iterable[Trial], lines_of: Callable[[Frames], Iterable[StackFrame]]) -> dict[Line, Hotspot]:
     """All lines that stacks are charged to."""
     by_stage: dict[Line, Shares] = {}
-    called: dict[Line, Shares] = {}
-    working: dict[Line, Shares] = {}
+    below: dict[Line, Shares] = {}
     charged: list[StackFrame] = []
     for (stage, frames), share in stack_shares(trials).items():
         for line, frame in _by_line(lines_of(frames) if frames else ()).items():
             by_stage.setdefault(line, defaultdict(float))[stage] += share
-            below = _charged_line(frames)[1]
-            called.setdefault(line, defaultdict(float))[below[0] if below else ""] += share
-            working.setdefault(line, defaultdict(float))[_working(below)] += share
+            below.setdefault(line, defaultdict(float))[_charged_line(frames)[1]] += share
             charged.append(frame)
-    return {
-        line: _hotspot(frame, by_stage[line], _most(working[line]) or _most(called[line]))
-        for line, frame in _by_line(charged).items()
-    }
+    return {line: _hotspot(frame, by_stage[line], below[line]) for line, frame in _by_line(charged).items()}
 
 
-def _working(below: Sequence[str]) -> str:
-    """The first function that does not only call another one; empty if there is none."""
-    return next((function for function in below if not _CALLING_OTHERS.search(function)), "")
-
-
-def _most(functions: Shares) -> str:
-    """The function with more than half of the time; empty without one."""
-    name = max(functions, key=lambda function: functions[function])
-    return name if functions[name] > sum(functions.values()) / 2 else ""
-
-
-def _charged_line(frames: Frames) -> tuple[StackFrame, Sequence[str]]:
-    """The charged line, and the functions below it, outermost first; none if the line itself ran.
+def _charged_line(frames: Frames) -> tuple[StackFrame, str]:
+    """The charged line, and the function that it called; empty if the line itself ran.
 
     A dataset of a library is charged like a user's own: what lies below can be many libraries deep. Torch's datasets
     only pass on to others.
@@ -130,7 +136,7 @@ def _charged_line(frames: Frames) -> tuple[StackFrame, Sequence[str]]:
     if not own:
         first = next((frame for frame in frames if not frame.file.startswith(_PASSING_ON)), frames[0])
         own = [place for place, frame in enumerate(frames) if _package(frame) == _package(first)]
-    return frames[own[-1]], [frame.function for frame in frames[own[-1] + 1 :]]
+    return frames[own[-1]], "".join(frame.function for frame in frames[own[-1] + 1 :][:1])
 
 
 def _package(frame: StackFrame) -> str:
@@ -141,15 +147,16 @@ def _is_notable(found: Hotspot) -> bool:
     return found.share >= FEWEST_SHARE
 
 
-def _hotspot(line: StackFrame, stages: Shares, below: str) -> Hotspot:
-    name = PurePath(line.file).name
+def _hotspot(line: StackFrame, stages: Shares, below: Shares) -> Hotspot:
+    share, name = sum(stages.values()), PurePath(line.file).name
+    called = max(below, key=lambda function: below[function])
     return Hotspot(
         function=line.function,
         file=name,
         line=line.line,
         stage=max(stages, key=lambda stage: stages[stage]),
-        share=sum(stages.values()),
+        share=share,
         text=line.text,
-        below=below,
+        below=called if below[called] > share / 2 else "",
         path="" if line.file == name else line.file,
     )

@@ -153,10 +153,11 @@ def shares_the_gil(facts: Facts) -> bool:
 def threads_take_turns(facts: Facts) -> bool:
     """The main thread is blocked, but not on a device, while other threads of its process run one at a time."""
     states = facts.loads
-    if states is None or facts.blocked_at_work < LOCKED or (states.other_threads_cpu_share or 0.0) < LOCKED:
+    if states is None or facts.blocked_at_work < LOCKED or (facts.library_share or 0.0) < LOCKED:
         return False
-    total = states.on_cpu_share + (states.other_threads_cpu_share or 0.0)
-    at_work = (states.runnable_threads or total) / max(1, facts.workers)
+    total = states.on_cpu_share + (facts.library_share or 0.0)
+    runnable = (states.runnable_threads or 0.0) - (states.sending_threads or 0.0)
+    at_work = (runnable or total) / max(1, facts.workers)
     one_at_a_time = at_work >= ONE_THREAD and total <= 2 - ONE_THREAD
     return one_at_a_time and a_cpu_is_left(facts) and have_work(facts) and not waits_for_a_device(facts)
 

@@ -37,7 +37,7 @@ MORE_THAN_ONE = 1.3
 """Threads that want to run, per loading process; above it, libraries start their own threads."""
 
 LIBRARY_THREADS = 0.1
-"""CPU share of a worker's other threads. Without libraries, these are only the thread that sends batches."""
+"""CPU share of a worker's other threads. If the one that sends batches is unknown, it is among them."""
 
 SPARE_CPUS = 0.4
 """Minimum CPUs left for another worker; with less, on two CPUs, it would gain less than a tenth."""

@@ -8,18 +8,24 @@ _CODE = """\
 import hashlib
 import os
 import shutil
+import uuid
 from pathlib import Path
 
 digest = hashlib.sha256()
 for path, label in dataset.samples:
     digest.update(repr((os.path.abspath(path), label)).encode())
-shards = Path(f"shards-{name}-{{digest.hexdigest()[:16]}}")  # other files or labels get a folder of their own
+shards = Path(f"shards-{name}-{{digest.hexdigest()[:16]}}")  # delete this folder if files change; others get their own
 if not shards.exists():  # written once, complete or not at all
-    part = Path(f"{{shards}}.part")
-    shutil.rmtree(part, ignore_errors=True)
+    part = Path(f"{{shards}}.{{uuid.uuid4().hex[:8]}}.part")
     part.mkdir()
+    try:
 {write}
-    part.rename(shards)
+        part.rename(shards)
+    except OSError:
+        if not shards.exists():  # otherwise, another rank was faster
+            raise
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
 """
 
 
@@ -29,4 +35,4 @@ def written_once(name: str, write: str) -> str:
     The name of the folder depends on the format and on the paths and labels of `dataset`, so no other data is read or
     overwritten.
     """
-    return _CODE.format(name=name, write=indent(write.strip("\n"), "    "))
+    return _CODE.format(name=name, write=indent(write.strip("\n"), " " * 8))

@@ -77,7 +77,7 @@ class Sums:
     runnable_s: float = 0.0
     senders_s: float = 0.0
     senders_runnable_s: float = 0.0
-    senders: int = 0
+    has_senders: bool = False
     user_ticks: int = 0
     system_ticks: int = 0
     waited_ticks: int = 0
@@ -126,8 +126,8 @@ class Sums:
         self.wait_s += max(0, after.main.wait_ns - before.main.wait_ns) / 1e9
         self.others_s += sum(_run_ns(before, after, lambda thread: thread != after.pid)) / 1e9
         self.runnable_s += runnable_s(before, after)
-        if senders:
-            self.senders = max(self.senders, len(senders))
+        if after.threads.keys() & senders:
+            self.has_senders = True
             self.senders_s += sum(_run_ns(before, after, lambda thread: thread in senders)) / 1e9
             self.senders_runnable_s += runnable_s(before, after, lambda _, thread: thread in senders)
         self.user_ticks += max(0, after.activity.user_ticks - before.activity.user_ticks)

@@ -116,7 +116,7 @@ class WorkerWatch:
             reasons["pinning_share"] = "no thread pins memory, or this torch version does not name it"
         if self._allowed_cpus == NO_CPU_COUNT:
             reasons["allowed_cpus"] = "this system does not report CPU affinity"
-        if not sums.senders:
+        if not sums.has_senders:
             reasons |= dict.fromkeys(("sending_cpu_share", "sending_threads"), "no thread is known to send batches")
         if not sums.read_io:
             reasons["read_bytes_per_s"] = why_no_hits
@@ -140,8 +140,8 @@ class WorkerWatch:
             pss_bytes=self._pss_bytes,
             swapped_bytes=self._swapped_bytes,
             runnable_threads=sums.runnable_s / sums.clock_s,
-            sending_cpu_share=sums.senders_s / sums.wall_s if sums.senders else None,
-            sending_threads=sums.senders_runnable_s / sums.clock_s if sums.senders else None,
+            sending_cpu_share=sums.senders_s / sums.wall_s if sums.has_senders else None,
+            sending_threads=sums.senders_runnable_s / sums.clock_s if sums.has_senders else None,
             system_share=system,
             allowed_cpus=self._allowed_cpus if self._allowed_cpus < NO_CPU_COUNT else None,
             are_threads=self._are_threads,

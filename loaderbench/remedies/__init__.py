@@ -79,6 +79,9 @@ REMEDIES: tuple[Remedy, ...] = tuple(import_module(f"loaderbench.remedies.{name}
 WHOLE = (COMBINATION, "best_combination")
 """Fixes that combine all changes; the report lists them first."""
 
+OF_DATASETS = ("duplicate_augmentation", "copy_on_read", "sharded_list")
+"""Fixes for what a dataset does wrong, with any bottleneck; the report lists them last."""
+
 OF_SWEEPS = ("best_combination", "larger_batch")
 """Fixes that compare configurations of a sweep and do not depend on a cause."""
 
@@ -91,7 +94,7 @@ def recommend(findings: Findings) -> tuple[Recommendation, ...]:
     configuration, so fixes that compare configurations are skipped.
     """
     asked = [remedy for remedy in REMEDIES if not findings.profile or remedy.id not in OF_SWEEPS]
-    asked.sort(key=lambda remedy: _relieves_others(remedy, findings.diagnosis))
+    asked.sort(key=lambda remedy: (remedy.id in OF_DATASETS, _relieves_others(remedy, findings.diagnosis)))
     found = [answer for remedy in asked if (answer := remedy.recommend(findings)) is not None]
     tried = with_trials(found, findings)
     warned = (with_stream_caveat(with_start_caveat(advice, findings), findings) for advice in tried)
@@ -107,9 +110,9 @@ def _with_reason(advice: Recommendation) -> Recommendation:
 
 
 def _relieves_others(remedy: Remedy, found: Diagnosis | None) -> bool:
-    """Whether a fix relieves other stages than the bottleneck."""
+    """Whether a fix relieves other stages than the bottleneck, if that is a stage."""
     stages = remedy.relieves if isinstance(remedy, CauseRemedy) else {}
-    return bool(stages) and found is not None and found.verdict.stage not in stages
+    return bool(stages) and found is not None and bool(found.verdict.stage) and found.verdict.stage not in stages
 
 
 def candidates_for(diagnosis: Diagnosis) -> tuple[Candidate, ...]:

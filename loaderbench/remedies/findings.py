@@ -89,8 +89,8 @@ class Diagnosis:
         """Whether this stage is the bottleneck of saturated CPUs, or takes at least `WORTH_LESS` of their time.
 
         CPUs count as saturated if this program or other programs use them up, or if more workers would use more CPU
-        time but do not fit. Competing threads also count with several ranks, in one process whose workers spend most of
-        the CPU time on making batches, and where neither fewer workers nor fewer library threads are possible.
+        time but do not fit. Competing threads also count with several ranks, and in one process whose workers spend
+        most of the CPU time on making batches. So they do if neither workers nor library threads can be fewer.
         """
         total = sum(self.facts.cpu_s.values())
         part = self.facts.cpu_s.get(stage, 0.0) / total if total > 0 else 0.0
@@ -98,7 +98,8 @@ class Diagnosis:
         limits: set[Limit] = {"cpu", "quota", "neighbors"}
         if not self.workers_fit:
             limits.add("workers")
-        fewest = self.facts.workers == 1 and not have_library_threads(self.facts)
+        fewer_threads = have_library_threads(self.facts) and not self.facts.one_thread_is_no_faster
+        fewest = self.facts.workers == 1 and not fewer_threads
         if self.facts.ranks > 1 or fewest or making_takes_the_cpus(self.facts):
             limits.add("oversubscription")
         return self.named(limits=limits) and (named or part >= WORTH_LESS)

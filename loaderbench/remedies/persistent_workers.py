@@ -8,7 +8,9 @@ What it does: keeps the worker processes alive between epochs.
 How to confirm: profile several epochs; only the first one starts slowly.
 """
 
-from loaderbench.diagnosis.limits import sampler_starts_slowly, startup_without_making
+from loaderbench.diagnosis.facts import Facts
+from loaderbench.diagnosis.limits import startup_without_making
+from loaderbench.diagnosis.wording import in_percent
 from loaderbench.remedies.by_cause import CauseRemedy
 from loaderbench.remedies.findings import Diagnosis
 
@@ -24,18 +26,28 @@ def _title(found: Diagnosis) -> str:
 
 
 def _starts_cost(found: Diagnosis) -> bool:
-    """Whether epoch starts are the bottleneck, or cost much next to another one."""
+    """Whether epoch starts are the bottleneck, or cost much next to another one.
+
+    From outside, it is unknown whether workers persist. A stream begins again in each epoch, also in the same workers.
+    """
     if found.named(limits={"startup"}):
         return True
-    facts = found.facts
-    return found.profile and not sampler_starts_slowly(facts) and startup_without_making(facts) >= LARGE_SHARE
+    is_known = found.profile and not found.facts.from_outside and not found.has_seen("stream")
+    return is_known and _saved_share(found.facts) >= LARGE_SHARE
+
+
+def _saved_share(facts: Facts) -> float:
+    """The share of total time that epoch starts take, without making the first batch and without the sampler."""
+    sampler = facts.startup_share * facts.sampler_start_s / facts.startup_s if facts.startup_s else 0.0
+    return startup_without_making(facts) - sampler
 
 
 def _evidence(found: Diagnosis) -> tuple[str, ...]:
     """What epoch starts cost. If they are the bottleneck, the evidence for that says it."""
     if found.named(limits={"startup"}):
         return found.verdict.evidence[:2]
-    return tuple(str(line) for line in found.verdict.evidence_parts if line.label in _COSTS)
+    of_starts = tuple(str(line) for line in found.verdict.evidence_parts if line.label in _COSTS)
+    return of_starts or (f"Epoch starts: {in_percent(found.facts.startup_share)} of total time",)
 
 
 REMEDY = CauseRemedy(
@@ -54,5 +66,5 @@ for epoch in range(epochs):
     for batch in loader:
         ...
 """,
-    caveat="Reuse one DataLoader for all epochs: a new one starts new workers",
+    caveat="Reuse one DataLoader for all epochs: a new one starts new workers, which get changes of the dataset",
 )

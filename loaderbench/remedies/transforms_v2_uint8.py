@@ -1,7 +1,8 @@
 """Transforms of PIL images or float32 tensors move four times the bytes of uint8.
 
 Triggers when CPUs are saturated, a v1 recipe runs, and transforms are the bottleneck or at least 15% of the CPU time.
-A line of your own Python code with most of the loading time rules it out. So does a transform of another library.
+A line of your own Python code with most of the loading time rules it out. So does another library's transform, if no
+v1 transform was seen.
 
 What it does: runs the same recipe with transforms v2 on uint8, and converts to float last.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mmap
 import sys
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.util import Finalize
@@ -17,8 +16,6 @@ from loaderbench.tracing.hooks import install
 from loaderbench.tracing.lines import SWITCH_S, LineClock
 from loaderbench.tracing.parts import Finder, SampleProxy
 from loaderbench.tracing.tracer import Count, Tracer
-
-SENDING_THREAD = "QueueFeederThread"  # multiprocessing's name for the thread that sends what is put into a queue
 
 
 @dataclass(frozen=True)
@@ -55,7 +52,9 @@ class TracedInit:
             tracer = Tracer(block, count=self.count)
             _trace(info.dataset if info else None, tracer, self.marks_only)
             block.header[SENDER] = 0.0
-            _unknown_senders.append(UnknownSender(block))
+            queue = sys._getframe(1).f_locals.get("data_queue")  # of torch's `_worker_loop`
+            if queue is not None:
+                _unknown_senders.append((block, queue))
             if self.lines:
                 sys.setswitchinterval(min(SWITCH_S, sys.getswitchinterval()))  # affects only this worker process
                 LineClock(tracer).begin()
@@ -75,37 +74,25 @@ class TracedCollate:
         tracer = active.tracer()
         if tracer is None:
             return self.original(samples)
-        if _unknown_senders and _unknown_senders[0].is_found():
-            _unknown_senders.clear()
+        if _unknown_senders:
+            _find_sender()
         if _refused:
             _time_next_samples(sys._getframe(1).f_locals.get("self"))  # the worker's fetcher
         return tracer.collate(self.original, samples)
 
 
-class UnknownSender:
-    """The thread that sends the worker's batches, until its ID is in the worker's block."""
-
-    def __init__(self, block: Block) -> None:
-        self._block = block
-        self._earlier: set[int] | None = None  # threads of other queues
-
-    def is_found(self) -> bool:
-        """Called before each batch is collated: the sender starts between the first one and the second.
-
-        If other queues start one in the meantime, the sender remains unknown.
-        """
-        running = {thread.native_id or 0 for thread in threading.enumerate() if thread.name == SENDING_THREAD}
-        if self._earlier is None:
-            self._earlier = running
-            return False
-        new = running - self._earlier
-        if len(new) == 1:
-            self._block.header[SENDER] = new.pop()
-        return bool(new)
+_unknown_senders: list[tuple[Block, Any]] = []
+"""The worker's block and its queue of batches, until the thread that sends them is known."""
 
 
-_unknown_senders: list[UnknownSender] = []
-"""The worker's, until its sender is found."""
+def _find_sender() -> None:
+    """Note the thread that sends the worker's batches. The queue starts it with the first one."""
+    block, queue = _unknown_senders[0]
+    thread = getattr(queue, "_thread", None)
+    if thread is not None:
+        block.header[SENDER] = thread.native_id or 0.0
+        _unknown_senders.clear()
+
 
 _refused: list[SampleProxy] = []
 """The worker's dataset, if its class was written in C, such as a list, and cannot be patched."""

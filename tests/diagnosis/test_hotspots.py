@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from test_gathering import trial
 
 from loaderbench.diagnosis.hotspots import busiest_own_line, find_hotspots
-from loaderbench.records import CodeLooks, CountedStack, Hotspot, StackFrame, Trial
+from loaderbench.records import CodeLooks, CountedStack, Hotspot, StackFrame, Stage, StageCost, Trial
 
 
 def of(file: str, line: int, function: str, *, own: bool = True) -> StackFrame:
@@ -20,17 +22,15 @@ RETURN = of("data.py", 20, "inside")
 LIBRARY = of("PIL/ImageDraw.py", 300, "ImageDraw.polygon", own=False)
 ROW = of("data.py", 40, "Masks.__getitem__.<locals>.<listcomp>")
 COMPOSE = of("albumentations/core/composition.py", 610, "Compose.__call__", own=False)
-ELASTIC = of("albumentations/distortion.py", 545, "ElasticTransform.apply", own=False)
-CROP = of("albumentations/crops.py", 90, "RandomCrop.apply", own=False)
-FRAMES = (GETITEM, LOOP, TEST, RETURN, LIBRARY, ROW, COMPOSE, ELASTIC, CROP)
+FRAMES = (GETITEM, LOOP, TEST, RETURN, LIBRARY, ROW, COMPOSE)
 
 
 Sampled = tuple[tuple[StackFrame, ...], float]
 
 
-def sampled(*stacks: Sampled) -> list[Trial]:
+def sampled(*stacks: Sampled, stage: Stage = "sample") -> list[Trial]:
     counted = tuple(
-        CountedStack("sample", tuple(FRAMES.index(frame) for frame in frames), seconds) for frames, seconds in stacks
+        CountedStack(stage, tuple(FRAMES.index(frame) for frame in frames), seconds) for frames, seconds in stacks
     )
     return [trial(1, code_looks=CodeLooks(100, FRAMES, counted))]
 
@@ -63,15 +63,26 @@ def test_the_library_function_that_takes_most_of_a_line_is_named() -> None:
     assert (found.line, found.below) == (40, "ImageDraw.polygon")
 
 
-def test_a_transform_is_named_rather_than_what_calls_it() -> None:
-    stacks = (((GETITEM, COMPOSE, ELASTIC, LIBRARY), 0.6), ((GETITEM, COMPOSE, CROP), 0.3), ((GETITEM, COMPOSE), 0.1))
-    (line,) = find_hotspots(sampled(*stacks))
-    assert line.below == "ElasticTransform.apply"
+@pytest.mark.parametrize(
+    ("parts", "below"),
+    [
+        ({"ElasticTransform": 0.6, "RandomCrop": 0.3}, "ElasticTransform"),
+        ({"ElasticTransform": 0.5, "RandomCrop": 0.5}, "Compose.__call__"),
+        ({}, "Compose.__call__"),
+    ],
+)
+def test_of_a_chain_of_transforms_the_one_with_most_of_the_time_is_named(parts: dict[str, float], below: str) -> None:
+    (sampled_trial,) = sampled(((GETITEM, COMPOSE, LIBRARY), 0.9), ((GETITEM, COMPOSE), 0.1), stage="transform")
+    known = {f"transform/{name}": StageCost(wall_s, wall_s) for name, wall_s in parts.items()}
+    (line,) = find_hotspots([replace(sampled_trial, stage_parts=known or None)])
+    assert line.below == below
 
 
-def test_without_a_largest_transform_what_calls_them_is_named() -> None:
-    (line,) = find_hotspots(sampled(((GETITEM, COMPOSE, ELASTIC), 0.5), ((GETITEM, COMPOSE, CROP), 0.5)))
-    assert line.below == "Compose.__call__"
+def test_a_function_with_work_of_its_own_stays_named() -> None:
+    (sampled_trial,) = sampled(((GETITEM, LIBRARY), 1.0), stage="transform")
+    known = {"transform/ElasticTransform": StageCost(1.0, 1.0)}
+    (line,) = find_hotspots([replace(sampled_trial, stage_parts=known)])
+    assert line.below == "ImageDraw.polygon"
 
 
 def test_a_recursive_line_counts_once_for_each_stack() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from planted_causes import FOLDER
 
 from loaderbench.datasets.folder_scan import scan_image_folder
 from loaderbench.loaders import LOADER_BACKENDS
+from loaderbench.loaders.written_once import written_once
 from loaderbench.records import Config
 from loaderbench.remedies.pack_small_files import REMEDY as PACK_SMALL_FILES
 from loaderbench.remedies.program import python_program
@@ -124,6 +127,50 @@ def test_a_program_that_writes_shards_leaves_other_folders_alone(
         assert labels_of(run_program(config, tmp_path / name, format=backend.format)) == labels
     assert [path.read_text() for path in others] == ["other content"] * len(others)
     assert len([*tmp_path.glob("shards-*")]) == len(folders), "written once"
+
+
+RANKS = 3
+
+
+def written_by_a_rank(folder: Path, started: Any) -> None:
+    """Write shards into the current folder, at the same time as the other ranks."""
+    dataset = SimpleNamespace(samples=[(str(folder / f"{number}.jpg"), number) for number in range(4)])
+    code = written_once("text", "for _, label in dataset.samples:\n    (part / f'{label}.txt').write_text(str(label))")
+    os.chdir(folder)
+    started.wait()
+    names: dict[str, Any] = {"dataset": dataset}
+    exec(code.replace("    part.mkdir()\n", "    part.mkdir()\n    meet()\n"), {**names, "meet": started.wait})
+
+
+def test_ranks_that_write_shards_at_the_same_time_all_find_them_complete(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    started = context.Barrier(RANKS, timeout=60)
+    ranks = [context.Process(target=written_by_a_rank, args=(tmp_path, started)) for _ in range(RANKS)]
+    for rank in ranks:
+        rank.start()
+    for rank in ranks:
+        rank.join()
+    assert [rank.exitcode for rank in ranks] == [0] * RANKS
+    (shards,) = tmp_path.iterdir()
+    assert sorted(path.name for path in shards.iterdir()) == [f"{number}.txt" for number in range(4)]
+
+
+def test_shards_that_cannot_be_written_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OSError, match="no space"):
+        exec(written_once("text", "raise OSError('no space')"), {"dataset": SimpleNamespace(samples=[("a.jpg", 0)])})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_smaller_copy_is_written_again_after_its_image_changed(tmp_path: Path) -> None:
+    root = folder_of(["a/0.jpg"], tmp_path / "train")
+    image = root / "a" / "0.jpg"
+    for color in (0, 255):
+        Image.new("RGB", (300, 260), (color, 0, 0)).save(image)
+        later_s = image.stat().st_mtime + color
+        os.utime(image, (later_s, later_s))
+        ((copy, _),) = run_program({"presize": 256}, root)["dataset"].samples
+        assert Image.open(copy).getpixel((0, 0))[0] == pytest.approx(color, abs=4)
 
 
 @pytest.mark.parametrize("skips", [False, True])

@@ -123,8 +123,10 @@ def test_slow_epoch_starts_have_a_fix_next_to_that_of_another_bottleneck() -> No
     kept = replace(STARTS, workers_persist=True)
     small = replace(STARTS, startup_share=0.09)
     sampled = replace(STARTS, sampler_start_s=0.8)
-    for facts in (kept, small, sampled, replace(STARTS, workers=0)):
+    partly = replace(STARTS, startup_share=0.1, sampler_start_s=0.1)
+    for facts in (kept, small, sampled, partly, replace(STARTS, workers=0), replace(STARTS, from_outside=True)):
         assert "persistent_workers" not in ids(Cause("sample", "cpu", facts), profile=True)
+    assert "persistent_workers" not in ids(Cause("sample", "cpu", STARTS), profile=True, traits={"stream": "Shards"})
     assert "persistent_workers" not in ids(Cause("sample", "cpu", STARTS), profile=False)
 
 

@@ -65,6 +65,7 @@ _READINGS = (
     _Reading("Minor page faults", "minor_faults_per_s", numbers.quantity, "per second (from memory)"),
     _Reading("Threads per worker", "threads_per_worker", lambda threads: numbers.quantity(threads, digits=2)),
     _Reading("Other worker threads", "other_threads_cpu_share", numbers.share, "of a CPU per worker"),
+    _Reading("Sending batches", "sending_cpu_share", numbers.share, "of a CPU per worker; part of other threads", True),
     _Reading("Memory (PSS)", "pss_bytes", numbers.memory, "for all workers; shared pages counted once"),
     _Reading("Memory in swap", "swapped_bytes", numbers.memory, "of all workers", only_some=True),
 )
