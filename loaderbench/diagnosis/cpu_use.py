@@ -36,9 +36,14 @@ def cpus_left(facts: Facts) -> float:
     return facts.cpus if facts.spare_cpus is None else facts.spare_cpus
 
 
+def least_cpus(facts: Facts) -> float:
+    """The CPUs from which on another thread matters: `SPARE_CPUS`, half of a smaller quota, or a tenth of many CPUs."""
+    return max(min(SPARE_CPUS, MOST * facts.cpus), PART_OF_CPUS * facts.cpus)
+
+
 def cpus_are_full(facts: Facts) -> bool:
-    """Whether the rest is too small to matter: `SPARE_CPUS`, half of a quota below one CPU, or a tenth of many CPUs."""
-    return cpus_left(facts) < max(min(SPARE_CPUS, MOST * facts.cpus), PART_OF_CPUS * facts.cpus)
+    """Whether the rest is too small for another thread to matter."""
+    return cpus_left(facts) < least_cpus(facts)
 
 
 def workers_that_fit(facts: Facts) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from loaderbench.diagnosis.cpu_use import another_worker_fits, cpus_are_full, cpus_of_workers
+from loaderbench.diagnosis.cpu_use import another_worker_fits, cpus_are_full, cpus_of_workers, least_cpus
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.limits import (
     blocked_by_itself,
@@ -87,8 +87,12 @@ def more_threads_than_cpus(facts: Facts) -> bool:
 
 
 def most_cpus_are_used(facts: Facts) -> bool:
-    """Most CPUs are busy. Otherwise, threads that queue for a few CPUs would fit on the idle ones."""
-    return facts.idle_cpus is None or facts.idle_cpus < MOST * facts.cpus
+    """Too few CPUs are idle to hold another thread; most are busy if less was measured as faster.
+
+    Otherwise, threads that queue would fit on the idle ones. Threads that wake each other, as at the GIL, also queue.
+    """
+    enough = MOST * facts.cpus if facts.less_is_faster else least_cpus(facts)
+    return facts.idle_cpus is None or facts.idle_cpus < enough
 
 
 def less_may_be_faster(facts: Facts) -> bool:

@@ -240,24 +240,6 @@ def test_threads_of_libraries_may_compete_although_fewer_workers_are_no_faster()
     assert cause_of(replace(threads, one_thread_is_no_faster=True)) == ("decode", "oversubscription")
 
 
-def test_threads_that_send_batches_do_not_compete_with_their_workers() -> None:
-    sending = states(
-        0.6, 0.35, runnable_threads=3.4, other_threads_cpu_share=0.3, sending_cpu_share=0.3, sending_threads=1.2
-    )
-    facts = replace(DECODING, workers=2, loads=sending, main=states(0.2), own_cpus=1.9, idle_cpus=0.1)
-    assert cause_of(facts) == ("decode", "cpu")
-    of_libraries = replace(sending, sending_cpu_share=None, sending_threads=None)
-    assert cause_of(replace(facts, loads=of_libraries)) == ("decode", "oversubscription")
-
-
-def test_a_worker_that_waits_for_storage_does_not_share_the_gil_with_its_sender() -> None:
-    loads = states(0.6, runnable_threads=0.9, other_threads_cpu_share=0.3, sending_cpu_share=0.3, sending_threads=0.3)
-    facts = replace(BLOCKED, workers=1, loads=loads)
-    assert cause_of(facts)[1] != "lock"
-    of_python = replace(loads, sending_cpu_share=None, sending_threads=None)
-    assert cause_of(replace(facts, loads=of_python))[1] == "lock"
-
-
 def test_of_many_cpus_a_tenth_has_to_be_left_for_more_workers_to_matter() -> None:
     full, with_room = (
         replace(DECODING, workers=32, cpus=32.0, own_cpus=own, idle_cpus=32 - own, loads=states(own / 32))
