@@ -51,20 +51,6 @@ def test_transforms_of_torchvision_are_seen(transform: Any, expected: str) -> No
     assert traits_of(Other()).keys() == set(expected.split()) - {"uint8_samples"}
 
 
-def test_transforms_of_another_library_are_seen() -> None:
-    albumentations = pytest.importorskip("albumentations")
-
-    class Cropped:
-        def __init__(self) -> None:
-            self.transform = albumentations.Compose([albumentations.CenterCrop(8, 8)])
-
-    assert traits_of(Cropped())["other_transforms"] == "CenterCrop"
-    folder = FakeData(transform=transforms.Compose([transforms.PILToTensor(), albumentations.CenterCrop(8, 8)]))
-    found = traits_of(folder)
-    assert (found["transforms_v1"], found["other_transforms"]) == ("PILToTensor", "CenterCrop")
-    assert "uint8_samples" not in found
-
-
 def test_decoding_with_pillow_is_seen(photos: Path) -> None:
     assert traits_of(ImageFolder(photos)) == {"pillow": "default_loader"}
     assert traits_of(ImageFolder(photos, loader=lambda path: path)) == {}
