@@ -29,7 +29,9 @@ for begin in range(0, len(dataset), size):
     with tf.io.TFRecordWriter(f"{{part}}/{{begin:09d}}.tfrecord") as writer:
         for path, label in dataset.samples[begin : begin + size]:
             features = {{
-                "{ENCODED}": tf.train.Feature(bytes_list=tf.train.BytesList(value=[Path(path).read_bytes()])),
+                "{ENCODED}": tf.train.Feature(
+                    bytes_list=tf.train.BytesList(value=[Path(path).read_bytes()])
+                ),
                 "{LABEL}": tf.train.Feature(int64_list=tf.train.Int64List(value=[label])),
             }}
             writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
