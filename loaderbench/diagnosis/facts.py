@@ -126,23 +126,27 @@ class Facts:
         return min(others or 0.0, max(0.0, (self.own_cpus or 0.0) - 1))
 
     @property
+    def _processes_states(self) -> list[WorkerStates]:
+        """The known states of the workers, if any, and of the main process."""
+        both = (self.loads, self.main) if self.workers else (self.main,)
+        return [states for states in both if states]
+
+    @property
     def runnable_threads(self) -> float:
         """The average number of threads of this program that ran or were runnable, in all of its ranks."""
-        both = (self.loads, self.main) if self.workers else (self.main,)
-        return self.ranks * sum(states.runnable_threads or 0.0 for states in both if states)
+        return self.ranks * sum(states.runnable_threads or 0.0 for states in self._processes_states)
 
     @property
     def competing_threads(self) -> float:
         """The average number of runnable threads without those that send batches: they continue a worker's work."""
-        sending = self.loads.sending_threads if self.loads and self.workers else None
-        return max(0.0, self.runnable_threads - self.ranks * (sending or 0.0))
+        return self.ranks * sum(states.competing_threads for states in self._processes_states)
 
     @property
     def library_share(self) -> float | None:
         """CPU time of other threads of a loading process, without those that send batches; `None` if unknown."""
         if self.loads is None or self.loads.other_threads_cpu_share is None:
             return None
-        return max(0.0, self.loads.other_threads_cpu_share - (self.loads.sending_cpu_share or 0.0))
+        return self.loads.library_share
 
     @property
     def pinning_share(self) -> float:

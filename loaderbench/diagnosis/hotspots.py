@@ -57,10 +57,8 @@ def _factors(trial: Trial, looks: CodeLooks) -> dict[str, float]:
 def find_hotspots(trials: Sequence[Trial]) -> tuple[Hotspot, ...]:
     """Charge each stack to its innermost line of user code, or else to that of the library called first."""
     found = _hotspots(trials, lambda frames: [_charged_line(frames)[0]]).values()
-    largest, transform = (
-        sorted(filter(_is_notable, found), key=lambda one: -one.share)[:MOST_LINES],
-        _main_transform(trials),
-    )
+    largest = sorted(filter(_is_notable, found), key=lambda one: -one.share)[:MOST_LINES]
+    transform = _main_transform(trials)
     return tuple(_with_transform(line, transform) for line in largest)
 
 

@@ -86,8 +86,8 @@ def more_threads_than_cpus(facts: Facts) -> bool:
     return facts.competing_threads >= enough * facts.cpus
 
 
-def most_cpus_are_used(facts: Facts) -> bool:
-    """Too few CPUs are idle to hold another thread; most are busy if less was measured as faster.
+def few_cpus_are_idle(facts: Facts) -> bool:
+    """Too few CPUs are idle for another thread, or fewer than half if less was measured as faster.
 
     Otherwise, threads that queue would fit on the idle ones. Threads that wake each other, as at the GIL, also queue.
     """
@@ -160,8 +160,7 @@ def threads_take_turns(facts: Facts) -> bool:
     if states is None or facts.blocked_at_work < LOCKED or (facts.library_share or 0.0) < LOCKED:
         return False
     total = states.on_cpu_share + (facts.library_share or 0.0)
-    runnable = (states.runnable_threads or 0.0) - (states.sending_threads or 0.0)
-    at_work = (runnable or total) / max(1, facts.workers)
+    at_work = (states.competing_threads or total) / max(1, facts.workers)
     one_at_a_time = at_work >= ONE_THREAD and total <= 2 - ONE_THREAD
     return one_at_a_time and a_cpu_is_left(facts) and have_work(facts) and not waits_for_a_device(facts)
 
@@ -216,7 +215,7 @@ NEEDED: Mapping[Limit, tuple[Condition, ...]] = {
     "workers": (have_work, loading_uses_a_cpu, another_worker_fits, no_program_disturbs),
     "cpu": (cpus_are_full_or_workers_useless, no_program_disturbs, a_cpu_is_wanted),
     "oversubscription": (
-        threads_wait_for_a_cpu, more_threads_than_cpus, most_cpus_are_used, less_may_be_faster
+        threads_wait_for_a_cpu, more_threads_than_cpus, few_cpus_are_idle, less_may_be_faster
     ),
     "quota": (kept_from_cpus,),
     "storage_latency": (mostly_blocked, not_at_locks, not_fed_by_a_process, requests_take_the_time),

@@ -43,9 +43,8 @@ def thread_work(
     if states is None or not states.blocked_on or locked is None or states.are_threads:
         return NO_WORK
     waits = (_at_locks(states) if in_workers else _unexplained(states, 1 - loading)) - locked * loading
-    others_on_cpu = (states.other_threads_cpu_share or 0.0) - (states.sending_cpu_share or 0.0)
-    each = ((states.runnable_threads or 0.0) - (states.sending_threads or 0.0)) / max(1, states.count or 1)
-    runnable = each - states.on_cpu_share - states.run_queue_share
+    others_on_cpu = states.library_share
+    runnable = states.competing_threads / max(1, states.count or 1) - states.on_cpu_share - states.run_queue_share
     runnable = max(others_on_cpu, runnable)
     worked = max(0.0, min(waits, runnable - states.on_cpu_share))
     if not worked:

@@ -115,8 +115,7 @@ def states_in_words(states: WorkerStates) -> str:
     """`71% on a CPU, 20% waiting for a CPU, 9% blocked`, and the CPU time of other threads if it is large."""
     shares = (states.on_cpu_share, states.run_queue_share, states.blocked_share)
     on_cpu, waiting, blocked = (f"{share * 100:.0f}%" for share in shares)
-    sending = states.sending_cpu_share or 0.0
-    parts = {"other threads": (states.other_threads_cpu_share or 0.0) - sending, "sending threads": sending}
+    parts = {"other threads": states.library_share, "sending threads": states.sending_cpu_share or 0.0}
     others = "".join(f"; {name} {share * 100:.0f}% on a CPU" for name, share in parts.items() if share >= LOCKED)
     return f"{on_cpu} on a CPU, {waiting} waiting for a CPU, {blocked} blocked{others}"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 digest = hashlib.sha256()
 for path, label in dataset.samples:
     digest.update(repr((os.path.abspath(path), label)).encode())
-shards = Path(f"shards-{name}-{{digest.hexdigest()[:16]}}")  # delete this folder if files change; others get their own
+shards = Path(f"shards-{name}-{{digest.hexdigest()[:16]}}")  # named after paths and labels; delete it if images change
 if not shards.exists():  # written once, complete or not at all
     part = Path(f"{{shards}}.{{uuid.uuid4().hex[:8]}}.part")
     part.mkdir()

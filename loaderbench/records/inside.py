@@ -57,6 +57,16 @@ class WorkerStates:
     are_threads: bool = False
     not_measured: Reasons = field(default_factory=dict)
 
+    @property
+    def competing_threads(self) -> float:
+        """The mean number of runnable threads without those that send batches; 0 if unknown."""
+        return max(0.0, (self.runnable_threads or 0.0) - (self.sending_threads or 0.0))
+
+    @property
+    def library_share(self) -> float:
+        """CPU time of other threads than those that send batches; 0 if unknown."""
+        return max(0.0, (self.other_threads_cpu_share or 0.0) - (self.sending_cpu_share or 0.0))
+
 
 @dataclass(frozen=True)
 class Spread:

@@ -66,5 +66,5 @@ for epoch in range(epochs):
     for batch in loader:
         ...
 """,
-    caveat="Reuse one DataLoader for all epochs: a new one starts new workers, which get changes of the dataset",
+    caveat="Reuse one DataLoader for all epochs. Its workers do not see later changes of the dataset",
 )
