@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from loader_batches import sharing_leftovers
 from PIL import Image
 from planted_causes import FOLDER
 
@@ -101,6 +102,7 @@ def test_shards_hold_the_files_and_labels_of_the_run(layout: str, tmp_path: Path
     assert sorted(label for _, label in samples) == sorted(label for _, label in scan_image_folder(root).samples)
 
 
+@sharing_leftovers
 @pytest.mark.parametrize("loader", ["webdataset", "streaming", "litdata", "tf_records"])
 def test_a_program_that_writes_shards_leaves_other_folders_alone(
     loader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

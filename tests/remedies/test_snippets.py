@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from loader_batches import sharing_leftovers
 from PIL import Image
 from planted_causes import FOLDER
 from simulated_device import SimulatedTensor, simulated
@@ -342,6 +343,7 @@ def test_a_loader_that_decodes_by_itself_does_what_was_measured(
         assert (images - expected).abs().mean() < 0.05
 
 
+@sharing_leftovers
 @pytest.mark.parametrize("decoder", ["torchvision", "pillow_draft", "nvimagecodec", "device"])
 @pytest.mark.parametrize("loader", ["webdataset", "litdata", "streaming", "threads", "spdl", "grain"])
 def test_a_program_of_another_loader_runs_whatever_decoded_in_trials(
