@@ -137,7 +137,7 @@ def _times(seen: Seen) -> LoopTimes:
 def _inside(seen: Seen) -> LoaderInside:
     watch, looks = seen.watch, seen.watch.blocked_on()
     return LoaderInside(
-        workers=with_looks(watch.workers.states(), looks),
+        workers=with_looks(watch.workers.states(seen.stacks.senders), looks),
         main_process=with_looks(watch.main_process.states(), None if watch.most_workers else watch.main_looks.shares),
         machine=watch.machine.use(),
         stack_looks=seen.stacks.inside,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from loaderbench.attach.around import Code, is_within, iterators_around
-from loaderbench.attach.stacks import RATE_HZ, Stack, Stacks
+from loaderbench.attach.stacks import QUEUES, RATE_HZ, Stack, Stacks
 from loaderbench.code_places import CodeFrame, CodeStack
 from loaderbench.recorder.code_looks import code_looks_of, stage_of
 from loaderbench.records import CodeLooks, StackLooks, StageLooks
@@ -23,7 +23,6 @@ _LOADER = "torch/utils/data/dataloader.py"
 _FETCH = "torch/utils/data/_utils/fetch.py"
 _WORKER = ("torch/utils/data/_utils/worker.py", "torchdata/stateful_dataloader/worker.py")
 _SPAWN = "multiprocessing/spawn.py"
-_QUEUES = "multiprocessing/queues.py"
 _WAITING = re.compile(r"^(wait|_?poll|select|get|acquire|_wait_for_tstate_lock)$")
 _AT_SAMPLER = ("_next_index", "_try_put_index")
 
@@ -55,13 +54,15 @@ class _Counted:
 class LoopLooks:
     """What stacks show about a training: its data wait as a share of time, and the inside of the loader.
 
-    A value is `None` if there are too few stack samples, and `why_not` gives the reason.
+    A value is `None` if there are too few stack samples, and `why_not` gives the reason. `senders` are the IDs of the
+    threads that send the workers' batches, as far as known.
     """
 
     wait_share: float | None
     inside: StackLooks | None
     code: CodeLooks | None = None
     why_not: str = ""
+    senders: frozenset[int] = frozenset()
 
 
 def read_stacks(stacks: Stacks, pid: int, workers: int, folder: str) -> LoopLooks:
@@ -81,9 +82,8 @@ def read_stacks(stacks: Stacks, pid: int, workers: int, folder: str) -> LoopLook
     wait_share = own.in_next / steady if steady >= FEWEST_LOOKS else None
     if not seen.at_work:
         return LoopLooks(wait_share, None, why_not="no worker was seen at work")
-    return LoopLooks(
-        wait_share, _inside(own, seen, running, workers), code_looks_of(seen.stack_s, seen.stack_looks, folder)
-    )
+    code = code_looks_of(seen.stack_s, seen.stack_looks, folder)
+    return LoopLooks(wait_share, _inside(own, seen, running, workers), code, senders=stacks.senders)
 
 
 def _move_start_to_startup(own: _Counted, seen: _Counted, workers: int) -> None:
@@ -159,9 +159,9 @@ def _part_of_next(frames: Sequence[CodeFrame]) -> str:
 
 def _count_worker(frames: Sequence[CodeFrame], looks: int, found: _Counted) -> None:
     """Count a stack of a worker. `frames` are those below the worker's loop."""
-    if frames and _is(frames[0], _QUEUES) and frames[0].function.endswith("get"):
+    if frames and _is(frames[0], QUEUES) and frames[0].function.endswith("get"):
         found.idle += looks
-    elif frames and _is(frames[0], _QUEUES):
+    elif frames and _is(frames[0], QUEUES):
         found.stages["transport"] += looks
     elif (fetch := _last(frames, _FETCH)) is not None:
         _count_work(frames[fetch:], looks, found)

@@ -22,6 +22,8 @@ OWN_RATE_HZ, RATE_HZ = 100, 25
 
 PATIENCE_S = 20.0  # for py-spy to write its file when its time is over
 
+QUEUES = "multiprocessing/queues.py"
+
 _NOT_INSTALLED = "py-spy is not installed; install it with: pip install py-spy"
 _NOT_PERMITTED = (
     "py-spy may not read the process; run attach as root, or set kernel.yama.ptrace_scope=0 "
@@ -35,12 +37,21 @@ _FRAME = re.compile(r"(?P<function>.*?) \((?P<file>.*?)(?::(?P<line>\d+))?\)$")
 
 @dataclass(frozen=True)
 class Stack:
-    """The calls of a thread, outermost first, and how many stack samples found them."""
+    """The calls of a thread, outermost first, and how many stack samples found them.
+
+    `thread` is its ID in the kernel; `None` before Python 3.11, where py-spy prints another one.
+    """
 
     pid: int
     frames: tuple[CodeFrame, ...]
     looks: int
     is_main_thread: bool = True
+    thread: int | None = None
+
+    @property
+    def sends(self) -> bool:
+        """Whether the thread sends what was put into a queue of `multiprocessing`."""
+        return any(frame.file.endswith(QUEUES) and frame.function.endswith("_feed") for frame in self.frames)
 
 
 @dataclass(frozen=True)
@@ -55,6 +66,11 @@ class Stacks:
     all: tuple[Stack, ...] = ()
     running: tuple[Stack, ...] = ()
     why_not: str = ""
+
+    @property
+    def senders(self) -> frozenset[int]:
+        """The IDs of the threads that send batches, as far as known."""
+        return frozenset(one.thread for one in self.all if one.thread is not None and one.sends)
 
     def without(self, pids: Collection[int]) -> Stacks:
         """The same stacks, except those of these processes."""
@@ -143,7 +159,9 @@ def parse(line: str, pid: int) -> Stack | None:
         return None
     pid = [pid, *map(int, _PROCESS.findall(text[: thread.start()]))][-1]
     frames = tuple(map(_frame, text[thread.end() :].split(";"))) if text[thread.end() :] else ()
-    return Stack(pid, frames, int(count), _is_main_thread(pid, thread.group(1), thread["name"] or "", frames))
+    number = thread.group(1)
+    is_main = _is_main_thread(pid, number, thread["name"] or "", frames)
+    return Stack(pid, frames, int(count), is_main, int(number) if number.isdigit() else None)
 
 
 def _is_main_thread(pid: int, number: str, name: str, frames: Sequence[CodeFrame]) -> bool:

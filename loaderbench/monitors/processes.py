@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from loaderbench.monitors import proc
 
 FEWEST_READ_BYTES = 64 * 1024  # fewer come from the worker's pipe and a few imports, not from samples
 FEWEST_TICKS = 10  # kernel clock ticks of 10 ms
+
+_STARTED = proc.Scheduled(0, 0)
 
 
 @dataclass(frozen=True)
@@ -62,22 +65,28 @@ def _read(
 
 
 @dataclass
+class ThreadTimes:
+    """Seconds of a thread on a CPU, and on a CPU or in a run queue."""
+
+    run_s: float = 0.0
+    runnable_s: float = 0.0
+
+
+@dataclass
 class Sums:
     """Sums over processes and intervals.
 
-    `wall_s` adds up the time of all processes; `clock_s` is elapsed time, for any number of them. Negative differences
-    count as 0: a counter that fell belongs to another thread with the same ID.
+    `wall_s` adds up the time of all processes; `clock_s` is elapsed time, for any number of them. `others` are the
+    threads by ID, without those that run the processes' main functions. Negative differences count as 0: a counter that
+    fell belongs to another thread with the same ID.
     """
 
     wall_s: float = 0.0
     clock_s: float = 0.0
     run_s: float = 0.0
     wait_s: float = 0.0
-    others_s: float = 0.0
     runnable_s: float = 0.0
-    senders_s: float = 0.0
-    senders_runnable_s: float = 0.0
-    has_senders: bool = False
+    others: defaultdict[int, ThreadTimes] = field(default_factory=lambda: defaultdict(ThreadTimes))
     user_ticks: int = 0
     system_ticks: int = 0
     waited_ticks: int = 0
@@ -90,10 +99,22 @@ class Sums:
     read_io: bool = False
     incomplete: bool = False
 
-    def add(self, pairs: Sequence[tuple[Reading, Reading]], senders: Collection[int] = ()) -> None:
-        """Add the intervals between two readings of each process. `senders` are threads that send batches."""
-        elapsed_s = [self._add(before, after, senders) for before, after in pairs]
+    def add(self, pairs: Sequence[tuple[Reading, Reading]]) -> None:
+        """Add the intervals between two readings of each process."""
+        elapsed_s = [self._add(before, after) for before, after in pairs]
         self.clock_s += max(elapsed_s, default=0.0)
+
+    @property
+    def others_s(self) -> float:
+        """CPU seconds of the other threads."""
+        return sum(thread.run_s for thread in self.others.values())
+
+    def times_of(self, threads: Iterable[int]) -> ThreadTimes | None:
+        """The times of these threads together; `None` if none of them was read."""
+        found = [self.others[thread] for thread in threads if thread in self.others]
+        if not found:
+            return None
+        return ThreadTimes(sum(one.run_s for one in found), sum(one.runnable_s for one in found))
 
     def system_share(self) -> float | None:
         """The kernel's share of the CPU time; `None` if too little CPU time was used."""
@@ -113,7 +134,7 @@ class Sums:
             return None, f"the workers read less than {FEWEST_READ_BYTES // 1024} KiB"
         return min(1.0, max(0.0, 1 - self.disk_bytes / self.asked_bytes)), ""
 
-    def _add(self, before: Reading, after: Reading, senders: Collection[int]) -> float:
+    def _add(self, before: Reading, after: Reading) -> float:
         """Add one interval and return its seconds, or 0 if it is not usable."""
         if before.activity.began_ticks != after.activity.began_ticks:
             return 0.0  # the pid was reused
@@ -124,12 +145,11 @@ class Sums:
         self.wall_s += wall_s
         self.run_s += max(0, after.main.run_ns - before.main.run_ns) / 1e9
         self.wait_s += max(0, after.main.wait_ns - before.main.wait_ns) / 1e9
-        self.others_s += sum(_run_ns(before, after, lambda thread: thread != after.pid)) / 1e9
-        self.runnable_s += runnable_s(before, after)
-        if after.threads.keys() & senders:
-            self.has_senders = True
-            self.senders_s += sum(_run_ns(before, after, lambda thread: thread in senders)) / 1e9
-            self.senders_runnable_s += runnable_s(before, after, lambda _, thread: thread in senders)
+        for thread, run_s, runnable_s in thread_times(before, after):
+            self.runnable_s += runnable_s
+            if thread != after.pid:
+                self.others[thread].run_s += run_s
+                self.others[thread].runnable_s += runnable_s
         self.user_ticks += max(0, after.activity.user_ticks - before.activity.user_ticks)
         self.system_ticks += max(0, after.activity.system_ticks - before.activity.system_ticks)
         self.waited_ticks += max(0, after.activity.waited_ticks - before.activity.waited_ticks)
@@ -155,19 +175,13 @@ def scheduled(folder: str) -> proc.Scheduled | None:
     return proc.parse_schedstat(text) if text else None
 
 
-def _run_ns(before: Reading, after: Reading, counts: Callable[[int], bool]) -> Iterator[int]:
-    """CPU time of each thread that counts. A thread without an earlier reading started at 0."""
-    for thread, now in after.threads.items():
-        if counts(thread) and now is not None:
-            then = before.threads.get(thread)
-            yield max(0, now.run_ns - (then.run_ns if then else 0))
+def thread_times(before: Reading, after: Reading) -> Iterator[tuple[int, float, float]]:
+    """The ID of each thread, its seconds on a CPU, and its seconds on a CPU or in a run queue.
 
-
-def runnable_s(before: Reading, after: Reading, counts: Callable[[int, int], bool] = lambda *_: True) -> float:
-    """Total time that threads ran or were ready to run. `counts` selects threads by process and thread ID."""
-    found_ns = 0
+    A thread without an earlier reading started at 0.
+    """
     for thread, now in after.threads.items():
-        if now is not None and counts(after.pid, thread):
-            then = before.threads.get(thread)
-            found_ns += max(0, now.run_ns + now.wait_ns - (then.run_ns + then.wait_ns if then else 0))
-    return found_ns / 1e9
+        if now is not None:
+            then = before.threads.get(thread) or _STARTED
+            run_ns, wait_ns = now.run_ns - then.run_ns, now.wait_ns - then.wait_ns
+            yield thread, max(0, run_ns) / 1e9, max(0, run_ns + wait_ns) / 1e9

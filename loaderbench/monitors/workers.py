@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from loaderbench.monitors import proc
-from loaderbench.monitors.processes import Reading, Sums, read_process, read_thread, runnable_s
+from loaderbench.monitors.processes import Reading, Sums, read_process, read_thread, thread_times
 from loaderbench.records import Reasons, WorkerStates
 from loaderbench.records.words import NOT_READ_TWICE
 
@@ -31,6 +31,7 @@ class WorkerWatch:
         self._root, self._clock = root, clock
         self._before: dict[int, Reading] = {}
         self._sums = Sums()
+        self._senders = set[int]()
         self._pins: dict[tuple[int, int], bool] = {}
         self._has_pinning, self._pinning_s = False, 0.0
         self._count = 0
@@ -58,11 +59,17 @@ class WorkerWatch:
         found += [read_thread(self._root, thread, self._clock) for thread in threads]
         now = {one.pid: one.without(apart) for one in found if one is not None}
         pairs = [(self._before[pid], found) for pid, found in now.items() if pid in self._before]
-        self._sums.add(pairs, senders)
+        self._sums.add(pairs)
+        self._senders.update(senders)
         self._read_swapped(
             after.pid for before, after in pairs if before.activity.major_faults < after.activity.major_faults
         )
-        self._pinning_s += sum(runnable_s(before, after, self._is_pinning) for before, after in pairs)
+        self._pinning_s += sum(
+            runnable_s
+            for before, after in pairs
+            for thread, _, runnable_s in thread_times(before, after)
+            if self._is_pinning(after.pid, thread)
+        )
         self._count = max(self._count, len(now))
         self._are_threads = bool(threads) and not pids
         self._allowed_cpus = min([*map(_allowed_cpus, now), self._allowed_cpus])
@@ -99,9 +106,12 @@ class WorkerWatch:
         if in_swap:
             self._swapped_bytes = max(self._swapped_bytes or 0, *in_swap)
 
-    def states(self) -> WorkerStates | None:
-        """The workers' states over all intervals; `None` if there are none, and then `why_not` has the reason."""
-        sums = self._sums
+    def states(self, senders: Collection[int] = ()) -> WorkerStates | None:
+        """The workers' states over all intervals; `None` if there are none, and then `why_not` has the reason.
+
+        `senders` are threads that send batches, in addition to those of the readings.
+        """
+        sums, sending = self._sums, self._sums.times_of({*self._senders, *senders})
         if sums.wall_s <= 0:
             return None
         on_cpu = min(1.0, sums.run_s / sums.wall_s)
@@ -116,7 +126,7 @@ class WorkerWatch:
             reasons["pinning_share"] = "no thread pins memory, or this torch version does not name it"
         if self._allowed_cpus == NO_CPU_COUNT:
             reasons["allowed_cpus"] = "this system does not report CPU affinity"
-        if not sums.has_senders:
+        if sending is None:
             reasons |= dict.fromkeys(("sending_cpu_share", "sending_threads"), "no thread is known to send batches")
         if not sums.read_io:
             reasons["read_bytes_per_s"] = why_no_hits
@@ -140,8 +150,8 @@ class WorkerWatch:
             pss_bytes=self._pss_bytes,
             swapped_bytes=self._swapped_bytes,
             runnable_threads=sums.runnable_s / sums.clock_s,
-            sending_cpu_share=sums.senders_s / sums.wall_s if sums.has_senders else None,
-            sending_threads=sums.senders_runnable_s / sums.clock_s if sums.has_senders else None,
+            sending_cpu_share=sending.run_s / sums.wall_s if sending else None,
+            sending_threads=sending.runnable_s / sums.clock_s if sending else None,
             system_share=system,
             allowed_cpus=self._allowed_cpus if self._allowed_cpus < NO_CPU_COUNT else None,
             are_threads=self._are_threads,

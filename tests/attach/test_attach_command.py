@@ -107,6 +107,8 @@ def test_a_loader_that_waits_is_named_with_its_line(waiting: tuple[Path, Seen]) 
     line = found["hotspots"][0]
     assert (line["file"], line["line"], line["function"]) == ("train.py", 9, "Waits.__getitem__")
     assert line["share"] > 0.8
+    if sys.version_info >= (3, 11):  # py-spy knows the IDs of threads
+        assert 0 <= trial["workers"]["sending_cpu_share"] <= trial["workers"]["other_threads_cpu_share"]
     assert "time.sleep(self.sample_s)" in said
     assert "as a slow disk" in (place / "seen" / "report.html").read_text()
 

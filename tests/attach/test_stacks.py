@@ -66,6 +66,24 @@ def test_the_main_thread_is_told_by_number_name_or_outermost_frame(line: str, is
     assert found.is_main_thread is is_main
 
 
+FEEDS = "Thread._bootstrap (threading.py:1);Queue._feed (/usr/lib/python3.13/multiprocessing/queues.py:240) 2"
+
+
+@pytest.mark.parametrize(
+    ("line", "senders"),
+    [
+        (f"process 10:a;process 11:b;thread (15): QueueFeederThread;{FEEDS}", {15}),
+        (f"process 10:a;process 11:b;thread (0x7F2F);{FEEDS}", set()),  # Python 3.10 hides the thread's ID
+        ("process 10:a;process 11:b;thread (15): mine;Mine._feed (/home/me/mine.py:1) 2", set()),
+        ("process 10:a;process 11:b;thread (11): MainThread;Queue.get (multiprocessing/queues.py:113) 2", set()),
+    ],
+)
+def test_a_thread_that_sends_batches_is_known_by_its_code(line: str, senders: set[int]) -> None:
+    found = parse(line, 10)
+    assert found is not None
+    assert Stacks(all=(found,)).senders == senders
+
+
 @pytest.mark.parametrize(
     ("stage", "frames"),
     [

@@ -53,6 +53,17 @@ def test_threads_that_send_batches_are_a_known_part_of_the_other_threads(machine
     assert found.runnable_threads == pytest.approx(0.5 + 0.2 + 0.3 + 0.5 + 0.1)
 
 
+def test_threads_that_are_known_to_send_only_at_the_end_count_from_the_beginning(machine: Machine) -> None:
+    machine.put(1, run=5000, others=(10, 10))
+    machine.read(1)
+    machine.put(1, run=5500, others=(210, 310))
+    machine.read(1)
+    found = machine.watch.states({9001, 4})
+    assert found is not None
+    assert found.sending_cpu_share == pytest.approx(0.3)
+    assert found.sending_threads == pytest.approx(0.3)
+
+
 def test_without_a_known_sender_its_part_is_missing_with_a_reason(machine: Machine) -> None:
     machine.put(1, others=(10,))
     machine.read(1)
