@@ -21,7 +21,14 @@ from loaderbench.diagnosis.hosts import all_hosts, describe_hosts, with_storage
 from loaderbench.diagnosis.hotspots import find_hotspots
 from loaderbench.diagnosis.isolation import describe_isolation, find_ceiling, with_exposed_copy
 from loaderbench.diagnosis.ranking import Ranking, Subject, expected_wait, rank, rate_cap, subject_of
-from loaderbench.diagnosis.ranks import describe_ranks, loading_rates, of_job, of_only_rank, trials_of_ranks
+from loaderbench.diagnosis.ranks import (
+    describe_ranks,
+    loading_rates,
+    of_job,
+    of_only_rank,
+    step_rates,
+    trials_of_ranks,
+)
 from loaderbench.diagnosis.same_data import traits_with_same_data
 from loaderbench.diagnosis.shortage import Shortage, find_shortage, more_workers_fail
 from loaderbench.diagnosis.verdict import decide
@@ -177,7 +184,8 @@ def _training_verdict(
     of_ranks = measured.rank_trials or trials_of_ranks(trials)
     ranks = describe_ranks(of_ranks, lambda trial: _verdict_of_rank(measured, trial))
     if consumer_kind(measured.consumer).consumes:  # else each rank only waits for data
-        verdict = of_only_rank(of_job(verdict, ranks, loading_rates(of_ranks)), measured.only_rank)
+        of_all = of_job(verdict, ranks, loading_rates(of_ranks), step_rates(of_ranks))
+        verdict = of_only_rank(of_all, measured.only_rank)
     hosts = describe_hosts(of_ranks)
     return with_storage(verdict, hosts), ranks, hosts
 

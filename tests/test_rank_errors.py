@@ -83,6 +83,7 @@ def test_other_errors_are_not_explained() -> None:
 @pytest.fixture
 def rank(monkeypatch: pytest.MonkeyPatch) -> None:
     """The third of four ranks of a machine, the seventh of eight of two machines."""
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     for name, value in {"LOCAL_WORLD_SIZE": "4", "LOCAL_RANK": "2", "RANK": "6"}.items():
         monkeypatch.setenv(name, value)
 
@@ -105,6 +106,22 @@ def test_why_a_rank_got_no_gpu(error: str, gpus: int, said: str, monkeypatch: py
     monkeypatch.setattr(rank_errors, "_gpu_count", lambda: gpus)
 
     assert why_no_gpu(RuntimeError(error)) == said
+
+
+@pytest.mark.usefixtures("rank")
+@pytest.mark.parametrize(
+    ("gpus", "visible", "said"),
+    [
+        (1, "2", "CUDA_VISIBLE_DEVICES=2 leaves rank 6 one GPU, which is cuda:0; use that, or unset it"),
+        (2, "0,1", "4 ranks on a machine with 2 GPUs; start one rank per GPU (--nproc-per-node 2)"),
+    ],
+)
+def test_a_rank_that_sees_one_gpu_by_a_variable_uses_the_first(
+    gpus: int, visible: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rank_errors, "_gpu_count", lambda: gpus)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert why_no_gpu(RuntimeError(MISSING)) == said
 
 
 @pytest.mark.usefixtures("rank")

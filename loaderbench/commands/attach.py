@@ -87,4 +87,5 @@ def _recording(seen: Seen, ranks: int) -> Recording:
     pid, rank = seen.training.pid, seen.training.rank
     measured, readings = measured_of(seen, f"attach {pid}")
     place = f"process {pid}" if rank is None else f"{ranks} ranks"
-    return Recording(name="process", place=place, rank=rank, measured=measured, readings=readings)
+    of_job = None if rank is None else seen.training.ranks
+    return Recording(name="process", place=place, rank=rank, measured=measured, readings=readings, ranks=of_job)

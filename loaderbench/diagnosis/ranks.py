@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import log
 from statistics import median
 
 from loaderbench.diagnosis.gathering import workers_of
@@ -88,6 +89,13 @@ def loading_rates(trials: Sequence[Trial]) -> dict[int, float]:
     return rates
 
 
+def step_rates(trials: Sequence[Trial]) -> dict[int, float]:
+    """By rank, its steps per second; only ranks whose batches were counted."""
+    return {
+        one.rank: one.batches / one.steady_s for one in trials if one.rank is not None and one.batches and one.steady_s
+    }
+
+
 def slow_ranks(ranks: Sequence[Rank], rates: Mapping[int, float] | None = None) -> tuple[Rank, ...]:
     """The ranks whose data wait the others wait for, slowest first; empty if most ranks are alike.
 
@@ -108,13 +116,24 @@ def _are_faster(ranks: Sequence[Rank], rates: Mapping[int, float]) -> bool:
     return not known or median(known) >= FASTER
 
 
-def of_job(verdict: Verdict, ranks: Sequence[Rank], rates: Mapping[int, float] | None = None) -> Verdict:
-    """The verdict on the slowest rank, extended to the complete training; `rates` are each rank's loading rate."""
+def of_job(
+    verdict: Verdict,
+    ranks: Sequence[Rank],
+    rates: Mapping[int, float] | None = None,
+    steps_per_s: Mapping[int, float] | None = None,
+) -> Verdict:
+    """The verdict on the slowest rank, extended to the complete training.
+
+    `rates` are each rank's loading rate, and `steps_per_s` its own rate, as far as known.
+    """
     if found := _waiting_in_backward(ranks):
         return found
     slow = slow_ranks(ranks, rates)
     if slow:
-        return _held_back(verdict, slow, ranks)
+        others = [one for one in ranks if one not in slow and one.data_wait_share is not None]
+        if _are_independent(slow, others, steps_per_s or {}):
+            return _apart(verdict, slow, others, ranks)
+        return _held_back(verdict, slow, others, ranks)
     together = [_wait(one) + one.rank_wait_share for one in ranks if one.rank_wait_share is not None]
     shared = median(together) if together else 0.0
     found = with_evidence(verdict, _sent_by_rank_0(ranks) or _range(ranks, shared))
@@ -143,17 +162,41 @@ def _wait_for_one_another(ranks: Sequence[Rank]) -> bool:
     return bool(known) and median(one.rank_wait_share or 0.0 for one in known) > _typical(known)
 
 
-def _held_back(verdict: Verdict, slow: Sequence[Rank], ranks: Sequence[Rank]) -> Verdict:
-    others = [one for one in ranks if one not in slow and one.data_wait_share is not None]
-    one, rest = len(slow) == 1, _others_named(others)
-    named = _named(slow, ranks)
-    waits = f"{named} {'waits' if one else 'wait'} for data {in_percent(_typical(slow))} of step time"
-    waits += f", {rest} {in_percent(_typical(others))}"
+def _are_independent(slow: Sequence[Rank], others: Sequence[Rank], steps_per_s: Mapping[int, float]) -> bool:
+    """Whether the others do not wait for the slow ranks, as in inference: they take more steps per second.
+
+    Ranks that wait for one another have equal rates. If they do not wait, the time without data wait is equal, and the
+    rates differ by as much as the data waits. The ratio of the rates is closer to one of the two.
+    """
+    rates = [[steps_per_s[one.rank] for one in some if one.rank in steps_per_s] for some in (slow, others)]
+    if not all(rates) or _typical(slow) >= 1:
+        return False
+    measured = median(rates[1]) / median(rates[0])
+    without_waits = (1 - _typical(others)) / (1 - _typical(slow))
+    return measured >= FASTER and log(measured) > log(without_waits) / 2
+
+
+def _apart(verdict: Verdict, slow: Sequence[Rank], others: Sequence[Rank], ranks: Sequence[Rank]) -> Verdict:
+    """The verdict on the slow ranks of a job in which the others do not wait for them."""
+    named, rest = _named(slow, ranks), _others_named(others)
+    waits = f"{_waits_of(slow, others, ranks)}; they do not wait for one another"
+    headline = f"{named} {'loads' if len(slow) == 1 else 'load'} more slowly than {rest}: {verdict.headline}"
+    found = with_evidence(verdict, Evidence("ranks", "Ranks", waits))
+    return replace(found, rank=slow[0].rank, headline=headline)
+
+
+def _waits_of(slow: Sequence[Rank], others: Sequence[Rank], ranks: Sequence[Rank]) -> str:
+    waits = f"{_named(slow, ranks)} {'waits' if len(slow) == 1 else 'wait'} for data {in_percent(_typical(slow))}"
+    return f"{waits} of step time, {_others_named(others)} {in_percent(_typical(others))}"
+
+
+def _held_back(verdict: Verdict, slow: Sequence[Rank], others: Sequence[Rank], ranks: Sequence[Rank]) -> Verdict:
+    named, rest, waits = _named(slow, ranks), _others_named(others), _waits_of(slow, others, ranks)
     lost = [other.rank_wait_share for other in others if other.rank_wait_share is not None]
     if lost:
         verb = "wait" if len(others) > 1 else "waits"
         waits += f"; {rest} {verb} for {_pronoun(slow)} {in_percent(median(lost))} of step time"
-    headline = f"{named} {'holds' if one else 'hold'} back {rest}: {verdict.headline}"
+    headline = f"{named} {'holds' if len(slow) == 1 else 'hold'} back {rest}: {verdict.headline}"
     found = with_evidence(verdict, Evidence("ranks", "Ranks", waits))
     return replace(found, rank=slow[0].rank, headline=headline)
 

@@ -236,7 +236,8 @@ def _started_by_launcher() -> list[int]:
         return []
     port, siblings = os.environ.get("MASTER_PORT"), proc.children_of(os.getppid())
     known = ((pid, proc.environment_of(pid)) for pid in siblings if pid != os.getpid())
-    return [pid for pid, env in known if rank_in(env) is not None and env.get("MASTER_PORT") == port]
+    itself = (None, this_rank())  # also of other programs that a shell with these variables starts
+    return [pid for pid, env in known if rank_in(env) not in itself and env.get("MASTER_PORT") == port]
 
 
 def is_alive(pid: int) -> bool:

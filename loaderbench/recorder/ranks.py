@@ -76,16 +76,20 @@ def merge_ranks(runs: Sequence[RankRun], ranks: int | None = None) -> tuple[Meas
 
 
 def _with_siblings(runs: Sequence[RankRun]) -> Sequence[RankRun]:
-    """The runs, with the CPU use of all ranks of a host as that of one program.
+    """The runs, with the CPU use of all ranks on the same CPUs as that of one program.
 
-    A rank counts its siblings itself if a launcher started them. Ranks with CPUs of their own share none.
+    A rank counts its siblings itself if a launcher started them.
     """
-    uses: dict[str, list[MachineUse]] = {}
+    uses: dict[tuple[str, str | None], list[MachineUse]] = {}
     for one in runs:
-        use = one.trial.machine
-        if use is not None and use.cpus >= one.measured.environment.cpus_online:
-            uses.setdefault(one.trial.host, []).append(use)
-    return [one.with_machine(_shared_use(one.trial.machine, uses.get(one.trial.host, []))) for one in runs]
+        if one.trial.machine is not None:
+            uses.setdefault(_cpus_of(one), []).append(one.trial.machine)
+    return [one.with_machine(_shared_use(one.trial.machine, uses.get(_cpus_of(one), []))) for one in runs]
+
+
+def _cpus_of(run: RankRun) -> tuple[str, str | None]:
+    """The host of a rank, and the CPUs that it may use."""
+    return run.trial.host, run.measured.environment.cpus_allowed
 
 
 def _shared_use(own: MachineUse | None, of_host: Sequence[MachineUse]) -> MachineUse | None:
@@ -110,17 +114,19 @@ def _without_data(runs: Sequence[RankRun], ranks: int | None) -> Iterator[str]:
     empty = [one.rank for one in runs if one.trial.status != "completed" and one.rank not in sent]
     known = {one.rank for one in runs}
     if empty and len(empty) < len(runs):
-        yield f"no batch was counted in {_named(empty)}: does the sampler give each rank the same number of samples?"
-    if ranks is not None and 0 in known and (absent := sorted({*range(ranks)} - known)):
-        yield f"{_named(absent)} did not iterate over this loader, or recorded nothing"
+        named = named_ranks(empty)
+        yield f"no batch was counted in {named}: does the sampler give each rank the same number of samples?"
+    if ranks is not None and (absent := sorted({*range(ranks)} - known)):
+        why = "took no batches of this loader, ran on another machine, or recorded nothing"
+        yield f"this report has {len(known)} of {ranks} ranks; {named_ranks(absent)} {why}"
     lengths = {one.rank: one.measured.dataset.files for one in runs if one.measured.dataset.files is not None}
     if len(set(lengths.values())) > 1:
         least, most = min(lengths, key=lengths.__getitem__), max(lengths, key=lengths.__getitem__)
         yield f"datasets differ: {lengths[least]:,} samples in rank {least}, {lengths[most]:,} in rank {most}"
 
 
-def _named(ranks: Sequence[int]) -> str:
-    """A list such as `ranks 1, 2, 5`, shortened if there are many."""
+def named_ranks(ranks: Sequence[int]) -> str:
+    """Ranks by number, such as `ranks 1, 2, 5`; shortened if there are many."""
     shown = ", ".join(map(str, ranks[:_NAMED])) + (f" and {len(ranks) - _NAMED} more" if len(ranks) > _NAMED else "")
     return f"rank{'' if len(ranks) == 1 else 's'} {shown}"
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from loaderbench.ranks import this_rank
+from loaderbench.recorder.ranks import named_ranks
 from loaderbench.script.recording import SENT, Recording, write_recordings
 
 WAIT_S = 30.0
@@ -90,18 +91,18 @@ def _send(store: Any, key: str, found: Sequence[Recording]) -> None:
 
 def _receive_all(store: Any, prefix: str, machines: Machines, folder: Path) -> str:
     """Write each rank's recordings as if the rank had run on this machine."""
-    ends_s, missing = time.monotonic() + WAIT_S, list[str]()
+    ends_s, missing = time.monotonic() + WAIT_S, list[int]()
     for rank in machines.other_ranks:
         left_s = max(0.1, ends_s - time.monotonic())
         try:
             store.wait([f"{prefix}/{rank}"], timedelta(seconds=left_s))
         except Exception:  # the exception type differs between versions of torch
-            missing.append(f"{rank}")
+            missing.append(rank)
             continue
         chunks, written = store.get(f"{prefix}/{rank}").decode().split()
         if written != version("loaderbench"):
             return f"rank {rank} has loaderbench {written}, rank 0 {version('loaderbench')}: install the same version"
         data = b"".join(store.get(f"{prefix}/{rank}/{number}") for number in range(int(chunks)))
         write_recordings(folder, pickle.loads(zlib.decompress(data)), name=f"rank{rank}")  # trusted like the training
-    absent = f"rank{'' if len(missing) == 1 else 's'} {', '.join(missing)}"
-    return f"no data from {absent}; the report excludes {'it' if len(missing) == 1 else 'them'}" if missing else ""
+    excluded = "it" if len(missing) == 1 else "them"
+    return f"no data from {named_ranks(missing)}; the report excludes {excluded}" if missing else ""

@@ -120,9 +120,9 @@ def _read_tuned(folder: Path) -> TunedLoader | None:
 
 
 def _why_untuned(folder: Path) -> str:
-    from loaderbench.script.tuning_ranks import REFUSED, SEVERAL
+    from loaderbench.script.tuning_ranks import NOT_ALL, REFUSED, SEVERAL, all_take_batches
 
-    return SEVERAL if (folder / REFUSED).exists() else ""
+    return SEVERAL if (folder / REFUSED).exists() else "" if all_take_batches(folder) else NOT_ALL
 
 
 def _run(command: Sequence[str], order: RecordOrder, live: Sequence[LiveTo]) -> int:

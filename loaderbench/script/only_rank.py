@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 
-from loaderbench.ranks import rank_without_launcher
+from loaderbench.ranks import rank_of_training, ranks_of_training, this_rank
 from loaderbench.records import OnlyRank
 
 
 def only_rank() -> OnlyRank | None:
-    """The rank of this process, if its script started the other ranks by itself, like Lightning; else `None`."""
-    found = rank_without_launcher()
-    if found is None:
+    """The rank of this process, if no other is recorded with it; else `None`.
+
+    Its script may have started the others, as Lightning does, or a cluster has. Ranks of torchrun find each other at
+    the end.
+    """
+    rank, ranks = rank_of_training(), ranks_of_training() or 1
+    if rank is None or ranks == 1 or os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
         return None
-    rank, ranks = found
-    return OnlyRank(rank=rank, ranks=ranks, command=f"loaderbench profile -- python {_arguments()}")
+    return OnlyRank(rank=rank, ranks=ranks, command=f"{_launcher()} {_arguments()}")
+
+
+def _launcher() -> str:
+    """The command that starts and records all ranks, as far as it is known."""
+    if "SLURM_PROCID" in os.environ:
+        return "srun --ntasks-per-node=1 loaderbench profile -- torchrun ..."
+    return "loaderbench profile -- " + ("python" if this_rank() is None else "torchrun ...")
 
 
 def _arguments() -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -93,20 +94,36 @@ def _main_first(found: Sequence[Recording]) -> Sequence[Recording]:
 
 
 def _of_jobs(recordings: Sequence[Recording]) -> Iterator[Recording]:
-    """One recording per loader, with all its ranks merged."""
-    by_loader: dict[tuple[str, str], dict[int, Recording]] = {}
+    """One recording per loader, with all its ranks merged.
+
+    A line can make several loaders of one name. The first of a rank is merged with the first of the others, and so on.
+    """
+    counts = Counter[tuple[str, str, int]]()
+    by_loader: dict[tuple[str, str, int], dict[int, Recording]] = {}
     for one in recordings:
-        ranks = by_loader.setdefault((one.name, one.place), {})
-        if one.rank is None or one.rank in ranks:
+        if one.rank is None:
             yield one
-        else:
-            ranks[one.rank] = one
-    for (name, place), ranks in by_loader.items():
-        if ranks:
-            found = [RankRun(rank, one.measured, one.readings, one.steps) for rank, one in ranks.items()]
-            measured, readings = merge_ranks(found, next(iter(ranks.values())).ranks)
-            rank = measured.trials[0].rank if len(ranks) == 1 else None
-            yield Recording(name=name, place=place, rank=rank, measured=measured, readings=readings)
+            continue
+        key = (one.name, one.place, one.rank)
+        by_loader.setdefault((one.name, one.place, counts[key]), {})[one.rank] = one
+        counts[key] += 1
+    yield from map(_merged, by_loader.values())
+
+
+def _merged(ranks: Mapping[int, Recording]) -> Recording:
+    """The recording of a loader in all ranks."""
+    found = [RankRun(rank, one.measured, one.readings, one.steps) for rank, one in ranks.items()]
+    first = next(iter(ranks.values()))
+    measured, readings = merge_ranks(found, first.ranks)
+    main = measured.trials[0].rank
+    return Recording(
+        name=first.name,
+        place=first.place,
+        rank=main if len(ranks) == 1 else None,
+        measured=measured,
+        readings=readings,
+        others_share=first.others_share if main is None else ranks[main].others_share,
+    )
 
 
 def _write(recording: Recording, folder: Path, *, on_wait: str = "", on_others: Sequence[str] = ()) -> RecordedLoader:

@@ -49,6 +49,9 @@ _OF_HOOKS = re.compile(r"Using `torch\.compile\(module\)` when there are global 
 _IGNORED = ("ignore", _OF_HOOKS, Warning, None, 0)
 """A warnings filter in the format of `warnings.filterwarnings`."""
 
+IN_A_PIPELINE = "the parts of a step overlap with those of other ranks: the script trains in a pipeline"
+_PIPELINES = ("torch.distributed.pipelining.", "deepspeed.runtime.pipe.")
+
 
 class Loop(Protocol):
     """The loop whose step is divided.
@@ -99,12 +102,15 @@ class StepStages:
         self._hooks_of_this_step: list[Any] = []
         self._around = IteratorsAround(self._around_begins, self._around_ended, self._leave_if_overdue)
         self._compiled: bool | None = None  # in a way that hooks affect
+        self._is_pipelined = False  # as a stage of several ranks: a forward pass can wait for other ranks
         self._graphs = 0
         self._began_s, self._longest_s = 0.0, inf
 
     @property
     def why_not_divided(self) -> str:
         """Why none of the loop's steps is divided into stages."""
+        if self._is_pipelined:
+            return IN_A_PIPELINE
         if self._compiled:
             return "torch compiled a model during a divided step, and hooks may make it recompile"
         return "no divided step called a module with parameters or an optimizer of torch"
@@ -159,7 +165,7 @@ class StepStages:
         """Whether a step of this thread can be divided: not while another is, unless the other's thread has ended."""
         if self.loop is not None and not _is_alive(self._thread):
             self._end_step(counts=False)
-        if self.loop is not None or self.training_thread.is_another(thread()):
+        if self.loop is not None or self._is_pipelined or self.training_thread.is_another(thread()):
             return False
         self._thread = thread()
         return not self._is_compiled_in_place()
@@ -224,6 +230,10 @@ class StepStages:
         if torch.compiler.is_compiling() or thread() != self._thread:
             return
         if not self._depth and (not has_parameters(module) or self._leave_if_overdue()):
+            return
+        if not self._called_model and _calls_a_stage(sys._getframe(1)):
+            self._is_pipelined = True
+            self.leave_step(None)
             return
         self._depth += 1
         if self._depth == 1:
@@ -337,6 +347,15 @@ class StepStages:
         if clock is not None and clock.ident:
             clock.leave()
         return name
+
+
+def _calls_a_stage(frame: FrameType | None) -> bool:
+    """Whether one of the frames, from the innermost one out, is that of a schedule for pipeline parallelism."""
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").startswith(_PIPELINES):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _is_alive(ident: int) -> bool:

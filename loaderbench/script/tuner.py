@@ -20,7 +20,7 @@ from loaderbench.script.loader_profiler import LoaderProfiler
 from loaderbench.script.naming import Makers
 from loaderbench.script.order import RecordOrder
 from loaderbench.script.training_end import TrainingEnd, end_again
-from loaderbench.script.tuning_ranks import one_rank_tunes, shortest_step_s
+from loaderbench.script.tuning_ranks import all_take_batches, one_rank_tunes, shortest_step_s
 from loaderbench.stderr import say
 from loaderbench.tracing.loader import worker_arguments
 from loaderbench.tracing.other_loader import OtherLoader
@@ -90,10 +90,11 @@ class ScriptTuner:
         profiler.end()  # what follows is not the script's loop
         save()
         own = self._attempt(profiler, lambda: self._own_loop(profiler))
-        with one_rank_tunes(Path(self._order.folder)) as tunes:
+        folder = Path(self._order.folder)
+        with one_rank_tunes(folder) as tunes:
             if tunes and own is not None:
                 self._attempt(profiler, lambda: self._tune(profiler, own))
-        if self._order.keep_training:
+        if self._order.keep_training or not all_take_batches(folder):
             return
         if threading.current_thread() is not threading.main_thread():
             say("the training loop runs in a thread and cannot be stopped; the script continues")
@@ -118,7 +119,9 @@ class ScriptTuner:
     def _own_loop(self, profiler: LoaderProfiler) -> OwnLoop:
         """The script's own loop. With several ranks, the slowest rank determines the duration of a step."""
         own = _own_loop(profiler)
-        return replace(own, step_s_per_sample=shortest_step_s(Path(self._order.folder), own.step_s_per_sample))
+        return replace(
+            own, step_s_per_sample=shortest_step_s(Path(self._order.folder), own.step_s_per_sample, profiler.name)
+        )
 
     def _tune(self, profiler: LoaderProfiler, own: OwnLoop) -> None:
         loader = profiler.source

@@ -17,29 +17,44 @@ from loaderbench.stderr import say
 
 DONE = "tuned"
 LOOK_S = 0.1
-STEPS_S = 10.0
+STEPS_S, RANK_0_S = 10.0, 60.0
+"""Seconds to wait for the steps of the other ranks, and for rank 0, which may have to evaluate or save first."""
+
 REFUSED = "several-machines"
 SEVERAL = "ranks on several machines cannot be tuned; start ranks on one machine only"
+APART = "ranks-without-batches"
+NOT_ALL = "a rank takes no batches of this loader itself, and would wait for the others; the script was not tuned"
 
 
-def shortest_step_s(folder: Path, own_s: float | None) -> float | None:
+def shortest_step_s(folder: Path, own_s: float | None, name: str) -> float | None:
     """The shortest step of all ranks, in seconds per sample: the step of the rank that waits least for the others.
 
-    Outside of a job, or on several machines, the step of this process. Rank 0 waits some seconds for the files of the
-    other ranks. Every other rank writes its own file and gets its own value back.
+    Outside of a job, or on several machines, the step of this process. Every rank writes its own file. Rank 0 waits
+    some seconds for those of all ranks. Every other rank waits for that of rank 0, and gets its own value back. If one
+    does not come, its rank takes no batches itself, for example because rank 0 sends them. Then `name` is not tuned.
     """
     rank, ranks = rank_of_training(), ranks_of_training() or 1
     if rank is None or ranks > _ranks_here(folder):
         return own_s
-    if rank:
-        write_whole(_step_file(folder, rank), "" if own_s is None else repr(own_s))
-        return own_s
-    files, until_s = [_step_file(folder, other) for other in range(1, ranks)], time.monotonic() + STEPS_S
-    while not all(file.exists() for file in files) and time.monotonic() < until_s:
+    write_whole(_step_file(folder, rank), "" if own_s is None else repr(own_s))
+    files = {other: _step_file(folder, other) for other in ([0] if rank else range(ranks))}
+    until_s = time.monotonic() + (RANK_0_S if rank else STEPS_S)
+    while not all(file.exists() for file in files.values()) and time.monotonic() < until_s:
         time.sleep(LOOK_S)
-    texts = [file.read_text(encoding="ascii") for file in files if file.exists()]
-    known = [own_s, *(float(text) if text else None for text in texts)]
-    return min((step_s for step_s in known if step_s is not None), default=None)
+    absent = [other for other, file in files.items() if not file.exists()]
+    if absent:
+        if all_take_batches(folder):
+            say(f"rank {absent[0]} takes no batches of {name} itself: not tuned; the script continues")
+        (folder / APART).touch()
+    if rank or absent:
+        return own_s
+    texts = [file.read_text(encoding="ascii") for file in files.values()]
+    return min((float(text) for text in texts if text), default=None)
+
+
+def all_take_batches(folder: Path) -> bool:
+    """Whether no rank was found that takes no batches itself. Such ranks would wait for those that are tuned."""
+    return not (folder / APART).exists()
 
 
 def _step_file(folder: Path, rank: int) -> Path:
@@ -50,7 +65,7 @@ def _step_file(folder: Path, rank: int) -> Path:
 def one_rank_tunes(folder: Path) -> Iterator[bool]:
     """Whether this process tunes: outside of a job, or as rank 0. Other ranks wait here until rank 0 is done.
 
-    All ranks get here after the same batch, so none waits in a collective.
+    All ranks get here after the same batch, so none waits in a collective, unless one takes no batches itself.
     """
     rank = rank_of_training()
     if rank is None:
@@ -59,6 +74,8 @@ def one_rank_tunes(folder: Path) -> Iterator[bool]:
         if os.environ.get("LOCAL_RANK", f"{rank}") == "0":
             say(SEVERAL)
         (folder / REFUSED).touch()
+        yield False
+    elif not all_take_batches(folder):
         yield False
     elif rank:
         while not (folder / DONE).exists():

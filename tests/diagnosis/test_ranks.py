@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, strategies as st
 
-from loaderbench.diagnosis.ranks import loading_rates, of_job, slow_ranks
+from loaderbench.diagnosis.ranks import loading_rates, of_job, slow_ranks, step_rates
 from loaderbench.records import Rank, StageCost, Trial, Verdict, WorkerStates
 from loaderbench.records.words import SENT_BY_RANK_0
 
@@ -55,6 +55,29 @@ def test_one_slow_rank_is_named_with_what_the_others_lose() -> None:
         "Ranks: rank 1 waits for data 55% of step time, the other 2 ranks 2%; "
         "the other 2 ranks wait for it 49% of step time"
     )
+
+
+@pytest.mark.parametrize(("wait", "steps_per_s", "holds_back"), [
+    (0.58, (20.0, 20.1, 19.9), True),
+    (0.58, (20.0, 46.0, 47.0), False),
+    (0.58, (20.0, 25.0, 25.0), True),  # as often as these met, or less than half as fast as alone
+    (0.10, (20.0, 21.5, 21.6), True),
+    (0.58, (20.0,), True),
+])  # fmt: skip
+def test_ranks_that_take_more_steps_than_a_slow_one_do_not_wait_for_it(
+    wait: float, steps_per_s: tuple[float, ...], holds_back: bool
+) -> None:
+    ranks = [rank(0, wait), rank(1, 0.02), rank(2, 0.03)]
+    found = of_job(READ, ranks, steps_per_s=dict(enumerate(steps_per_s)))
+    does = "holds back" if holds_back else "loads more slowly than"
+    assert found.headline == f"rank 0 {does} the other 2 ranks: storage latency; workers wait in read"
+    assert found.rank == 0
+    assert found.evidence[-1].endswith("they do not wait for one another") is not holds_back
+
+
+def test_steps_per_second_are_those_of_each_rank() -> None:
+    own = Trial(role="rank", id="rank3", config={}, round=0, status="completed", rank=3, batches=60, steady_s=2.0)
+    assert step_rates([own, replace(own, rank=4, batches=None)]) == {3: 30.0}
 
 
 def test_of_two_ranks_the_other_one_has_its_number() -> None:

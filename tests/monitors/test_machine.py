@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import subprocess
+import sys
 import time
 from collections import namedtuple
+from contextlib import ExitStack
 
 import pytest
 
@@ -153,6 +156,21 @@ def test_processes_of_the_same_parent_that_are_no_ranks_are_other_programs(monke
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert os.getpid() not in other_ranks()
     assert all("RANK" in proc.environment_of(pid) for pid in other_ranks())
+
+
+def test_a_program_that_inherits_the_variables_of_a_rank_is_no_other_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For example `tee`, in a shell that exports `RANK` for `python train.py | tee log`."""
+    for name, value in {"RANK": "0", "WORLD_SIZE": "2", "MASTER_PORT": "29555"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(machine.os, "getppid", os.getpid)
+    with ExitStack() as started:
+        pids = {}
+        for rank in ("0", "1"):
+            command = [sys.executable, "-c", "input()"]
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, env={**os.environ, "RANK": rank})
+            started.callback(process.communicate, b"\n")
+            pids[rank] = process.pid
+        assert other_ranks() == [pids["1"]]
 
 
 def test_cpus_are_found_by_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,10 +86,27 @@ def test_of_very_many_ranks_the_page_has_the_spread_and_the_slowest() -> None:
     assert spread.text.text == "Data wait of 1024 ranks: 0%, 1.2%, 2.5%, 3.7%, 60% (least, quartiles, most)"
 
 
-@pytest.mark.parametrize(("seen", "cpus", "own"), [(1, 64, 6.0), (2, 64, 3.0), (1, 8, 3.0)])
-def test_ranks_of_a_host_that_no_launcher_started_share_its_cpus(seen: int, cpus: int, own: float) -> None:
-    use = MachineUse(cpus=cpus, own_cpus=3.0, busy_cpus=min(cpus, 6.5), throttled_share=None, ranks=seen)
-    runs = [profiles.rank_run(rank, 0.5, host).with_machine(use) for rank, host in enumerate("aab")]
+def allowed(run: RankRun, cpus: str) -> RankRun:
+    """The same rank, allowed to use these CPUs."""
+    environment = replace(run.measured.environment, cpus_allowed=cpus)
+    return replace(run, measured=replace(run.measured, environment=environment))
+
+
+@pytest.mark.parametrize(
+    ("seen", "cpus", "own"),
+    [
+        (1, ("0-63", "0-63"), 6.0),
+        (2, ("0-63", "0-63"), 3.0),
+        (1, ("0-7", "0-7"), 6.0),  # part of a machine, such as a job of Slurm has
+        (1, ("0-7", "8-15"), 3.0),
+    ],
+)
+def test_ranks_that_no_launcher_started_share_the_cpus_that_they_may_use(
+    seen: int, cpus: tuple[str, str], own: float
+) -> None:
+    use = MachineUse(cpus=8, own_cpus=3.0, busy_cpus=6.5, throttled_share=None, ranks=seen)
+    found = [profiles.rank_run(rank, 0.5, host).with_machine(use) for rank, host in enumerate("aab")]
+    runs = [allowed(run, own) for run, own in zip(found, (*cpus, cpus[0]), strict=True)]
     machines = {trial.rank: trial.machine for trial in merge_ranks(runs)[0].trials}
     assert {rank: use.own_cpus for rank, use in machines.items() if use} == {0: own, 1: own, 2: 3.0}
     ranks = 2 if own == 6.0 else seen
@@ -162,10 +179,15 @@ def test_ranks_without_batches_or_with_other_data_are_named_in_the_notes() -> No
     runs[1] = replace(runs[1], measured=replace(runs[1].measured, trials=(empty,)))
     assert merge_ranks(runs, 12)[0].notes == (
         "no batch was counted in rank 1: does the sampler give each rank the same number of samples?",
-        "ranks 3, 4, 5, 6, 7, 8, 9, 10 and 1 more did not iterate over this loader, or recorded nothing",
+        "this report has 3 of 12 ranks; ranks 3, 4, 5, 6, 7, 8, 9, 10 and 1 more took no batches of this loader, "
+        "ran on another machine, or recorded nothing",
         "datasets differ: 320 samples in rank 1, 640 in rank 0",
     )
-    assert merge_ranks(runs[2:], 3)[0].notes == (), "ranks of another machine are not here"
+    assert merge_ranks(runs[2:], 3)[0].notes == (
+        "this report has 1 of 3 ranks; ranks 0, 1 took no batches of this loader, ran on another machine, "
+        "or recorded nothing",
+    )
+    assert merge_ranks(runs[2:])[0].notes == ()
 
 
 def reading(rank: int, host: str, bytes_per_s: float | None) -> RankRun:

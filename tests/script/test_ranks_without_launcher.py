@@ -19,9 +19,12 @@ from loaderbench.monitors.machine import other_ranks
 from loaderbench.records import OnlyRank
 from loaderbench.result import load
 from loaderbench.script import tuning_ranks
+from loaderbench.script.only_rank import only_rank
 from loaderbench.script.recorded_processes import begun_pids, note_begun, ranks_by_files, wait_for_last_saves
 from loaderbench.script.recording import write_recordings
-from loaderbench.script.tuning_ranks import DONE, REFUSED, one_rank_tunes, shortest_step_s
+from loaderbench.script.tuning_ranks import DONE, REFUSED, all_take_batches, one_rank_tunes, shortest_step_s
+
+NAME = "train_loader"
 
 STARTS_THE_OTHER = (
     HEAD
@@ -81,6 +84,32 @@ def test_a_rank_that_is_recorded_alone_does_not_speak_for_the_training(tmp_path:
     assert f"only rank 0 of 2 was recorded, and another rank may hold it back; to record all: {command}" in said
     assert f"Next: Record all ranks: {command}" in said
     assert "Loader: rank 0: " in said
+
+
+@pytest.mark.parametrize(
+    ("environment", "launcher"),
+    [
+        ({"RANK": "1", "WORLD_SIZE": "4"}, "loaderbench profile -- torchrun ..."),
+        (
+            {"RANK": "1", "WORLD_SIZE": "4", "SLURM_PROCID": "1"},
+            "srun --ntasks-per-node=1 loaderbench profile -- torchrun ...",
+        ),
+        ({"RANK": "1", "WORLD_SIZE": "4", "TORCHELASTIC_USE_AGENT_STORE": "True"}, None),
+        ({"RANK": "0", "WORLD_SIZE": "1"}, None),
+        ({}, None),
+    ],
+)
+def test_a_rank_that_a_cluster_started_does_not_speak_for_the_training_either(
+    environment: dict[str, str], launcher: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("RANK", "WORLD_SIZE", "SLURM_PROCID", "TORCHELASTIC_USE_AGENT_STORE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delitem(ranks._groups, os.getpid(), raising=False)
+    monkeypatch.setattr(sys, "orig_argv", ["python", "train.py", "--lr", "1"])
+    expected = launcher and OnlyRank(rank=1, ranks=4, command=f"{launcher} train.py --lr 1")
+    assert only_rank() == expected
 
 
 @pytest.fixture
@@ -162,10 +191,11 @@ def test_the_rank_that_waits_least_for_the_others_shows_how_long_a_step_takes(
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    (tmp_path / "step-of-rank-0").touch()
     monkeypatch.setenv("RANK", "1")
-    assert shortest_step_s(tmp_path, other_s) == other_s
+    assert shortest_step_s(tmp_path, other_s, NAME) == other_s
     monkeypatch.setenv("RANK", "0")
-    assert shortest_step_s(tmp_path, own_s) == shortest_s
+    assert shortest_step_s(tmp_path, own_s, NAME) == shortest_s
 
 
 def test_rank_0_does_not_wait_forever_for_the_step_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,9 +203,26 @@ def test_rank_0_does_not_wait_forever_for_the_step_of_another(tmp_path: Path, mo
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "0")
-    assert shortest_step_s(tmp_path, 0.003) == 0.003
+    assert shortest_step_s(tmp_path, 0.003, NAME) == 0.003
     monkeypatch.delenv("RANK")
-    assert shortest_step_s(tmp_path, 0.003) == 0.003
+    assert shortest_step_s(tmp_path, 0.003, NAME) == 0.003
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_job_of_which_a_rank_takes_no_batches_is_not_tuned_and_continues(
+    rank: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "RANK": f"{rank}"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(tuning_ranks, "STEPS_S", 0.0)
+    monkeypatch.setattr(tuning_ranks, "RANK_0_S", 0.0)
+    assert all_take_batches(tmp_path)
+    assert shortest_step_s(tmp_path, 0.003, NAME) == 0.003
+    assert not all_take_batches(tmp_path)
+    with one_rank_tunes(tmp_path) as tunes:
+        assert not tunes
+    said = f"loaderbench: rank {1 - rank} takes no batches of {NAME} itself: not tuned; the script continues\n"
+    assert capsys.readouterr().err == said
 
 
 def test_rank_0_waits_for_no_step_of_another_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,4 +230,4 @@ def test_rank_0_waits_for_no_step_of_another_machine(tmp_path: Path, monkeypatch
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "1")
     monkeypatch.setenv("RANK", "0")
-    assert shortest_step_s(tmp_path, 0.003) == 0.003
+    assert shortest_step_s(tmp_path, 0.003, NAME) == 0.003

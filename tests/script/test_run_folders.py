@@ -70,6 +70,23 @@ def test_a_loop_that_waits_for_its_own_loader_stays_first(tmp_path: Path) -> Non
     assert write_run_folders([own, other], tmp_path / "out")[0].place == "own"
 
 
+def in_rank(recording: Recording, rank: int) -> Recording:
+    return replace(with_trial(recording, rank=rank), rank=rank, ranks=2)
+
+
+def test_in_a_job_the_loader_that_the_slowest_rank_waits_for_comes_first(tmp_path: Path) -> None:
+    fast, slow = of("fast", seconds=7.1, wait=0.01, others=0.7), of("slow", seconds=7.0, wait=0.75, others=0.01)
+    found = write_run_folders([in_rank(one, rank) for rank in (0, 1) for one in (fast, slow)], tmp_path / "out")
+    assert [one.place for one in found] == ["slow", "fast"]
+    assert "70% of its step time is waiting for other loaders" in found[1].run.record.notes
+
+
+def test_loaders_that_one_line_makes_are_merged_in_their_order(tmp_path: Path) -> None:
+    one, two = of("loader", seconds=7.0, wait=0.1, others=0.0), of("loader", seconds=3.0, wait=0.2, others=0.0)
+    found = write_run_folders([in_rank(each, rank) for rank in (0, 1) for each in (one, two)], tmp_path / "out")
+    assert [[trial.steady_s for trial in each.run.record.rank_trials] for each in found] == [[7.0, 7.0], [3.0, 3.0]]
+
+
 def test_the_line_of_another_loader_says_that_its_loop_waits_for_others(tmp_path: Path) -> None:
     found = write_run_folders(
         [of("fast", seconds=7.1, wait=0.01, others=0.7), of("slow", seconds=7.0, wait=0.75, others=0.01)],

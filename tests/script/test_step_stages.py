@@ -16,7 +16,7 @@ from loaderbench.profiler.user_stages import UserStages
 from loaderbench.recorder.batches import STEADY
 from loaderbench.records.stages import WITHOUT_GRADIENTS
 from loaderbench.script.divided_steps import EARLY_STEPS, EVERY, DividedSteps
-from loaderbench.script.step_stages import StepStages
+from loaderbench.script.step_stages import IN_A_PIPELINE, StepStages
 
 PLANTED_S = {"forward": 0.004, "backward": 0.006, "optimizer": 0.003}
 
@@ -88,6 +88,26 @@ def test_each_part_takes_what_was_planted_and_what_lies_between_belongs_to_none(
     assert all(found[name] >= planted_s for name, planted_s in PLANTED_S.items())
     step_s = profiler.result.trials[0].step.mean_s
     assert sum(found.values()) + between_s <= step_s
+
+
+SCHEDULE = """\
+def step(model, inputs):
+    model(inputs).sum().backward()
+"""
+
+
+@pytest.mark.parametrize("schedule", ["torch.distributed.pipelining.schedules", "deepspeed.runtime.pipe.engine"])
+def test_steps_of_a_pipeline_over_several_ranks_are_not_divided(
+    schedule: str, profiler: Loop, stages: StepStages
+) -> None:
+    """There, a forward pass waits for the previous rank, and a backward pass for the next one."""
+    names: dict[str, Any] = {"__name__": schedule}
+    exec(SCHEDULE, names)
+    for inputs in profiler.epoch(BATCHES):
+        names["step"](SlowModel(), inputs)
+        assert not is_hooked()
+    assert not profiler.result.trials[0].step_stages
+    assert stages.why_not_divided == IN_A_PIPELINE
 
 
 def test_without_gradients_there_is_no_backward(profiler: Loop) -> None:
