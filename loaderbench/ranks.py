@@ -13,6 +13,12 @@ RANKS = "ranks"
 
 MOST_RANKS = 1_024
 
+LAUNCHERS = (
+    *("accelerate", "accelerate-launch", "accelerate.commands.launch"),
+    *("torchrun", "torch.distributed.run", "deepspeed"),
+)
+"""Programs and modules that start the ranks of a training."""
+
 
 def rank_in(environment: Mapping[str, str]) -> int | None:
     """The rank of a process with this environment; `None` outside a job."""

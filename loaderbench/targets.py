@@ -81,8 +81,14 @@ def call_target(target: Callable[..., Any], args: Mapping[str, Any], config: Map
 
 
 def keywords_of(target: Callable[..., Any]) -> frozenset[str]:
-    """The names of the keyword arguments that a target takes; `ANY_KEYWORD` if it takes any."""
-    parameters = inspect.signature(target).parameters.values()
+    """The names of the keyword arguments that a target takes; `ANY_KEYWORD` if it takes any.
+
+    None are known of some compiled functions and classes.
+    """
+    try:
+        parameters = inspect.signature(target).parameters.values()
+    except ValueError:
+        return frozenset()
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return frozenset([ANY_KEYWORD])
     return frozenset(parameter.name for parameter in parameters if parameter.kind is not parameter.POSITIONAL_ONLY)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from loaderbench.errors import MissingError, UsageError
 from loaderbench.monitors import proc
-from loaderbench.ranks import rank_in
+from loaderbench.ranks import LAUNCHERS, rank_in
 
 STOPPED = ("T", "t")
 """States of a process that was stopped by a signal or a debugger. Source: proc(5)."""
@@ -25,10 +25,6 @@ _PROCESS = re.compile(r"^Tgid:\s*(\d+)", re.MULTILINE)
 _names: dict[int, bool] = {}  # by pid, once torch was found in the process
 _STARTED_BY = ("multiprocessing.spawn", "multiprocessing.forkserver", "--multiprocessing-fork")
 _HELPERS = ("resource_tracker", "semaphore_tracker", "loaderbench.fork_server")
-_LAUNCHERS = (
-    *("accelerate", "accelerate-launch", "accelerate.commands.launch"),
-    *("torchrun", "torch.distributed.run", "deepspeed"),
-)
 
 
 @dataclass(frozen=True)
@@ -253,7 +249,7 @@ def _is_launcher(pid: int) -> bool:
     """Whether the command launches trainings, like `accelerate launch`, which imports torch itself."""
     words = command_of(pid).split()
     named = (word for before, word in pairwise(words) if not word.startswith("-") and before not in ("-W", "-X"))
-    return Path(next(named, "")).name in _LAUNCHERS  # a script, or the module after -m
+    return Path(next(named, "")).name in LAUNCHERS  # a script, or the module after -m
 
 
 def _uses_torch(pid: int) -> bool:

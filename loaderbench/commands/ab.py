@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import webbrowser
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,7 +19,7 @@ from loaderbench.commands.options import (
     ShowProgress,
     SuiteFile,
 )
-from loaderbench.commands.outputs import JsonFile, MarkdownFile, Outputs, make_console
+from loaderbench.commands.outputs import JsonFile, MarkdownFile, Outputs, make_console, show_page
 from loaderbench.errors import Interrupted, NoMeasurementError
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ def ab(
         )
     _write(result, outputs)
     if open_page:
-        webbrowser.open(result.page.absolute().as_uri())
+        show_page(result.page)
     _raise_for_end(result)
     raise_for(result.run.record.gates)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +10,7 @@ import typer
 
 from loaderbench.commands.gates import JunitFile
 from loaderbench.commands.options import HideProgress, OpenPage, finite
-from loaderbench.commands.outputs import JsonFile, MarkdownFile, Outputs, SpeedscopeFile, make_console
+from loaderbench.commands.outputs import JsonFile, MarkdownFile, Outputs, SpeedscopeFile, make_console, show_page
 from loaderbench.commands.scripts import write_copies
 from loaderbench.ending_signals import signals_put_off
 from loaderbench.errors import Interrupted, NoMeasurementError
@@ -60,11 +59,11 @@ def attach(
     with signals_put_off():
         loaders = write_run_folders([_recording(one, len(trainings)) for one in seen], folder)
         if loaders:
-            write_copies(loaders[0].run, outputs)
+            write_copies(loaders[0].run, outputs, after_script=False)
         if not outputs.to_stdout:
             print_loaders(loaders, make_console())
     if loaders and open_page:
-        webbrowser.open(loaders[0].page.absolute().as_uri())
+        show_page(loaders[0].page)
     if seen[0].stopped_by is not None:
         raise Interrupted(f"loaderbench: interrupted; results so far: {folder}", seen[0].stopped_by)
     if all(trial.status == "failed" for one in loaders for trial in one.run.trials):

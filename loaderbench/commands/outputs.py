@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -222,3 +223,15 @@ def writing(what: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise UsageError(f"{what}: cannot write: {error.strerror or error}") from None
+
+
+def show_page(page: Path) -> None:
+    """Open a report in a browser. What the browser prints goes to stderr, because a result may be on stdout."""
+    sys.stdout.flush()
+    own = os.dup(1)
+    try:
+        os.dup2(2, 1)
+        webbrowser.open(page.absolute().as_uri())
+    finally:
+        os.dup2(own, 1)
+        os.close(own)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import webbrowser
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -12,12 +11,12 @@ import typer
 from loaderbench.commands.gates import JunitFile
 from loaderbench.commands.live import Live, check_live, live_trackers
 from loaderbench.commands.options import OpenPage, finite
-from loaderbench.commands.outputs import JsonFile, MarkdownFile, Outputs, SpeedscopeFile
+from loaderbench.commands.outputs import JsonFile, MarkdownFile, Outputs, SpeedscopeFile, show_page
 from loaderbench.commands.scripts import (
-    LAUNCHER,
     Module,
     Quiet,
     ScriptAndArguments,
+    is_launcher,
     raise_for_script,
     script_command,
     script_files,
@@ -60,7 +59,7 @@ def profile(
     from loaderbench.script.run_folders import make_run_folder, write_run_folders
     from loaderbench.script.summary import print_loaders
 
-    launcher = LAUNCHER in context.meta
+    launcher = is_launcher(context, script or [], module)
     command = script_command(script or [], module, launcher=launcher)
     outputs = Outputs(json_file, md_file, junit, speedscope=speedscope)
     outputs.check(folder=out, inputs=script_files(script or []))
@@ -81,5 +80,5 @@ def profile(
                 loaders, stderr_console(), ended.sent_to, begun=ended.begun, lost=ended.lost, failure=ended.failure
             )
     if loaders and open_page:
-        webbrowser.open(loaders[0].page.absolute().as_uri())
+        show_page(loaders[0].page)
     raise_for_script(ended.code)

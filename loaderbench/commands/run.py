@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import webbrowser
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -32,6 +31,7 @@ from loaderbench.commands.outputs import (
     PerfettoFile,
     SpeedscopeFile,
     make_console,
+    show_page,
 )
 from loaderbench.errors import Interrupted, NoMeasurementError, UsageError
 
@@ -89,7 +89,7 @@ def run(
     comparison, gates = asked.judge(result.run.record, more_rounds=True)
     write_results(result, outputs, comparison, gates, verbose=verbose)
     if open_page:
-        webbrowser.open(result.page.absolute().as_uri())
+        show_page(result.page)
     again = {"--baseline": baseline, "--fail-if": fail_if, "--warn-if": warn_if, **outputs.given()}
     _raise_for_end(result, suite, _words(again))
     raise_for(gates)

@@ -12,6 +12,7 @@ from typer.core import TyperCommand
 
 from loaderbench.commands.outputs import STDOUT, Outputs
 from loaderbench.errors import MissingError, UsageError
+from loaderbench.ranks import LAUNCHERS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -64,6 +65,11 @@ class ScriptCommand(TyperCommand):
         return {name for option in self.params if not getattr(option, "is_flag", True) for name in option.opts}
 
 
+def is_launcher(context: typer.Context, script: list[str], module: str | None) -> bool:
+    """Whether the command starts other programs, which are recorded: after `--`, or by its name."""
+    return LAUNCHER in context.meta or (module or Path(next(iter(script), "")).name) in LAUNCHERS
+
+
 def script_command(script: list[str], module: str | None, *, launcher: bool = False) -> list[str]:
     """The command to start. Raises `UsageError` for a missing script, and `MissingError` for a missing launcher."""
     from loaderbench.script.launch import python_command
@@ -96,15 +102,15 @@ def script_files(script: Sequence[str]) -> list[Path]:
     return [Path(word) for word in script if word.endswith(".py")]
 
 
-def write_copies(run: Run | None, outputs: Outputs) -> None:
+def write_copies(run: Run | None, outputs: Outputs, *, after_script: bool = True) -> None:
     """Write the files that flags name, or say that they were not written, if nothing was recorded.
 
-    On stdout, a result begins a line, as the script may not have ended its own.
+    On stdout, a result begins a line: a script with the same stdout may not have ended its own.
     """
     if run is None:
         outputs.say_unwritten("nothing was recorded")
         return
-    if STDOUT in {outputs.json, outputs.md}:
+    if STDOUT in {outputs.json, outputs.md, str(outputs.junit)} and after_script:
         print()
     outputs.write_texts(run)
     outputs.write_junit(run.record)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import webbrowser
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,12 +10,12 @@ import typer
 
 from loaderbench.commands.gates import JunitFile
 from loaderbench.commands.options import OpenPage
-from loaderbench.commands.outputs import JsonFile, MarkdownFile, Outputs
+from loaderbench.commands.outputs import JsonFile, MarkdownFile, Outputs, show_page
 from loaderbench.commands.scripts import (
-    LAUNCHER,
     Module,
     Quiet,
     ScriptAndArguments,
+    is_launcher,
     raise_for_script,
     script_command,
     script_files,
@@ -65,7 +64,7 @@ def tune(
     from loaderbench.store import PAGE_FILE
     from loaderbench.tuning.api import checked_budget_s
 
-    launcher = LAUNCHER in context.meta
+    launcher = is_launcher(context, script or [], module)
     command = script_command(script or [], module, launcher=launcher)
     budget_s = checked_budget_s(budget, "--budget")
     outputs = Outputs(json_file, md_file, junit)
@@ -92,7 +91,7 @@ def tune(
             if loaders or not ended.failure:
                 _print(tuned, ended.untuned or _NO_LOOP, folder / PAGE_FILE, console)
     if run is not None and open_page:
-        webbrowser.open((folder / PAGE_FILE).absolute().as_uri())
+        show_page(folder / PAGE_FILE)
     raise_for_script(ended.code)
 
 

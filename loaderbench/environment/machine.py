@@ -43,9 +43,11 @@ def describe_machine(
     reasons = dict(not_measured)
     memory, shm = host_memory.total_bytes(), _shm_total_bytes()
     model, files = _cpu_model(), open_files_limit()
-    for name, value in (("memory_total_bytes", memory), ("cpu_model", model), ("open_files_limit", files)):
+    for name, value in (("memory_total_bytes", memory), ("cpu_model", model)):
         if value is None:
             reasons[name] = "not reported by the operating system"
+    if files is None:
+        reasons["open_files_limit"] = "no limit, or not reported by the operating system"
     if shm is None:
         reasons["shm_total_bytes"] = "no /dev/shm on this system"
     if limits.memory_bytes is None:

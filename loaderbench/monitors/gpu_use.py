@@ -106,11 +106,11 @@ _READ_AS = {"throttled": "throttled_by", "energy_per_sample_j": "power_w", "perf
 def _performance(readings: Iterable[GpuReading]) -> GpuPerformance | None:
     """Means of the performance metrics; `None` if no reading has any."""
     known = [reading.gpm for reading in readings if reading.gpm]
-    values = {one.name: [getattr(gpm, one.name) for gpm in known] for one in fields(GpuPerformance)}
-    means = {
-        name: fmean(measured) for name, own in values.items() if (measured := [one for one in own if one is not None])
-    }
-    return GpuPerformance(**means) if means else None
+    names = [one.name for one in fields(GpuPerformance) if one.name != "not_measured"]
+    values = {name: [found for gpm in known if (found := getattr(gpm, name)) is not None] for name in names}
+    means = {name: fmean(measured) for name, measured in values.items() if measured}
+    missing = dict.fromkeys(values.keys() - means.keys(), "NVML does not report it on this GPU")
+    return GpuPerformance(**means, not_measured=missing) if means else None
 
 
 def _known(readings: Iterable[GpuReading], name: str) -> list[float]:

@@ -102,7 +102,8 @@ class Profiler:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Stop recording. An exception of the loop propagates, and the results so far are kept."""
-        self._observer.raised = "".join(format_exception_only(kind, error)).strip() if kind else ""
+        fails = kind is not None and not issubclass(kind, GeneratorExit)  # which only leaves a generator
+        self._observer.raised = "".join(format_exception_only(kind, error)).strip() if fails else ""
         self._end()
 
     def iter(self, source: Any) -> Any:

@@ -71,6 +71,7 @@ class GpuPerformance:
     pcie_rx_bytes_per_s: float | None = None
     pcie_tx_bytes_per_s: float | None = None
     nvjpg_percent: float | None = None
+    not_measured: Reasons = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

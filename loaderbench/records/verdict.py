@@ -36,7 +36,7 @@ class Verdict:
 
     `work` is your own name for the stage, or its usual name. `read_inside` is the stage in which files are read, if
     reading is blocked and not timed separately. `rank` is the rank of a distributed training that holds back the
-    others, if any. `not_measured` has the reason for each field that is `None`, by field name.
+    others, if any. `not_measured` has the reasons for a missing `stage` or `limit`.
     """
 
     bound: Bound

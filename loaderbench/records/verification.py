@@ -35,6 +35,7 @@ class Judgement:
     answer: Answer
     ratio: Interval | None
     pairs: int
+    not_measured: Reasons = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from loaderbench.records import Config, Judgement, Trial, Verification
+from loaderbench.records.words import Answer
 from loaderbench.statistics.configurations import rates_by_round
 from loaderbench.statistics.intervals import excludes_one, ratio_interval
 
@@ -57,7 +58,8 @@ def judge(changed: Config, unchanged: Config, trials: Sequence[Trial]) -> Judgem
     pairs = len(after.keys() & before.keys())
     ratio, strict = ratio_interval(after, before), ratio_interval(after, before, DECISION_LEVEL)
     if ratio is None or strict is None:
-        return Judgement("failed" if _all_failed(changed, trials) else "undecided", None, 0)
+        answer: Answer = "failed" if _all_failed(changed, trials) else "undecided"
+        return Judgement(answer, None, 0, {"ratio": "no round measured both configurations"})
     if pairs < ENOUGH_PAIRS:
         return Judgement("undecided", ratio, pairs)
     if excludes_one(strict) and ratio.est < 1:

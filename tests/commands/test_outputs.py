@@ -19,6 +19,7 @@ import run_factory as runs
 
 from loaderbench.commands.outputs import Outputs
 from loaderbench.commands.run import write_results
+from loaderbench.commands.scripts import write_copies
 from loaderbench.conclusion import conclude
 from loaderbench.errors import UsageError
 from loaderbench.report.perfetto import chrome_trace
@@ -48,6 +49,25 @@ def test_show_writes_markdown_to_a_file_and_prints_its_summary(cli: Cli, saved: 
     assert "num_workers" in result.stdout
     shown = (tmp_path / "comment.md").read_text(encoding="utf-8")
     assert shown == Run(conclude(load(saved).record)).to_markdown()
+
+
+def test_what_a_browser_prints_stays_apart_from_a_result_on_stdout(tmp_path: Path) -> None:
+    code = "from pathlib import Path; from loaderbench.commands.outputs import show_page; show_page(Path('r.html'))"
+    environment = {**os.environ, "BROWSER": f"{sys.executable} -c 'import\tsys;print(sys.argv[1])' %s"}
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}; print('result')"],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout == "result\n"
+    assert "r.html" in done.stderr
+
+
+@pytest.mark.parametrize(("after_script", "first"), [(True, "\n{"), (False, "{\n")])
+def test_a_result_after_the_output_of_a_script_begins_a_line(
+    after_script: bool, first: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_copies(Run(conclude(runs.typical())), Outputs(json="-"), after_script=after_script)
+    assert capsys.readouterr().out.startswith(first)
 
 
 def test_markdown_is_utf_8_whatever_the_terminal_knows(cli: Cli, saved: Path) -> None:

@@ -75,6 +75,10 @@ def test_a_target_with_keyword_arguments_receives_all() -> None:
     assert taken == {"batch_size", "num_workers"}
 
 
+def test_a_target_without_a_signature_receives_its_own_arguments_alone() -> None:
+    assert call_target(dict, {"a": 1}, {"num_workers": 2}) == ({"a": 1}, set())
+
+
 def test_a_package_that_hides_a_folder_next_to_the_suite_is_named(folder: Path) -> None:
     (folder / "xml").mkdir()
     (folder / "xml" / "mine.py").write_text("def make(): return []\n")

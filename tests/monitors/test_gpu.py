@@ -42,7 +42,7 @@ def test_every_reading_has_its_unit(stub_nvml: StubNvml) -> None:
 
 PERFORMANCE = """
 monitor = GpuMonitor([gpu(0, "{uuid}")])
-known = lambda gpm: gpm and {{name: value for name, value in asdict(gpm).items() if value is not None}}
+known = lambda gpm: gpm and {{name: value for name, value in asdict(gpm).items() if value not in (None, {{}})}}
 show([known(found.gpm) for found in (*monitor.read(), *(time.sleep(0.15) or monitor.read()), *monitor.read())]
      + [monitor.why_not(0).get("gpm")])
 """
@@ -85,6 +85,7 @@ def test_a_trial_has_the_mean_of_its_performance_or_why_not(stub_nvml: StubNvml)
     found = stub_nvml.run_python(USE)
     assert found["performance"]["sm_active_percent"] == 80
     assert found["performance"]["nvjpg_percent"] is None
+    assert found["performance"]["not_measured"]["nvjpg_percent"] == "NVML does not report it on this GPU"
     stub_nvml.set(gpm=0)
     found = stub_nvml.run_python(USE)
     assert (found["performance"], found["not_measured"]["performance"]) == (None, "NVML: Not Supported")

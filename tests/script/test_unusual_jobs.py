@@ -65,9 +65,11 @@ for inputs, labels in DataLoader(Slow(480, 0.0002), batch_size=8):
 
 
 @pytest.mark.sleeping
-def test_ranks_without_collectives_hold_nobody_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("launcher", [["--", *TORCHRUN], TORCHRUN[1:]])
+def test_ranks_without_collectives_hold_nobody_back(launcher: list[str], tmp_path: Path) -> None:
+    """Also if the launcher is named as a module, without `--` before it."""
     write(tmp_path, INFERENCE)
-    done = profile(tmp_path, "--out", "run", "--", *TORCHRUN, "train.py")
+    done = profile(tmp_path, "--out", "run", *launcher, "train.py")
     assert done.returncode == 0, done.stderr
     verdict = load(tmp_path / "run").verdict
     assert verdict.rank == 1

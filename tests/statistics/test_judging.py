@@ -113,11 +113,14 @@ def test_an_almost_sure_gain_lies_above_one_and_is_worth_it(low: float, est: flo
     assert not wants_more(Judgement("gain", Interval(est, low, 1.04), 5))
 
 
+NO_PAIR = {"ratio": "no round measured both configurations"}
+
+
 def test_what_never_ran_failed_and_what_was_not_tried_is_undecided() -> None:
-    assert judge(NEW, OLD, [*done(OLD, [100.0]), failed(NEW, 1)]) == Judgement("failed", None, 0)
-    assert judge(NEW, OLD, done(OLD, [100.0])) == Judgement("undecided", None, 0)
+    assert judge(NEW, OLD, [*done(OLD, [100.0]), failed(NEW, 1)]) == Judgement("failed", None, 0, NO_PAIR)
+    assert judge(NEW, OLD, done(OLD, [100.0])) == Judgement("undecided", None, 0, NO_PAIR)
     ran_elsewhere = [*done(OLD, [100.0]), failed(NEW, 1), *done(NEW, [100.0, 100.0])[1:]]
-    assert judge(NEW, OLD, ran_elsewhere) == Judgement("undecided", None, 0)
+    assert judge(NEW, OLD, ran_elsewhere) == Judgement("undecided", None, 0, NO_PAIR)
     of_another = [*done(OLD, [100.0]), failed(OLD, 2)]
     assert judge(NEW, OLD, of_another).answer == "undecided"
 
