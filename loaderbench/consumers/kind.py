@@ -150,6 +150,11 @@ class ConsumerKind(Part):
         return 0.0
 
     @property
+    def queues_steps(self) -> bool:
+        """Whether the host queues steps on a device before it waits for one."""
+        return False
+
+    @property
     def device_name(self) -> str:
         """The device of batches that are already on a device, by torch's name."""
         return "cuda"

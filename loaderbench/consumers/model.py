@@ -90,6 +90,11 @@ class Model(ConsumerKind):
         return COMPILE_S if self.compile else 0.0
 
     @property
+    def queues_steps(self) -> bool:
+        """True on a GPU."""
+        return self.needs_accelerator
+
+    @property
     def device_name(self) -> str:
         """The device that the suite names."""
         return self.device

@@ -82,7 +82,8 @@ class InLine:
 
     def to_device(self, parts: Sequence[Any]) -> Sequence[Any] | None:
         """Queue the copy, and return the same batch."""
-        return [part.to(self._device, non_blocking=True) for part in parts]
+        is_ordered = self._device.type != "cpu"  # a copy to the host is complete only if the host waits for it
+        return [part.to(self._device, non_blocking=is_ordered) for part in parts]
 
 
 class OnSideStream:

@@ -78,6 +78,14 @@ def prepare_files(order: TrialOrder) -> None:
         page_cache.evict(paths)
 
 
+QUEUED_STEPS = 6
+"""Batches until each further step waits for an earlier one: `RunAhead` queues three, and a side stream holds one.
+
+The first two are slow, while the device starts. A steady state that begins earlier would count steps as done that are
+only queued.
+"""
+
+
 def batch_source(
     order: TrialOrder, batches: Batches, root: str | None, own_use: Callable[[], ProgramUse] | None = None
 ) -> tuple[BatchSource, Rules]:
@@ -86,12 +94,13 @@ def batch_source(
     `own_use` returns the resource use of this program, if it is more than this process and its children.
     """
     seconds, isolation = order.suite.measure.seconds, order.planned.isolation
+    kind = consumer_of(order.suite.consumer, order.consumer)
+    queued = QUEUED_STEPS if kind.queues_steps else 0
     if isolation in ("replay_host", "replay_device"):
-        named = consumer_of(order.suite.consumer, order.consumer).device_name
-        device = device_here(named) if isolation == "replay_device" else None
-        return Replayed(keep(batches), device=device), Rules(seconds)
+        device = device_here(kind.device_name) if isolation == "replay_device" else None
+        return Replayed(keep(batches), device=device), Rules(seconds, queued)
     watched = WatchedLoader(batches, root, lines=_runs_user_code(order), own_use=own_use)
-    ahead, cycle, wanted = batches.ahead, batches.cycle, batches_wanted(batches.batch_size)
+    ahead, cycle, wanted = max(batches.ahead, queued), batches.cycle, batches_wanted(batches.batch_size)
     if isolation == "loader_cold":
         if batches.samples_per_epoch is None:
             raise ValueError("the dataset has no length, so the start of a second pass is unknown")

@@ -147,6 +147,8 @@ def _consumer(loaded: LoadedSuite, environment: Environment, why_none: str | Non
         raise MissingError(why)
     if ranks > 1 and (why := kind.why_not_in_ranks(ranks, gpus)):
         raise MissingError(f"sweep.ranks: {why}")
+    if ranks > gpus and (decoded := _decoded_on_gpu(loaded.suite)):
+        raise MissingError(f"sweep.ranks: {decoded}, and {ranks} ranks need {ranks} GPUs; sweep fewer ranks")
     return consumer
 
 

@@ -14,7 +14,11 @@ from command_line import Cli
 from loaderbench.store import read_run
 
 torch = pytest.importorskip("torch")
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.timed,  # one after another: they share the device
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
+]
 
 
 RUN_TIMEOUT_S = 900.0

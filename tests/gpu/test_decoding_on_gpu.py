@@ -16,7 +16,11 @@ from loaderbench.datasets.image_samples import TRANSFORMS
 from loaderbench.store import read_run
 
 torch = pytest.importorskip("torch")
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.timed,  # one after another: they share the device
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
+]
 
 RUN_TIMEOUT_S = 600.0
 LEAST_PSNR_DB = 35.0

@@ -12,7 +12,11 @@ from loaderbench.datasets.photos import generate_photos
 from loaderbench.store import read_run
 
 torch = pytest.importorskip("torch")
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.timed,  # one after another: they share the device
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
+]
 
 RUN_TIMEOUT_S = 900.0
 WAITS = ("event_timer", "wait_of_idle_device", "wait_of_busy_device", "wait_mixed")

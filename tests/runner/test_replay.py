@@ -25,7 +25,7 @@ from loaderbench.loaders.torch_loader import build_loader
 from loaderbench.records import PlannedTrial, Trial
 from loaderbench.records.words import IsolationName
 from loaderbench.runner import TrialOrder, TrialRunner, TrialServer, measured_process, probe, replay
-from loaderbench.runner.batch_source import batch_source, prepare_files
+from loaderbench.runner.batch_source import QUEUED_STEPS, batch_source, prepare_files
 from loaderbench.runner.replay import Replayed, keep
 from loaderbench.session.measuring import consumer_for, isolation_order
 from loaderbench.suite import Suite
@@ -207,6 +207,20 @@ def test_one_pass_ends_where_the_samples_of_an_epoch_were_delivered(tmp_path: Pa
     source, _ = batch_source(order, Batches(endless, samples_per_epoch=epoch), None)
     assert [len(batch) for batch in source] == [32] * taken
     assert list(source) == []
+
+
+@pytest.mark.parametrize(("device", "least"), [("cuda", QUEUED_STEPS), ("cpu", 2)])
+@pytest.mark.parametrize("isolation", ["replay_host", None])
+def test_the_warm_up_of_a_gpu_lasts_until_steps_wait_for_each_other(
+    device: str, least: int, isolation: IsolationName | None, tmp_path: Path
+) -> None:
+    planned = PlannedTrial(id="t", role="isolation", config={}, round=1, isolation=isolation)
+    suite = Suite.model_validate({"consumer": {"kind": "model", "device": device}})
+    order = TrialOrder(planned, suite, tmp_path, (("a", 0),), "model", tmp_path / "log")
+    _, rules = batch_source(order, Batches([torch.zeros(32, 3)] * 3), None)
+    slow_s = [10.0 * number for number in range(least)]
+    assert not rules.warmed_up(slow_s[:-1])
+    assert rules.warmed_up(slow_s)
 
 
 class Files(DatasetOfOptions):
