@@ -20,6 +20,7 @@ from loaderbench.switch_interval import SWITCH_INTERVAL, wake_promptly
 from loaderbench.tracing import block as layout
 from loaderbench.tracing.block import NOBODY, SeenFrame, fitted
 from loaderbench.tracing.clock import IDLE, thread
+from loaderbench.tracing.hooks import TimedFile
 from loaderbench.tracing.tracer import Tracer
 
 INTERVAL_S = 0.04
@@ -44,6 +45,9 @@ The time of the sample is fixed before that, so it does not depend on what the l
 
 DEEPEST = 48
 """Frames kept of a stack, from the fetcher down. Time in deeper frames is charged to the last frame kept."""
+
+_READING = {method.__code__ for method in (TimedFile.__init__, TimedFile.readinto, TimedFile.readall, TimedFile.read)}
+"""Code that runs while a file is read. A read is charged to its stage only when it ends."""
 
 _FETCH = os.path.join("torch", "utils", "data", "_utils", "fetch.py")  # noqa: PTH118 - a path suffix, as text
 _OF_FASTAI = {
@@ -110,16 +114,21 @@ class LineClock:
         with without_collection():
             frame = sys._current_frames().get(ident)
             if frame is not None:
-                self._look(frame, self._stage(ident))
+                self._look(frame, self._stage(ident, frame.f_code))
 
     @property
     def _interval_s(self) -> float:
         return INTERVAL_S if self._block.header[layout.LOOKS] < FREQUENT_LOOKS else RARE_INTERVAL_S
 
-    def _stage(self, ident: int) -> str:
-        """The stage that the tracer times in this thread; empty for a sample whose stages are not timed."""
+    def _stage(self, ident: int, code: CodeType) -> str:
+        """The stage that the tracer times in this thread; empty for a sample whose stages are not timed.
+
+        `code` is that of the innermost frame.
+        """
         clock = self._tracer.clock
-        return self._tracer.stage_of(clock.top) if clock.ident == ident and clock.top != IDLE else ""
+        if clock.ident != ident or clock.top == IDLE:
+            return ""
+        return self._tracer.stage_of(self._tracer.read if code in _READING else clock.top)
 
     def _look(self, frame: FrameType, stage: str) -> None:
         frames = frames_below_fetcher(frame)

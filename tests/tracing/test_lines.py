@@ -143,16 +143,19 @@ def test_workers_that_are_started_again_go_on_with_the_same_tree() -> None:
     assert list(tracer.block.stack_s[:3]) == [0.0, 2 * INTERVAL_S, 0.0]
 
 
+CODE = look.__code__
+
+
 def test_a_stack_is_under_the_stage_that_is_timed_in_its_thread() -> None:
     tracer = Tracer(Block(bytearray(BLOCK_BYTES)))
     clock, own = LineClock(tracer), threading.get_ident()
-    found = [clock._stage(own)]
+    found = [clock._stage(own, CODE)]
     tracer.clock.begin(tracer.place("sample"))
-    found.append(clock._stage(own))
+    found.append(clock._stage(own, CODE))
     tracer.clock.enter(tracer.place("transform", "Crop"))
-    found += [clock._stage(own), clock._stage(own + 1)]
+    found += [clock._stage(own, CODE), clock._stage(own + 1, CODE)]
     tracer.clock.end()
-    assert [*found, clock._stage(own)] == ["", "sample", "transform", "", ""]
+    assert [*found, clock._stage(own, CODE)] == ["", "sample", "transform", "", ""]
 
 
 class Held:
