@@ -352,7 +352,7 @@ class StepStages:
 def _calls_a_stage(frame: FrameType | None) -> bool:
     """Whether one of the frames, from the innermost one out, is that of a schedule for pipeline parallelism."""
     while frame is not None:
-        if frame.f_globals.get("__name__", "").startswith(_PIPELINES):
+        if str(frame.f_globals.get("__name__")).startswith(_PIPELINES):
             return True
         frame = frame.f_back
     return False
