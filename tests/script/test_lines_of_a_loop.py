@@ -36,7 +36,7 @@ for _ in range(4):
 """A script whose checkpoints take most of a step, and whose lists of files take the time between epochs."""
 
 
-@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("workers", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_the_lines_of_a_checkpoint_and_of_the_time_between_epochs_are_named(tmp_path: Path, workers: int) -> None:
     text = SCRIPT.replace("WORKERS", str(workers))
     write(tmp_path, text)

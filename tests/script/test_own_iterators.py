@@ -181,7 +181,7 @@ if __name__ == "__main__":
 )
 
 
-@pytest.fixture(scope="module", params=["0", "1"])
+@pytest.fixture(scope="module", params=[pytest.param("0", marks=pytest.mark.slow), "1"])
 def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
     """The run of each loader of a script that has one of each class, with so many workers."""
     place = tmp_path_factory.mktemp("own")
