@@ -36,7 +36,7 @@ def storage_evidence(verdict: Verdict, hosts: Sequence[HostUse]) -> Evidence | N
     if together is None or not together.read_bytes_per_s or not (verdict.limit or "").startswith("storage"):
         return None
     total = in_bytes(int(together.read_bytes_per_s))
-    text = f"{total}/s over all {len(hosts)} hosts: the load on their storage, if shared"
+    text = f"{total}/s on {len(hosts)} hosts together: the load on their storage, if shared"
     return Evidence("ranks", "Reads", text)
 
 

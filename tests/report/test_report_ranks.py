@@ -225,7 +225,7 @@ def test_one_host_has_no_table_of_hosts() -> None:
 def test_where_storage_is_the_limit_the_verdict_says_what_all_hosts_read(limit: Limit, said: bool) -> None:
     run = conclude(merge_ranks([reading(0, "a", 2**20), reading(1, "b", 2**20)])[0])
     found = storage_evidence(replace(run.verdict, limit=limit), run.hosts)
-    line = "Reads: 2 MiB/s over all 2 hosts: the load on their storage, if shared"
+    line = "Reads: 2 MiB/s on 2 hosts together: the load on their storage, if shared"
     assert (str(found) if found else "") == (line if said else "")
 
 
