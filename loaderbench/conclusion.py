@@ -31,6 +31,7 @@ from loaderbench.diagnosis.ranks import (
 )
 from loaderbench.diagnosis.same_data import traits_with_same_data
 from loaderbench.diagnosis.shortage import Shortage, find_shortage, more_workers_fail
+from loaderbench.diagnosis.slow_steps import with_estimated_waits
 from loaderbench.diagnosis.verdict import decide
 from loaderbench.diagnosis.warnings import (
     describe_noise,
@@ -187,7 +188,7 @@ def _training_verdict(
         of_all = of_job(verdict, ranks, loading_rates(of_ranks), step_rates(of_ranks))
         verdict = of_only_rank(of_all, measured.only_rank)
     hosts = describe_hosts(of_ranks)
-    return with_storage(verdict, hosts), ranks, hosts
+    return with_storage(verdict, hosts), with_estimated_waits(ranks), hosts
 
 
 def _bottlenecks(measured: Measured, config: Config | None) -> tuple[tuple[Bottleneck, ...], Reasons]:

@@ -47,8 +47,9 @@ def _choice_of_gpu(text: str, environment: Mapping[str, str], gpus: int) -> str:
     if not gpus or not all(number.isdigit() for number in numbers):
         return ""
     ranks, rank, local_rank = map(int, numbers)
-    if gpus == 1 <= local_rank and (visible := environment.get("CUDA_VISIBLE_DEVICES")):
-        return f"CUDA_VISIBLE_DEVICES={visible} leaves rank {rank} one GPU, which is cuda:0; use that, or unset it"
+    if gpus == 1 <= local_rank and _SAME_GPU not in text and (visible := environment.get("CUDA_VISIBLE_DEVICES")):
+        shows = f"CUDA_VISIBLE_DEVICES={visible} shows rank {rank} one GPU"
+        return f"{shows}; if each rank has its own, use cuda:0 in it, else start one rank"
     if ranks > gpus:
         counted = "1 GPU" if gpus == 1 else f"{gpus} GPUs"
         return f"{ranks} ranks on a machine with {counted}; start one rank per GPU (--nproc-per-node {gpus})"

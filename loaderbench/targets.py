@@ -83,7 +83,7 @@ def call_target(target: Callable[..., Any], args: Mapping[str, Any], config: Map
 def keywords_of(target: Callable[..., Any]) -> frozenset[str]:
     """The names of the keyword arguments that a target takes; `ANY_KEYWORD` if it takes any.
 
-    None are known of some compiled functions and classes.
+    Empty if the target has no signature, like some compiled functions and classes.
     """
     try:
         parameters = inspect.signature(target).parameters.values()

@@ -110,18 +110,25 @@ def test_why_a_rank_got_no_gpu(error: str, gpus: int, said: str, monkeypatch: py
 
 @pytest.mark.usefixtures("rank")
 @pytest.mark.parametrize(
-    ("gpus", "visible", "said"),
+    ("error", "gpus", "visible", "said"),
     [
-        (1, "2", "CUDA_VISIBLE_DEVICES=2 leaves rank 6 one GPU, which is cuda:0; use that, or unset it"),
-        (2, "0,1", "4 ranks on a machine with 2 GPUs; start one rank per GPU (--nproc-per-node 2)"),
+        (
+            MISSING,
+            1,
+            "2",
+            "CUDA_VISIBLE_DEVICES=2 shows rank 6 one GPU; "
+            "if each rank has its own, use cuda:0 in it, else start one rank",
+        ),
+        (MISSING, 2, "0,1", "4 ranks on a machine with 2 GPUs; start one rank per GPU (--nproc-per-node 2)"),
+        (SHARED, 1, "0", "4 ranks on a machine with 1 GPU; start one rank per GPU (--nproc-per-node 1)"),
     ],
 )
-def test_a_rank_that_sees_one_gpu_by_a_variable_uses_the_first(
-    gpus: int, visible: str, said: str, monkeypatch: pytest.MonkeyPatch
+def test_a_rank_that_sees_one_gpu_by_a_variable_may_have_its_own(
+    error: str, gpus: int, visible: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rank_errors, "_gpu_count", lambda: gpus)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert why_no_gpu(RuntimeError(MISSING)) == said
+    assert why_no_gpu(RuntimeError(error)) == said
 
 
 @pytest.mark.usefixtures("rank")

@@ -94,7 +94,9 @@ def script_name(script: list[str], module: str | None) -> str:
 
 def trained_script(script: list[str], module: str | None) -> str:
     """The name of the training script. After a launcher such as torchrun, this is the script it starts, if named."""
-    return script_name(next(([word] for word in script if word.endswith(".py")), script), module)
+    started = next(([word] for word in script if word.endswith(".py")), None)
+    launches = module is None or module in LAUNCHERS
+    return script_name(started, None) if started and launches else script_name(script, module)
 
 
 def script_files(script: Sequence[str]) -> list[Path]:

@@ -7,6 +7,7 @@ shortest backward pass. If that rank is late because of its work, and not becaus
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import median
 
 from loaderbench.diagnosis.step_parts import REST
@@ -49,6 +50,28 @@ def largest_difference(slow: Sequence[Rank], ranks: Sequence[Rank]) -> str:
     place = f" ({lines.pop()})" if part == REST and len(lines) == 1 else ""
     here, there = in_percent(_typical(slow, part)), in_percent(_typical(others, part))
     return f"{stage_name(part)}{place} takes {here} of step time, {there} in the others"
+
+
+def with_estimated_waits(ranks: Sequence[Rank]) -> tuple[Rank, ...]:
+    """The ranks, with their waits for one another estimated on GPUs, where the host runs ahead and cannot time them.
+
+    A rank waits for others in its backward pass, so the estimate is how much longer than the shortest one this is.
+    """
+    are_unknown = all(
+        one.device is not None and one.rank_wait_share is None and BACKWARD in one.step_parts for one in ranks
+    )
+    if len(ranks) < 2 or not are_unknown:
+        return tuple(ranks)
+    shortest = min(one.step_parts[BACKWARD] for one in ranks)
+    return tuple(
+        replace(
+            one,
+            rank_wait_share=one.step_parts[BACKWARD] - shortest,
+            is_wait_estimated=True,
+            not_measured={name: why for name, why in one.not_measured.items() if name != "rank_wait_share"},
+        )
+        for one in ranks
+    )
 
 
 def _lost(slow: Sequence[Rank], others: Sequence[Rank]) -> float:

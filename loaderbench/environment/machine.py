@@ -6,7 +6,7 @@ import os
 import platform
 from collections.abc import Mapping
 from functools import cache
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 
 import psutil
@@ -47,7 +47,7 @@ def describe_machine(
         if value is None:
             reasons[name] = "not reported by the operating system"
     if files is None:
-        reasons["open_files_limit"] = "no limit, or not reported by the operating system"
+        reasons["open_files_limit"] = "no limit" if _reports_limits() else "not reported by the operating system"
     if shm is None:
         reasons["shm_total_bytes"] = "no /dev/shm on this system"
     if limits.memory_bytes is None:
@@ -108,6 +108,14 @@ def open_files_limit() -> int | None:
 def most_open_files() -> int | None:
     """The hard limit, up to which a process may raise its own limit; `None` as for `open_files_limit`."""
     return _open_files_limits()[1]
+
+
+def _reports_limits() -> bool:
+    try:
+        import_module("resource")
+    except ImportError:  # Windows
+        return False
+    return True
 
 
 def _open_files_limits() -> tuple[int | None, int | None]:

@@ -236,8 +236,8 @@ def _started_by_launcher() -> list[int]:
         return []
     port, siblings = os.environ.get("MASTER_PORT"), proc.children_of(os.getppid())
     known = ((pid, proc.environment_of(pid)) for pid in siblings if pid != os.getpid())
-    itself = (None, this_rank())  # also of other programs that a shell with these variables starts
-    return [pid for pid, env in known if rank_in(env) not in itself and env.get("MASTER_PORT") == port]
+    not_others = (None, this_rank())  # a shell can pass this rank's variables to other programs, such as `tee`
+    return [pid for pid, env in known if rank_in(env) not in not_others and env.get("MASTER_PORT") == port]
 
 
 def is_alive(pid: int) -> bool:

@@ -135,7 +135,7 @@ class LoopRecorder:
             next(recorded)
         except RuntimeError:
             if ended:
-                raise ended[0] from None
+                raise ended.pop() from None  # leaves no reference cycle with the loader
             raise
         epoch = Epoch(recorded, chain.from_iterable(rest))
         epoch.recorded = recorded

@@ -116,7 +116,8 @@ def _without_data(runs: Sequence[RankRun], ranks: int | None) -> Iterator[str]:
     if empty and len(empty) < len(runs):
         named = named_ranks(empty)
         yield f"no batch was counted in {named}: does the sampler give each rank the same number of samples?"
-    if ranks is not None and (absent := sorted({*range(ranks)} - known)):
+    is_alone = any(one.measured.only_rank for one in runs)  # a warning says so
+    if ranks is not None and not is_alone and (absent := sorted({*range(ranks)} - known)):
         why = "took no batches of this loader, ran on another machine, or recorded nothing"
         yield f"this report has {len(known)} of {ranks} ranks; {named_ranks(absent)} {why}"
     lengths = {one.rank: one.measured.dataset.files for one in runs if one.measured.dataset.files is not None}

@@ -35,8 +35,8 @@ class Verdict:
     `confidence` is `high`, `medium` or `low`; `confidence_reasons` say why it is not `high`.
 
     `work` is your own name for the stage, or its usual name. `read_inside` is the stage in which files are read, if
-    reading is blocked and not timed separately. `rank` is the rank of a distributed training that holds back the
-    others, if any. `not_measured` has the reasons for a missing `stage` or `limit`.
+    reading is blocked and not timed separately. `rank` is the slow rank of a distributed training that the
+    headline names, if any. `not_measured` has the reasons for a missing `stage` or `limit`.
     """
 
     bound: Bound
@@ -63,8 +63,9 @@ class Rank:
     """One rank of a distributed training, with its own readings and verdict.
 
     `data_wait_share` is the rank's own data wait. `rank_wait_share` is its wait for the batches of other ranks, which
-    is part of its step. `device` is the GPU that it used. `step_parts` are shares of step time, by part; empty if its
-    steps were not divided. `step_line` is the line of the user's code with most of the rest of a step.
+    is part of its step. `is_wait_estimated`: it follows from the backward passes of all ranks. `device` is the GPU
+    that it used. `step_parts` are shares of step time, by part; empty if its steps were not divided. `step_line` is the
+    line of the user's code with most of the rest of a step.
     """
 
     rank: int
@@ -74,6 +75,7 @@ class Rank:
     data_wait_share: float | None
     rank_wait_share: float | None
     verdict: Verdict
+    is_wait_estimated: bool = False
     step_parts: dict[str, float] = field(default_factory=dict)
     step_line: LoopLine | None = None
     not_measured: Reasons = field(default_factory=dict)

@@ -231,7 +231,7 @@ class StepStages:
             return
         if not self._depth and (not has_parameters(module) or self._leave_if_overdue()):
             return
-        if not self._called_model and _calls_a_stage(sys._getframe(1)):
+        if not self._called_model and _is_called_by_a_schedule(sys._getframe(1)):
             self._is_pipelined = True
             self.leave_step(None)
             return
@@ -349,7 +349,7 @@ class StepStages:
         return name
 
 
-def _calls_a_stage(frame: FrameType | None) -> bool:
+def _is_called_by_a_schedule(frame: FrameType | None) -> bool:
     """Whether one of the frames, from the innermost one out, is that of a schedule for pipeline parallelism."""
     while frame is not None:
         if str(frame.f_globals.get("__name__")).startswith(_PIPELINES):

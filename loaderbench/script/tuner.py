@@ -89,8 +89,9 @@ class ScriptTuner:
         self.is_done = True
         profiler.end()  # what follows is not the script's loop
         save()
-        own = self._attempt(profiler, lambda: self._own_loop(profiler))
         folder = Path(self._order.folder)
+        own = self._attempt(profiler, lambda: _own_loop(profiler))
+        own = self._attempt(profiler, lambda: _with_shortest_step(own, folder, profiler.name))
         with one_rank_tunes(folder) as tunes:
             if tunes and own is not None:
                 self._attempt(profiler, lambda: self._tune(profiler, own))
@@ -115,13 +116,6 @@ class ScriptTuner:
         except Exception as error:
             say(f"cannot tune {profiler.name}: {type(error).__name__}: {error}")
             return None
-
-    def _own_loop(self, profiler: LoaderProfiler) -> OwnLoop:
-        """The script's own loop. With several ranks, the slowest rank determines the duration of a step."""
-        own = _own_loop(profiler)
-        return replace(
-            own, step_s_per_sample=shortest_step_s(Path(self._order.folder), own.step_s_per_sample, profiler.name)
-        )
 
     def _tune(self, profiler: LoaderProfiler, own: OwnLoop) -> None:
         loader = profiler.source
@@ -149,6 +143,12 @@ class ScriptTuner:
         except TuningInterrupted as stop:
             keep(stop.tuned)
             raise KeyboardInterrupt from None  # Python exits by SIGINT only for exactly this type
+
+
+def _with_shortest_step(own: OwnLoop | None, folder: Path, name: str) -> OwnLoop | None:
+    """The loop with the shortest step of all ranks. Ranks wait for each other here, also if a loop is unknown."""
+    step_s = shortest_step_s(folder, own.step_s_per_sample if own else None, name)
+    return replace(own, step_s_per_sample=step_s) if own else None
 
 
 def _own_loop(profiler: LoaderProfiler) -> OwnLoop:

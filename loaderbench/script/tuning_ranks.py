@@ -17,13 +17,13 @@ from loaderbench.stderr import say
 
 DONE = "tuned"
 LOOK_S = 0.1
-STEPS_S, RANK_0_S = 10.0, 60.0
-"""Seconds to wait for the steps of the other ranks, and for rank 0, which may have to evaluate or save first."""
+PATIENCE_S = 30.0
+"""Seconds to wait for another rank, which may have to evaluate or save first."""
 
 REFUSED = "several-machines"
 SEVERAL = "ranks on several machines cannot be tuned; start ranks on one machine only"
-APART = "ranks-without-batches"
-NOT_ALL = "a rank takes no batches of this loader itself, and would wait for the others; the script was not tuned"
+WITHOUT_BATCHES = "ranks-without-batches"
+NOT_ALL = "a rank took no batches of this loader, or too late; the script was not tuned"
 
 
 def shortest_step_s(folder: Path, own_s: float | None, name: str) -> float | None:
@@ -31,21 +31,22 @@ def shortest_step_s(folder: Path, own_s: float | None, name: str) -> float | Non
 
     Outside of a job, or on several machines, the step of this process. Every rank writes its own file. Rank 0 waits
     some seconds for those of all ranks. Every other rank waits for that of rank 0, and gets its own value back. If one
-    does not come, its rank takes no batches itself, for example because rank 0 sends them. Then `name` is not tuned.
+    does not come, its rank may take no batches itself, because rank 0 sends them. Then the loader `name` is not tuned.
     """
     rank, ranks = rank_of_training(), ranks_of_training() or 1
     if rank is None or ranks > _ranks_here(folder):
         return own_s
     write_whole(_step_file(folder, rank), "" if own_s is None else repr(own_s))
     files = {other: _step_file(folder, other) for other in ([0] if rank else range(ranks))}
-    until_s = time.monotonic() + (RANK_0_S if rank else STEPS_S)
+    until_s = time.monotonic() + PATIENCE_S
     while not all(file.exists() for file in files.values()) and time.monotonic() < until_s:
         time.sleep(LOOK_S)
     absent = [other for other, file in files.items() if not file.exists()]
     if absent:
         if all_take_batches(folder):
-            say(f"rank {absent[0]} takes no batches of {name} itself: not tuned; the script continues")
-        (folder / APART).touch()
+            late = f"rank {absent[0]} took no batch of {name} within {PATIENCE_S:.0f} s"
+            say(f"{late}: not tuned; the script continues")
+        (folder / WITHOUT_BATCHES).touch()
     if rank or absent:
         return own_s
     texts = [file.read_text(encoding="ascii") for file in files.values()]
@@ -53,8 +54,8 @@ def shortest_step_s(folder: Path, own_s: float | None, name: str) -> float | Non
 
 
 def all_take_batches(folder: Path) -> bool:
-    """Whether no rank was found that takes no batches itself. Such ranks would wait for those that are tuned."""
-    return not (folder / APART).exists()
+    """Whether no rank was missed. One that takes no batches itself would wait for the others in a collective."""
+    return not (folder / WITHOUT_BATCHES).exists()
 
 
 def _step_file(folder: Path, rank: int) -> Path:
@@ -65,7 +66,7 @@ def _step_file(folder: Path, rank: int) -> Path:
 def one_rank_tunes(folder: Path) -> Iterator[bool]:
     """Whether this process tunes: outside of a job, or as rank 0. Other ranks wait here until rank 0 is done.
 
-    All ranks get here after the same batch, so none waits in a collective, unless one takes no batches itself.
+    All ranks get here after the same batch, so none waits in a collective. If a rank was missed, none waits here.
     """
     rank = rank_of_training()
     if rank is None:
@@ -78,7 +79,7 @@ def one_rank_tunes(folder: Path) -> Iterator[bool]:
     elif not all_take_batches(folder):
         yield False
     elif rank:
-        while not (folder / DONE).exists():
+        while not (folder / DONE).exists() and all_take_batches(folder):
             time.sleep(LOOK_S)
         yield False
     else:

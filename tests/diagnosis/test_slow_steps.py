@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, strategies as st
 
 from loaderbench.diagnosis.ranks import of_job
-from loaderbench.diagnosis.slow_steps import BACKWARD, LEAST_WORK, slow_in_steps
+from loaderbench.diagnosis.slow_steps import BACKWARD, LEAST_WORK, slow_in_steps, with_estimated_waits
 from loaderbench.diagnosis.step_parts import REST
 from loaderbench.records import LoopLine, Rank, Verdict
 
@@ -54,6 +55,34 @@ def test_slow_code_outside_of_the_model_is_named_with_its_line() -> None:
     assert found.rank == 0
     assert found.headline.endswith("; the other 3 ranks wait for the slow steps of rank 0")
     assert "its rest of the step (train.py:44) takes 60% of step time, 5% in the others" in found.evidence[-1]
+
+
+def on_gpu(number: int, *, forward: float, wait: float) -> Rank:
+    """A rank of a GPU: the host does not know how long it waits for others."""
+    found = replace(rank(number, forward=forward, rest=0.0, wait=wait), device=f"GPU {number}", rank_wait_share=None)
+    return replace(found, not_measured={"rank_wait_share": "not timed", "step_line": "no line"})
+
+
+def test_on_gpus_waits_for_other_ranks_follow_from_the_backward_passes() -> None:
+    """The rank that waits for data has the shortest: nobody is there later, so it waits for nobody."""
+    ranks = [on_gpu(0, forward=0.1, wait=0.01), on_gpu(1, forward=0.1, wait=0.6), on_gpu(2, forward=0.3, wait=0.01)]
+    found = with_estimated_waits(ranks)
+    assert [one.rank_wait_share for one in found] == pytest.approx([0.59, 0.0, 0.39])
+    assert [one.is_wait_estimated for one in found] == [True] * 3
+    assert [one.not_measured for one in found] == [{"step_line": "no line"}] * 3
+
+
+def test_waits_are_not_estimated_without_gpus_or_where_some_are_known() -> None:
+    """On CPUs, clocks either time these waits, or they find that ranks do not wait for one another."""
+    fast, slow = on_gpu(0, forward=0.1, wait=0.01), on_gpu(1, forward=0.1, wait=0.6)
+    for other in (
+        replace(slow, device=None),
+        replace(slow, rank_wait_share=0.0),
+        replace(slow, step_parts={"forward": 0.4}),
+    ):
+        assert with_estimated_waits([fast, other]) == (fast, other)
+    assert with_estimated_waits([fast]) == (fast,)
+    assert with_estimated_waits([]) == ()
 
 
 def test_ranks_with_equal_backward_passes_do_not_wait_there() -> None:

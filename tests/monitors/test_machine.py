@@ -166,9 +166,12 @@ def test_a_program_that_inherits_the_variables_of_a_rank_is_no_other_rank(monkey
     with ExitStack() as started:
         pids = {}
         for rank in ("0", "1"):
-            command = [sys.executable, "-c", "input()"]
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, env={**os.environ, "RANK": rank})
+            command = [sys.executable, "-c", "print(flush=True); input()"]
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+            process = subprocess.Popen(command, env={**os.environ, "RANK": rank}, **pipes)
             started.callback(process.communicate, b"\n")
+            assert process.stdout is not None
+            assert process.stdout.readline()  # /proc has its variables by now
             pids[rank] = process.pid
         assert other_ranks() == [pids["1"]]
 

@@ -77,6 +77,14 @@ def test_each_bar_is_the_step_of_a_rank() -> None:
     assert "<" not in "".join(own["y"])
 
 
+@pytest.mark.parametrize("is_estimated", [False, True])
+def test_an_estimate_of_the_waits_for_other_ranks_is_called_one(is_estimated: bool) -> None:
+    run = profiles.of_ranks(ONE_SLOW)
+    ranks = tuple(replace(one, rank_wait_share=0.3, is_wait_estimated=is_estimated) for one in run.ranks)
+    (chart,) = within(build_document(replace(run, ranks=ranks), ()), "ranks", Chart)
+    assert ("Waits for other ranks are estimated" in chart.caption) is is_estimated
+
+
 def test_of_very_many_ranks_the_page_has_the_spread_and_the_slowest() -> None:
     run = profiles.of_ranks([rank / 1024 / 20 for rank in range(1023)] + [0.6])
     document = build_document(run, ())

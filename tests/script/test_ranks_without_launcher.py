@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,14 @@ from loaderbench.script import tuning_ranks
 from loaderbench.script.only_rank import only_rank
 from loaderbench.script.recorded_processes import begun_pids, note_begun, ranks_by_files, wait_for_last_saves
 from loaderbench.script.recording import write_recordings
-from loaderbench.script.tuning_ranks import DONE, REFUSED, all_take_batches, one_rank_tunes, shortest_step_s
+from loaderbench.script.tuning_ranks import (
+    DONE,
+    REFUSED,
+    WITHOUT_BATCHES,
+    all_take_batches,
+    one_rank_tunes,
+    shortest_step_s,
+)
 
 NAME = "train_loader"
 
@@ -199,7 +207,7 @@ def test_the_rank_that_waits_least_for_the_others_shows_how_long_a_step_takes(
 
 
 def test_rank_0_does_not_wait_forever_for_the_step_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tuning_ranks, "STEPS_S", 0.0)
+    monkeypatch.setattr(tuning_ranks, "PATIENCE_S", 0.0)
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "0")
@@ -214,15 +222,27 @@ def test_a_job_of_which_a_rank_takes_no_batches_is_not_tuned_and_continues(
 ) -> None:
     for name, value in {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "RANK": f"{rank}"}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(tuning_ranks, "STEPS_S", 0.0)
-    monkeypatch.setattr(tuning_ranks, "RANK_0_S", 0.0)
+    monkeypatch.setattr(tuning_ranks, "PATIENCE_S", 0.0)
     assert all_take_batches(tmp_path)
     assert shortest_step_s(tmp_path, 0.003, NAME) == 0.003
     assert not all_take_batches(tmp_path)
     with one_rank_tunes(tmp_path) as tunes:
         assert not tunes
-    said = f"loaderbench: rank {1 - rank} takes no batches of {NAME} itself: not tuned; the script continues\n"
+    said = f"loaderbench: rank {1 - rank} took no batch of {NAME} within 0 s: not tuned; the script continues\n"
     assert capsys.readouterr().err == said
+
+
+def test_a_rank_that_waits_for_rank_0_continues_if_another_was_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"WORLD_SIZE": "3", "LOCAL_WORLD_SIZE": "3", "RANK": "1"}.items():
+        monkeypatch.setenv(name, value)
+    missed = threading.Timer(0.3, (tmp_path / WITHOUT_BATCHES).touch)
+    missed.start()
+    with one_rank_tunes(tmp_path) as tunes:
+        assert not tunes
+    assert not all_take_batches(tmp_path)
+    missed.join()
 
 
 def test_rank_0_waits_for_no_step_of_another_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from scripts import HEAD, call, profile, write
 
 from loaderbench.result import load
@@ -13,6 +14,7 @@ from loaderbench.script.step_stages import IN_A_PIPELINE
 
 pytestmark = pytest.mark.slow
 
+TORCH = tuple(map(int, torch.__version__.split(".")[:2]))
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
 IN_EACH = (
     HEAD
@@ -73,7 +75,7 @@ def test_ranks_without_collectives_hold_nobody_back(launcher: list[str], tmp_pat
     assert done.returncode == 0, done.stderr
     verdict = load(tmp_path / "run").verdict
     assert verdict.rank == 1
-    assert verdict.headline.startswith("rank 1 loads more slowly than rank 0: storage latency")
+    assert verdict.headline.startswith("rank 1 loads more slowly than rank 0: ")
     assert verdict.evidence[-1].endswith("they do not wait for one another")
 
 
@@ -83,10 +85,11 @@ def test_a_job_of_which_rank_0_loads_for_all_is_not_tuned_and_ends(tmp_path: Pat
     done = call(tmp_path, "tune", "--budget", "8s", "--out", "run", "--", *TORCHRUN, "train.py")
     assert done.returncode == 0, done.stderr
     assert sorted(line for line in done.stdout.splitlines() if "trained" in line) == ["trained 0", "trained 1"]
-    assert "rank 1 takes no batches of " in done.stderr
+    assert "rank 1 took no batch of " in done.stderr
     assert "the script was not tuned" in done.stderr
 
 
+@pytest.mark.skipif(TORCH < (2, 5), reason="older stages need examples of their inputs")
 def test_the_stages_of_a_pipeline_are_not_compared_by_the_parts_of_their_steps(tmp_path: Path) -> None:
     write(tmp_path, PIPELINE)
     done = profile(tmp_path, "--out", "run", "--", *TORCHRUN, "train.py")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,12 @@ import pytest
 from command_line import Cli
 
 from loaderbench.datasets import dali
+from loaderbench.environment import describe_machine
+from loaderbench.errors import MissingError
 from loaderbench.monitors import count_gpus
 from loaderbench.records import Gpu
-from loaderbench.session.conditions import needs_gpu, why_not_decoded
-from loaderbench.suite import Suite
+from loaderbench.session.conditions import _consumer, needs_gpu, why_not_decoded
+from loaderbench.suite import Suite, load_suite
 
 ON_CPU = {"kind": "model", "device": "cpu"}
 
@@ -43,6 +46,17 @@ def test_a_gpu_that_decodes_no_jpegs_is_named() -> None:
     said = why_not_decoded(found, [Gpu(0, "", "Intel Z2", 1, platform="XPU")])
     assert said.startswith("decoder=device: the GPU decodes files from host memory, and no CUDA device can be used")
     assert "(this machine has xpu:0 (Intel Z2)); use another decoder" in said
+
+
+@pytest.mark.parametrize(("gpus", "fails"), [(1, True), (2, False)])
+def test_ranks_that_decode_on_gpus_need_one_each(gpus: int, fails: bool, tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(
+        "dataset: {decoder: device, generate: {images: 24}}\nsweep: {ranks: [1, 2]}\nconsumer: {kind: none}\n"
+    )
+    known = [Gpu(number, f"{number}", "NVIDIA Z1", 1, platform="CUDA 13.0") for number in range(gpus)]
+    environment = describe_machine("spawn", known, {})
+    with pytest.raises(MissingError, match=r"sweep\.ranks: .*, and 2 ranks need 2 GPUs") if fails else nullcontext():
+        _consumer(load_suite(tmp_path / "s.yaml"), environment)
 
 
 @pytest.mark.skipif(count_gpus() > 0, reason="there is a GPU")

@@ -19,20 +19,21 @@ def test_a_stack_of_a_read_in_progress_is_under_the_stage_of_reads(tmp_path: Pat
     clock, own, path = LineClock(tracer), threading.get_ident(), tmp_path / "pipe"
     clock._look = lambda _, stage: stages.append(stage)  # type: ignore[method-assign]
     os.mkfifo(path)
+    keep = os.open(path, os.O_RDWR)  # then, opening the pipe does not wait
 
     def look_and_write() -> None:
-        with path.open("wb") as pipe:
-            until_s = time.monotonic() + 10
-            while "read" not in stages and time.monotonic() < until_s:
-                clock._look_at(own)
-            pipe.write(b"data")
+        until_s = time.monotonic() + 10
+        while "read" not in stages and time.monotonic() < until_s:
+            clock._look_at(own)
+        os.write(keep, b"data")
 
     writer = threading.Thread(target=look_and_write)
     tracer.clock.begin(tracer.place("sample"))
     tracer.clock.enter(tracer.decode)
-    writer.start()
     with TimedFile(str(path), tracer) as file:
-        assert file.readall() == b"data"
+        writer.start()
+        assert file.read(4) == b"data"
     tracer.clock.end()
     writer.join()
+    os.close(keep)
     assert stages[-1] == "read"

@@ -16,6 +16,7 @@ _SLOWEST = 10
 _QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 _MARKERS: tuple[Json, ...] = ({}, {"pattern": {"shape": "/"}}, {"color": "rgba(128,128,128,0.25)"})
 _TOGETHER = "Ranks that synchronize in each step wait for the one whose batch comes last."
+_ESTIMATED = "Waits for other ranks are estimated: the backward pass of each, minus the shortest of all."
 _MEDIAN = "Median trial of the best config, by samples/s. During training, all ranks wait for the slowest."
 _SHARE = "share of step time"
 _COMPARED_PARTS = ("forward", BACKWARD, REST)
@@ -31,6 +32,8 @@ def section(view: View) -> Section | None:
     slowest = _slowest(ranks, with_waits=bool(known))
     every = _table("Ranks", ranks, with_waits=view.has_data_wait)
     caption = _TOGETHER if view.profile else _MEDIAN
+    if any(one.is_wait_estimated for one in ranks):
+        caption = f"{caption} {_ESTIMATED}"
     if len(ranks) <= _SLOWEST:
         blocks: tuple[Block, ...] = (*_chart(known, caption), every)
     elif len(ranks) <= MOST_ROWS:
