@@ -6,7 +6,7 @@ import os
 import platform
 from collections.abc import Mapping
 from functools import cache
-from importlib import import_module, metadata
+from importlib import metadata
 from pathlib import Path
 
 import psutil
@@ -112,7 +112,7 @@ def most_open_files() -> int | None:
 
 def _reports_limits() -> bool:
     try:
-        import_module("resource")
+        import resource  # noqa: F401
     except ImportError:  # Windows
         return False
     return True
