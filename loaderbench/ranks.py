@@ -96,11 +96,6 @@ def ranks_of_training() -> int | None:
     return by_launcher if by_launcher is not None or group is None else group[1]
 
 
-def rank_without_launcher() -> tuple[int, int] | None:
-    """Rank and number of ranks by torch's process group, if no launcher sets them; `None` for one process."""
-    return _group() if this_rank() is None else None
-
-
 _groups: dict[int, tuple[int, int]] = {}  # by process ID: the rank, and the number of ranks
 
 

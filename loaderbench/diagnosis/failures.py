@@ -159,11 +159,6 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         "torch.compile needs a C++ compiler and Triton: install gcc and g++, or drop consumer.compile",
     ),
     (
-        "device_library",
-        r"CU\w+_STATUS_(?:NOT_INITIALIZED|EXECUTION_FAILED|INTERNAL_ERROR)",
-        "a CUDA library failed: often the GPU is out of memory, so use a smaller batch; else update its driver",
-    ),
-    (
         "model_input",
         r"consumer\.model: \w+ failed on images of shape",
         "set consumer.image_size to the size that the model takes, a larger batch, or another model",

@@ -165,8 +165,7 @@ def _wait_for_one_another(ranks: Sequence[Rank]) -> bool:
 def _are_independent(slow: Sequence[Rank], others: Sequence[Rank], steps_per_s: Mapping[int, float]) -> bool:
     """Whether the others do not wait for the slow ranks, as in inference: they take more steps per second.
 
-    Ranks that wait for one another have equal rates. If they do not wait, the time without data wait is equal, and the
-    rates differ by as much as the data waits. The ratio of the rates is closer to one of the two.
+    Ranks that wait for one another have equal rates. Otherwise, their rates differ by as much as their data waits.
     """
     rates = [[steps_per_s[one.rank] for one in some if one.rank in steps_per_s] for some in (slow, others)]
     if not all(rates) or _typical(slow) >= 1:

@@ -43,11 +43,9 @@ def describe_machine(
     reasons = dict(not_measured)
     memory, shm = host_memory.total_bytes(), _shm_total_bytes()
     model, files = _cpu_model(), open_files_limit()
-    for name, value in (("memory_total_bytes", memory), ("cpu_model", model)):
+    for name, value in (("memory_total_bytes", memory), ("cpu_model", model), ("open_files_limit", files)):
         if value is None:
             reasons[name] = "not reported by the operating system"
-    if files is None:
-        reasons["open_files_limit"] = "no limit" if _reports_limits() else "not reported by the operating system"
     if shm is None:
         reasons["shm_total_bytes"] = "no /dev/shm on this system"
     if limits.memory_bytes is None:
@@ -108,14 +106,6 @@ def open_files_limit() -> int | None:
 def most_open_files() -> int | None:
     """The hard limit, up to which a process may raise its own limit; `None` as for `open_files_limit`."""
     return _open_files_limits()[1]
-
-
-def _reports_limits() -> bool:
-    try:
-        import resource  # noqa: F401
-    except ImportError:  # Windows
-        return False
-    return True
 
 
 def _open_files_limits() -> tuple[int | None, int | None]:

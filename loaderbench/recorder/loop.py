@@ -121,22 +121,8 @@ class LoopRecorder:
     def epoch(self, begin: Callable[[], Iterator[Any]], batch_size: int | None = None) -> Epoch:
         """Begin an epoch immediately. The iterator yields the batches of `begin()` and records them."""
         rest: list[Iterator[Any]] = []
-        ended: list[StopIteration] = []
-
-        def begin_and_note() -> Iterator[Any]:
-            try:
-                return begin()
-            except StopIteration as error:  # which a generator cannot pass on
-                ended.append(error)
-                raise
-
-        recorded = self._batches(begin_and_note, batch_size, rest)
-        try:
-            next(recorded)
-        except RuntimeError:
-            if ended:
-                raise ended.pop() from None  # leaves no reference cycle with the loader
-            raise
+        recorded = self._batches(begin, batch_size, rest)
+        next(recorded)
         epoch = Epoch(recorded, chain.from_iterable(rest))
         epoch.recorded = recorded
         return epoch

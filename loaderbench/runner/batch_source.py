@@ -81,8 +81,7 @@ def prepare_files(order: TrialOrder) -> None:
 QUEUED_STEPS = 6
 """Batches until each further step waits for an earlier one: `RunAhead` queues three, and a side stream holds one.
 
-The first two are slow, while the device starts. A steady state that begins earlier would count steps as done that are
-only queued.
+A steady state that begins earlier would count queued steps as done.
 """
 
 

@@ -31,7 +31,6 @@ WORDS = {
     "shared_handle": "zipfile.BadZipFile: Bad CRC-32 for file '7'",
     "started_workers": "AssertionError: can only test a child process",
     "compiler": "TypeError: consumer.model: vgg11 failed on images of shape (4, 3, 8, 8): Failed to find C compiler",
-    "device_library": "TypeError: consumer.model: vgg11 failed on images of shape (4,): CUBLAS_STATUS_NOT_INITIALIZED",
     "model_input": "TypeError: consumer.model: vgg11 failed on images of shape (4, 3, 8, 8): Output size is too small",
     "target": "loaderbench.errors.MissingError: target mine:make: no module mine next to the suite or on sys.path",
     "missing": "FileNotFoundError: [Errno 2] No such file or directory: 'x'",

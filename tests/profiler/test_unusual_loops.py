@@ -140,24 +140,6 @@ def test_leaving_a_generator_is_not_an_exception_of_the_loop() -> None:
     assert not any("raised" in note for note in prof.result.record.notes)
 
 
-@pytest.mark.parametrize("of_a_generator", [False, True])
-def test_the_end_of_another_iterator_passes_through_as_it_was(of_a_generator: bool) -> None:
-    class Empty:
-        def __iter__(self) -> Iterator[torch.Tensor]:
-            found: Iterator[torch.Tensor] = next(iter(()))
-            return found
-
-    def generator() -> Iterator[torch.Tensor]:
-        yield next(iter(()))
-
-    class OfGenerator:
-        def __iter__(self) -> Iterator[torch.Tensor]:
-            return iter(list(generator()))
-
-    with pytest.raises(RuntimeError if of_a_generator else StopIteration), Profiler() as prof:
-        iter(prof.iter(OfGenerator() if of_a_generator else Empty()))
-
-
 def test_an_exception_without_words_passes_through() -> None:
     class Mute(Exception):  # noqa: N818 - a user's own
         def __str__(self) -> str:
