@@ -227,16 +227,11 @@ def writing(what: str) -> Iterator[None]:
 
 def show_page(page: Path) -> None:
     """Open a report in a browser. What the browser prints goes to stderr, because a result may be on stdout."""
-    address = page.absolute().as_uri()
+    sys.stdout.flush()
+    own = os.dup(1)
     try:
-        own = os.dup(1)
-    except OSError:  # stdout is closed
-        webbrowser.open(address)
-        return
-    try:
-        sys.stdout.flush()
         os.dup2(2, 1)
-        webbrowser.open(address)
+        webbrowser.open(page.absolute().as_uri())
     finally:
         os.dup2(own, 1)
         os.close(own)

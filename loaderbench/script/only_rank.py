@@ -11,11 +11,7 @@ from loaderbench.records import OnlyRank
 
 
 def only_rank() -> OnlyRank | None:
-    """The rank of this process, if no other is recorded with it; else `None`.
-
-    Its script may have started the others, as Lightning does, or a cluster has. Ranks of torchrun find each other at
-    the end.
-    """
+    """The rank of this process, if no other is recorded with it; else `None`. Ranks of torchrun meet at the end."""
     rank, ranks = rank_of_training(), ranks_of_training() or 1
     if rank is None or ranks == 1 or os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
         return None
