@@ -21,14 +21,7 @@ from loaderbench.diagnosis.hosts import all_hosts, describe_hosts, with_storage
 from loaderbench.diagnosis.hotspots import find_hotspots
 from loaderbench.diagnosis.isolation import describe_isolation, find_ceiling, with_exposed_copy
 from loaderbench.diagnosis.ranking import Ranking, Subject, expected_wait, rank, rate_cap, subject_of
-from loaderbench.diagnosis.ranks import (
-    describe_ranks,
-    loading_rates,
-    of_job,
-    of_only_rank,
-    step_rates,
-    trials_of_ranks,
-)
+from loaderbench.diagnosis.ranks import describe_ranks, of_job, of_only_rank, trials_of_ranks
 from loaderbench.diagnosis.same_data import traits_with_same_data
 from loaderbench.diagnosis.shortage import Shortage, find_shortage, more_workers_fail
 from loaderbench.diagnosis.slow_steps import with_estimated_waits
@@ -162,10 +155,11 @@ def _conclusions(measured: Measured) -> Conclusions:
 
 def _optional_parts(measured: Measured) -> dict[str, tuple[object, str]]:
     """Optional parts of a run, with the reason why each is missing."""
+    no_demand = "the run did not keep it" if measured.consumer == "emulated" else "no GPU was emulated"
     return {
         "side_by_side": (measured.side_by_side, ONE_VERSION),
         "only_rank": (measured.only_rank, "no rank was recorded without the others"),
-        "assumed_demand": (measured.assumed_demand, _no_demand(measured)),
+        "assumed_demand": (measured.assumed_demand, no_demand),
         "cpu_percent_before": (measured.cpu_percent_before, "CPU use was not measured before the first trial"),
         "final": (measured.final, measured.left_out.get("final") or NO_FINAL),
         "prediction": (None, NO_PREDICTION),
@@ -185,8 +179,7 @@ def _training_verdict(
     of_ranks = measured.rank_trials or trials_of_ranks(trials)
     ranks = describe_ranks(of_ranks, lambda trial: _verdict_of_rank(measured, trial))
     if consumer_kind(measured.consumer).consumes:  # else each rank only waits for data
-        of_all = of_job(verdict, ranks, loading_rates(of_ranks), step_rates(of_ranks))
-        verdict = of_only_rank(of_all, measured.only_rank)
+        verdict = of_only_rank(of_job(verdict, ranks, of_ranks), measured.only_rank)
     hosts = describe_hosts(of_ranks)
     return with_storage(verdict, hosts), with_estimated_waits(ranks), hosts
 
@@ -204,10 +197,6 @@ def _worker_settings(measured: Measured, config: Config | None) -> tuple[tuple[W
     if config is None:
         return (), {}
     return describe_worker_settings(measured.freed_trials, config, measured.loader, measured.left_out)
-
-
-def _no_demand(measured: Measured) -> str:
-    return "the run did not keep it" if measured.consumer == "emulated" else "no GPU was emulated"
 
 
 def _verdict_of_rank(measured: Measured, trial: Trial) -> Verdict:

@@ -116,22 +116,14 @@ def _are_faster(ranks: Sequence[Rank], rates: Mapping[int, float]) -> bool:
     return not known or median(known) >= FASTER
 
 
-def of_job(
-    verdict: Verdict,
-    ranks: Sequence[Rank],
-    rates: Mapping[int, float] | None = None,
-    steps_per_s: Mapping[int, float] | None = None,
-) -> Verdict:
-    """The verdict on the slowest rank, extended to the complete training.
-
-    `rates` are each rank's loading rate, and `steps_per_s` its own rate, as far as known.
-    """
+def of_job(verdict: Verdict, ranks: Sequence[Rank], trials: Sequence[Trial] = ()) -> Verdict:
+    """The verdict on the slowest rank, extended to the complete training. `trials` are those of the ranks."""
     if found := _waiting_in_backward(ranks):
         return found
-    slow = slow_ranks(ranks, rates)
+    slow = slow_ranks(ranks, loading_rates(trials))
     if slow:
         others = [one for one in ranks if one not in slow and one.data_wait_share is not None]
-        if _are_independent(slow, others, steps_per_s or {}):
+        if _are_independent(slow, others, step_rates(trials)):
             return _apart(verdict, slow, others, ranks)
         return _held_back(verdict, slow, others, ranks)
     together = [_wait(one) + one.rank_wait_share for one in ranks if one.rank_wait_share is not None]

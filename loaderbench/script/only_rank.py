@@ -19,7 +19,7 @@ def only_rank() -> OnlyRank | None:
 
 
 def _launcher() -> str:
-    """The command that starts and records all ranks, as far as it is known."""
+    """The start of a command that runs and records all ranks."""
     if "SLURM_PROCID" in os.environ:
         return "srun --ntasks-per-node=1 loaderbench profile -- torchrun ..."
     return "loaderbench profile -- " + ("python" if this_rank() is None else "torchrun ...")

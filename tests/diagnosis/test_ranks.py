@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -33,6 +34,11 @@ def rank(number: int, wait: float | None, host: str = "a", lost: float | None = 
         rank_wait_share=lost,
         verdict=verdict,
     )
+
+
+def trial(number: int, **readings: Any) -> Trial:
+    """The trial of one rank."""
+    return Trial(role="rank", id=f"rank{number}", config={}, round=0, status="completed", rank=number, **readings)
 
 
 def job(*ranks: Rank) -> Verdict:
@@ -68,7 +74,9 @@ def test_ranks_that_take_more_steps_than_a_slow_one_do_not_wait_for_it(
     wait: float, steps_per_s: tuple[float, ...], holds_back: bool
 ) -> None:
     ranks = [rank(0, wait), rank(1, 0.02), rank(2, 0.03)]
-    found = of_job(READ, ranks, steps_per_s=dict(enumerate(steps_per_s)))
+    found = of_job(
+        READ, ranks, [trial(number, batches=60, steady_s=60 / each) for number, each in enumerate(steps_per_s)]
+    )
     does = "holds back" if holds_back else "loads more slowly than"
     assert found.headline == f"rank 0 {does} the other 2 ranks: storage latency; workers wait in read"
     assert found.rank == 0
@@ -76,7 +84,7 @@ def test_ranks_that_take_more_steps_than_a_slow_one_do_not_wait_for_it(
 
 
 def test_steps_per_second_are_those_of_each_rank() -> None:
-    own = Trial(role="rank", id="rank3", config={}, round=0, status="completed", rank=3, batches=60, steady_s=2.0)
+    own = trial(3, batches=60, steady_s=2.0)
     assert step_rates([own, replace(own, rank=4, batches=None)]) == {3: 30.0}
 
 
@@ -134,8 +142,9 @@ def test_those_held_back_are_at_least_as_many_and_wait_less(waits: list[float]) 
 def test_a_rank_is_named_only_if_the_others_load_faster_than_the_job(rate: float | None, named: bool) -> None:
     ranks = [rank(0, 0.5), rank(1, 0.02), rank(2, 0.03)]
     rates = {} if rate is None else {0: 100.0, 1: rate, 2: rate}
+    trials = [trial(number, stages={"read": StageCost(0.0, 1 / each)}) for number, each in rates.items()]
     assert [one.rank for one in slow_ranks(ranks, rates)] == ([0] if named else [])
-    assert of_job(READ, ranks, rates).rank == (0 if named else None)
+    assert of_job(READ, ranks, trials).rank == (0 if named else None)
 
 
 def test_what_a_rank_could_load_is_of_all_its_workers() -> None:

@@ -12,6 +12,8 @@ from command_line import in_process_with_children
 
 from loaderbench.result import Run, load
 
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+
 HEAD = """\
 import os, sys, time
 import torch

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripts import HEAD, profile, write
+from scripts import HEAD, TORCHRUN, profile, write
 from two_machines import ADDRESSES, possible, start_on, two_machines
 
 from loaderbench.result import load
 
 pytestmark = pytest.mark.slow
 
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
 
 TRAINING = (
     HEAD

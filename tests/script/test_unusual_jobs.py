@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 import torch
-from scripts import HEAD, call, profile, write
+from scripts import HEAD, TORCHRUN, call, profile, write
 
 from loaderbench.result import load
 from loaderbench.script.step_stages import IN_A_PIPELINE
@@ -15,7 +14,6 @@ from loaderbench.script.step_stages import IN_A_PIPELINE
 pytestmark = pytest.mark.slow
 
 TORCH = tuple(map(int, torch.__version__.split(".")[:2]))
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
 IN_EACH = (
     HEAD
     + """\
