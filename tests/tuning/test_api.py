@@ -44,7 +44,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sleeping
+@pytest.mark.timed  # in ten seconds, next to other tests, it measures too few rounds to decide
 def test_a_loader_that_waits_gets_workers_and_the_answer_is_kept(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
     done = subprocess.run(
