@@ -112,7 +112,7 @@ def test_a_fix_that_the_sweep_has_found_not_to_fit_is_tried_with_less_under_way_
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("open files")  # as above
+@pytest.mark.timed  # the fix has to be faster than no workers
 def test_where_open_files_run_out_sharing_by_files_is_tried(place: Path) -> None:
     suite = SUITE.format(batches="[16]", rounds=3).replace("verify: false", "verify: true")
     suite = suite.replace("lb_small:samples", "lb_small:many")

@@ -49,21 +49,21 @@ if __name__ == "__main__":
 
 @pytest.fixture(scope="module")
 def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
-    """A training whose samples wait, tuned without its end. Tests of it are `sleeping`, or it is tuned twice."""
+    """A training whose samples wait, tuned without its end. Tests of it are `timed`, or it is tuned twice."""
     place = tmp_path_factory.mktemp("tuned")
     write(place, TRAINING)
     return place / "run", call(place, "tune", "--budget", "12s", "--out", "run", "--json", "run.json", "train.py")
 
 
 @pytest.mark.slow
-@pytest.mark.sleeping
+@pytest.mark.timed
 def test_the_script_waits_and_then_ends_as_by_an_exit_of_its_own(tuned: tuple[Path, Done]) -> None:
     _, done = tuned
     assert (done.returncode, done.stdout) == (0, "closed\n")
 
 
 @pytest.mark.slow
-@pytest.mark.sleeping
+@pytest.mark.timed
 def test_workers_are_advised_with_the_gain_that_they_had_in_trials(tuned: tuple[Path, Done]) -> None:
     folder, done = tuned
     said = next(line for line in done.stderr.splitlines() if line.startswith("Tuned train_loader: set num_workers="))
@@ -76,7 +76,7 @@ def test_workers_are_advised_with_the_gain_that_they_had_in_trials(tuned: tuple[
 
 
 @pytest.mark.slow
-@pytest.mark.sleeping
+@pytest.mark.timed
 def test_trials_have_the_script_s_own_samples_and_nothing_else_is_tuned(tuned: tuple[Path, Done]) -> None:
     folder, _ = tuned
     record = load(folder).record
@@ -89,7 +89,7 @@ def test_trials_have_the_script_s_own_samples_and_nothing_else_is_tuned(tuned: t
 
 
 @pytest.mark.slow
-@pytest.mark.sleeping
+@pytest.mark.timed
 def test_the_demand_is_that_of_the_script_s_own_step(tuned: tuple[Path, Done]) -> None:
     folder, _ = tuned
     record = load(folder).record
@@ -101,7 +101,7 @@ def test_the_demand_is_that_of_the_script_s_own_step(tuned: tuple[Path, Done]) -
 
 
 @pytest.mark.slow
-@pytest.mark.sleeping
+@pytest.mark.timed
 def test_the_change_is_a_diff_of_the_line_that_made_the_loader(tuned: tuple[Path, Done]) -> None:
     _, done = tuned
     lines = done.stderr.splitlines()
@@ -113,7 +113,7 @@ def test_the_change_is_a_diff_of_the_line_that_made_the_loader(tuned: tuple[Path
 
 
 @pytest.mark.slow
-@pytest.mark.sleeping
+@pytest.mark.timed
 def test_the_file_of_the_run_is_that_of_the_trials(tuned: tuple[Path, Done]) -> None:
     folder, _ = tuned
     found = json.loads((folder.parent / "run.json").read_text())
