@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import PurePath
 
 from loaderbench.diagnosis.thresholds import MOST
@@ -133,12 +134,13 @@ def _charged_line(frames: Frames) -> tuple[StackFrame, str]:
     own = [place for place, frame in enumerate(frames) if frame.own]
     if not own:
         first = next((frame for frame in frames if not frame.file.startswith(_PASSING_ON)), frames[0])
-        own = [place for place, frame in enumerate(frames) if _package(frame) == _package(first)]
+        own = [place for place, frame in enumerate(frames) if _package(frame.file) == _package(first.file)]
     return frames[own[-1]], "".join(frame.function for frame in frames[own[-1] + 1 :][:1])
 
 
-def _package(frame: StackFrame) -> str:
-    return next(iter(PurePath(frame.file).parts), "")
+@cache
+def _package(file: str) -> str:
+    return next(iter(PurePath(file).parts), "")
 
 
 def _is_notable(found: Hotspot) -> bool:

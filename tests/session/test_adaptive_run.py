@@ -14,7 +14,7 @@ from command_line import in_process
 from loaderbench.conclusion import conclude
 from loaderbench.store import read_run
 
-pytestmark = [pytest.mark.slow, pytest.mark.sleeping]  # six workers sleep next to one, whatever else runs
+pytestmark = [pytest.mark.slow, pytest.mark.timed]
 
 UNSTEADY = """\
 import os

@@ -138,7 +138,7 @@ def _downloads(run: RunRecord) -> Downloads:
     table, count = Download("trials.csv", "trials.csv", "text/csv", _csv(run)), len(run.trials)
     if count > _MOST_TRIALS:
         return Downloads((table,), f"run.json, with all {count:,} trials, is in the folder of this report.")
-    text = json.dumps(_finite(to_dict(without_folders(run))), indent=1, allow_nan=False)
+    text = json.dumps(_finite(to_dict(without_folders(run))), allow_nan=False)
     return Downloads((Download("run.json", "run.json", "application/json", text), table), None)
 
 
