@@ -24,6 +24,7 @@ from loaderbench.script.recording import SENT, Recording, write_recordings
 WAIT_S = 30.0
 """Seconds to wait for the other ranks, which end at about the same time as rank 0."""
 
+_ATTEMPTS = "loaderbench/attempts"
 _CHUNK_BYTES = 1 << 20  # the store accepts up to 8 MiB per value
 
 
@@ -61,6 +62,19 @@ def find_machines(*, alone: bool) -> Machines | None:
     return Machines(rank, ranks, together, known["MASTER_ADDR"], port, is_first) if together < ranks else None
 
 
+def begin_attempt(machines: Machines) -> None:
+    """Count the attempts of a job in rank 0: after a restart, the store still has what ranks sent."""
+    if machines.rank == 0:
+        _store(machines).add(_ATTEMPTS, 1)
+
+
+def _store(machines: Machines) -> Any:
+    from torch import distributed
+
+    wait, kind = timedelta(seconds=WAIT_S), vars(distributed)["TCPStore"]  # missing from torch's type stubs
+    return kind(machines.address, machines.port, machines.ranks, is_master=False, timeout=wait)
+
+
 def exchange(machines: Machines, found: Sequence[Recording], folder: Path, number: int = 0) -> str:
     """Send this rank's recordings to rank 0, which writes them alongside its own.
 
@@ -69,11 +83,8 @@ def exchange(machines: Machines, found: Sequence[Recording], folder: Path, numbe
     """
     if machines.rank and machines.is_first:
         return ""
-    from torch import distributed
-
-    prefix = f"loaderbench/{number}"
-    wait, kind = timedelta(seconds=WAIT_S), vars(distributed)["TCPStore"]  # missing from torch's type stubs
-    store = kind(machines.address, machines.port, machines.ranks, is_master=False, timeout=wait)
+    store = _store(machines)
+    prefix = f"loaderbench/{store.add(_ATTEMPTS, 0)}/{number}"
     if machines.is_first:
         return _receive_all(store, prefix, machines, folder)
     _send(store, f"{prefix}/{machines.rank}", found)

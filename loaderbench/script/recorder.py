@@ -28,7 +28,7 @@ from loaderbench.ranks import (
 )
 from loaderbench.script.dispatched import is_sent_batches, of_a_receiving_rank
 from loaderbench.script.divided_steps import DividedSteps
-from loaderbench.script.hosts import Machines, exchange, find_machines
+from loaderbench.script.hosts import Machines, begin_attempt, exchange, find_machines
 from loaderbench.script.loader_profiler import LoaderProfiler
 from loaderbench.script.missing import of_a_background_thread, with_reason, without_time_between
 from loaderbench.script.naming import Makers, Place, command_of_script, description_of, place_of
@@ -97,6 +97,10 @@ class ScriptRecorder:
         self._recorded: list[_Recorded] = []
         with suppress(OSError):
             note_begun(Path(order.folder))
+        self._machines = find_machines(alone=not order.inherited)
+        if self._machines is not None:
+            with suppress(Exception):  # torch's own errors; the exchange at the end reports them
+                begin_attempt(self._machines)
         if order.inherited:
             find_ranks_by(ranks_by_files(Path(order.folder)))
         self._last = threading.local()  # per thread: `epoch`, torch's last iterator, or its `error`
@@ -186,9 +190,8 @@ class ScriptRecorder:
         for one in self._recorded:
             one.profiler.end()
         self._save(has_ended=True)
-        machines = find_machines(alone=not self._order.inherited)
-        if self._tuner is None and machines is not None:
-            self._exchange(machines)
+        if self._tuner is None and self._machines is not None:
+            self._exchange(self._machines)
 
     def _exchange(self, machines: Machines) -> None:
         """Exchange recordings between machines, without raising into the script."""

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from loaderbench.tracing import block as layout
-
-
-def no_reads() -> list[float]:
-    """Sums without samples, in the order of the worker's shared block."""
-    return [0.0] * layout.READS
-
 
 def add_read(sums: list[float], read_bytes: float, blocked_s: float) -> None:
-    """Add one sample."""
+    """Add one sample, in the order of the worker's shared block."""
     blocked_s = max(0.0, blocked_s)
     sums[0] += 1
     sums[1] += read_bytes

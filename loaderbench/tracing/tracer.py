@@ -11,7 +11,7 @@ from loaderbench.histogram import bin_of
 from loaderbench.tracing import block as layout
 from loaderbench.tracing.block import Block
 from loaderbench.tracing.clock import IDLE, StageClock, cpu_now_s, now_s, thread, timed
-from loaderbench.tracing.read_sums import add_read, no_reads
+from loaderbench.tracing.read_sums import add_read
 from loaderbench.tracing.sample_choice import MAX_COST_SHARE, SampleChoice
 from loaderbench.tracing.slowest import SlowestSamples
 
@@ -63,7 +63,7 @@ class Tracer:
         self._batch_samples, self._batch_s = 0, 0.0  # of the last traced batch; an outlier's duration is capped
         self.batch_cost_s = 0.0  # time taken to record the last traced batch
         self.read_bytes = 0  # of the current sample
-        self._reads = no_reads()
+        self._reads = [0.0] * layout.READS
 
     def bind(self) -> None:
         """Bind the tracer to the calling thread."""
@@ -397,4 +397,4 @@ class Tracer:
         self.clock.clear()
         self._walls_s.clear()
         self._traced = self._left_out = self._tiny = self._in_spans = 0
-        self._spans_s, self._after_short, self._reads = [0.0] * layout.SPAN_STAGES, False, no_reads()
+        self._spans_s, self._after_short, self._reads = [0.0] * layout.SPAN_STAGES, False, [0.0] * layout.READS

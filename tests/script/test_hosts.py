@@ -13,7 +13,7 @@ from torch import distributed
 from loaderbench.recorder.steps import StepTimes
 from loaderbench.records import Readings
 from loaderbench.script import hosts
-from loaderbench.script.hosts import Machines, exchange, find_machines
+from loaderbench.script.hosts import Machines, begin_attempt, exchange, find_machines
 from loaderbench.script.recording import SENT, Recording, read_recordings
 
 TORCHRUN = {
@@ -77,6 +77,22 @@ def test_a_second_training_of_a_script_is_not_mixed_with_its_first(store: Any, t
         assert [len(one.steps.times_s) for one in read_recordings(first) if one.steps] == [steps]
 
 
+def test_what_ranks_sent_before_a_restart_is_not_taken_for_theirs(store: Any, tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    for steps in (10, 20):  # rank 0 of the first attempt is killed
+        for rank in (0, 1, 2):
+            begin_attempt(machines(rank, store, 3))
+        begins = threading.Timer(0.5, exchange, [machines(2, store, 3), [recording(2, steps)], second])
+        begins.start()
+        if steps == 10:
+            begins.join()
+    assert exchange(machines(0, store, 3), [], first) == ""
+    begins.join()
+    assert [len(one.steps.times_s) for one in read_recordings(first) if one.steps] == [20]
+
+
 def test_a_rank_that_sends_nothing_is_named(store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hosts, "WAIT_S", 1.0)
     exchange(machines(3, store), [recording(3)], tmp_path / "..")
@@ -86,7 +102,7 @@ def test_a_rank_that_sends_nothing_is_named(store: Any, tmp_path: Path, monkeypa
 
 
 def test_another_version_is_not_read(store: Any, tmp_path: Path) -> None:
-    store.set("loaderbench/0/2", "1 0.0.1")
+    store.set("loaderbench/0/0/2", "1 0.0.1")
     said = exchange(machines(0, store, 3), [], tmp_path)
     assert said.startswith("rank 2 has loaderbench 0.0.1, rank 0 ")
     assert said.endswith(": install the same version")
