@@ -11,14 +11,14 @@ _ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if 
 
 
 def put_off_signals(came: list[int]) -> None:
-    """Defer signals while the result is written, which takes a second or two; record them in `came`.
+    """Defer signals while the result is written, and record them in `came`, SIGHUP as SIGTERM.
 
     Ignored signals stay ignored. `restored_signals` restores the handlers.
     """
     if threading.current_thread() is threading.main_thread():
         for number in _ENDING:
             if signal.getsignal(number) != signal.SIG_IGN:
-                signal.signal(number, lambda signal_number, _: came.append(signal_number))
+                signal.signal(number, lambda n, _: came.append(n if n == signal.SIGINT else signal.SIGTERM))
 
 
 @contextmanager

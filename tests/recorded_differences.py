@@ -25,9 +25,10 @@ CORRECTED_CODE = {
 """Lines of a program that were wrong when recorded: a class folder may be empty, and not everyone who loads in two
 workers or more wants two."""
 
-OTHER_PROGRAMS = ("cold_cache", "pack_small_files", "jpeg_draft", "presize_offline")
+OTHER_PROGRAMS = ("cold_cache", "pack_small_files", "jpeg_draft", "presize_offline", "faster_decoder")
 """Fixes whose program is another one now: it copies each folder apart and completely, shuffles the samples of shards,
-and decodes to no less than the 256 pixels that a trial decodes to. Resized copies have a folder of their own."""
+and decodes to no less than the 256 pixels that a trial decodes to. Resized copies have a folder of their own. Pillow
+decodes what simplejpeg cannot."""
 
 DECIDED_AGAIN = {
     "run_shared_memory_full": ("recommendations",),

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from loaderbench.commands.gates import FailIf, Gates, JunitFile, WarnIf, raise_for, write_job_summary
-from loaderbench.commands.outputs import MarkdownFile, Outputs, make_console, write_output
+from loaderbench.commands.outputs import MarkdownFile, Outputs, load_to_show, make_console, write_output
 
 Before = Annotated[Path, typer.Argument(metavar="BEFORE", help="Reference run: a run folder, or its run.json.")]
 JsonFile = Annotated[
@@ -31,11 +31,10 @@ def compare(
 
     from loaderbench.records import to_dict
     from loaderbench.report.compare import comparison_markdown, print_comparison
-    from loaderbench.result import load_concluded
 
     outputs = Outputs(json_file, md_file, junit)
     outputs.check(runs=[before, after])
-    then, now = load_concluded(before).record, load_concluded(after).record
+    then, now = load_to_show(before).record, load_to_show(after).record
     comparison, gates = Gates(fail_if, warn_if, then, now.consumer).judge(now)
     assert comparison is not None
     text = comparison_markdown(comparison, gates)

@@ -30,6 +30,7 @@ from loaderbench.commands.outputs import (
     Outputs,
     PerfettoFile,
     SpeedscopeFile,
+    load_to_show,
     make_console,
     show_page,
 )
@@ -71,7 +72,6 @@ def run(
     """Measure a suite, find the bottleneck and try fixes."""
     from loaderbench.commands.overrides import load_with_flags
     from loaderbench.commands.progress import make_listener
-    from loaderbench.result import load_concluded
     from loaderbench.session import MoreRounds, overrides_of, run_suite
 
     measure = {"strategy": strategy, "rounds": rounds, "seconds": seconds, "budget": budget, "seed": seed}
@@ -81,7 +81,7 @@ def run(
     saved = [run for run in (resume, baseline) if run is not None]
     outputs = Outputs(json_file, md_file, junit, perfetto, speedscope)
     outputs.check(folder=folder, runs=saved, inputs=[suite])
-    reference = load_concluded(baseline).record if baseline else None
+    reference = load_to_show(baseline).record if baseline else None
     asked = Gates(fail_if, warn_if, reference, loaded.suite.consumer.kind)
     with make_listener(ProgressKind.none if quiet else progress, verbose=verbose) as listener:
         more_rounds = MoreRounds(asked.undecided, "decide a gate") if baseline else None

@@ -16,12 +16,12 @@ from loaderbench.consumers.kind import (
     Consumer,
     ConsumerKind,
     HostWaitClock,
+    Loop,
     OptionProblem,
     WaitClock,
     WithNote,
     WithPrecision,
 )
-from loaderbench.consumers.loop import Loop
 from loaderbench.consumers.model import Model
 from loaderbench.consumers.none import NO_CONSUMER, NoConsumer, Nothing
 from loaderbench.consumers.step_options import CPU

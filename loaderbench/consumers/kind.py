@@ -212,3 +212,11 @@ class ConsumerKind(Part):
         `config` has the trial's configuration and the arguments that the suite fixes. `folder` is the suite's folder.
         `clock` stops while the trial is stopped.
         """
+
+
+class Loop(ConsumerKind):
+    """The user's own training loop, which a profile records and no suite can name. Never instantiated."""
+
+    who: ClassVar[str] = "training step"
+    why_not_replayed: ClassVar[str] = "the loop's own time between batches is known"
+    of_loop: ClassVar[bool] = True

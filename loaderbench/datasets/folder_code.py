@@ -35,11 +35,17 @@ _DECODERS = {
             return decode_image(read_file(path), mode=ImageReadMode.RGB)
         """,
     "simplejpeg": """
-        import simplejpeg, torch
+        import simplejpeg
+        import torch
         from pathlib import Path
+        from torchvision.datasets.folder import default_loader
+        from torchvision.transforms.functional import pil_to_tensor
 
-        def decode(path):  # JPEG only
-            pixels = simplejpeg.decode_jpeg(Path(path).read_bytes(), colorspace="RGB")
+        def decode(path):
+            try:
+                pixels = simplejpeg.decode_jpeg(Path(path).read_bytes(), colorspace="RGB")
+            except ValueError:  # CMYK, or no JPEG
+                return pil_to_tensor(default_loader(path))
             return torch.from_numpy(pixels).permute(2, 0, 1)
         """,
 }
@@ -109,10 +115,12 @@ def _code_in_folder(options: Mapping[str, Any], ranks: int) -> Iterator[str]:
 
 def _decoding(options: Mapping[str, Any]) -> Iterator[str]:
     """Yield the code of a dataset that decodes and transforms images."""
-    decoder = _DECODERS.get(str(options.get("decoder")), "")
+    decoder, name = _DECODERS.get(str(options.get("decoder")), ""), str(options.get("transform"))
+    if options.get("decoder") == "pillow_lazy" and name != "imagenet_train_scaled" and ":" not in name:
+        decoder = ""  # a gray image would stay gray
     yield from _regions(options) if options.get("decoder") == DECODER else [dedent(decoder)]
     tensors = options.get("decoder") in _GIVE_TENSORS
-    yield from _transform(str(options.get("transform")), options.get("normalize") != "device", tensors=tensors)
+    yield from _transform(name, options.get("normalize") != "device", tensors=tensors)
     loads = ", loader=decode" if decoder or options.get("decoder") == DECODER else ""
     yield f"dataset = FolderOfImages(root, transform=transform{loads})"
 

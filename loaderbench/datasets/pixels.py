@@ -100,7 +100,9 @@ def _squared_error(one: Callable[[int], Any], other: Callable[[int], Any], index
     for image_of in (one, other):
         torch.manual_seed(index)
         random.seed(index)
-        images.append(torch.as_tensor(image_of(index)).float())
+        images.append(torch.as_tensor(image_of(index)))
     if images[0].shape != images[1].shape:
         raise ValueError("the samples differ in shape")
-    return float(((images[0] - images[1]) ** 2).mean())
+    if {image.dtype for image in images} != {torch.uint8}:
+        raise ValueError("the transform does not return uint8 images")
+    return float(((images[0].float() - images[1]) ** 2).mean())

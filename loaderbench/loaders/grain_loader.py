@@ -47,8 +47,14 @@ processes = grain.MultiprocessingOptions(num_workers={workers})
 batches = batches.mp_prefetch(processes, worker_init_fn=seed)
 """
 _ARRAYS = """
+from torch.utils._pytree import tree_map
+
 def arrays(samples):  # which Grain sends through shared memory; tensors of torch do not outlive their process
-    return [part.numpy() for part in default_collate(samples)]
+    return tree_map(lambda part: part.numpy() if torch.is_tensor(part) else part, default_collate(samples))
+
+
+def tensor(part):
+    return torch.from_numpy(part) if hasattr(part, "dtype") else part
 """
 _LOADER = """\
 class Loader:
@@ -119,7 +125,7 @@ class Grain(ThreadLoader):
         )
         in_processes = _PROCESSES.format(workers=processes) if processes else ""
         taken = "islice(self.batches, len(epoch))"
-        taken = f"([*map(torch.from_numpy, batch)] for batch in {taken})" if processes else taken
+        taken = f"(tree_map(tensor, batch) for batch in {taken})" if processes else taken
         loader = _LOADER.format(epoch=taken)
         return [made + in_processes, loader, "\n".join([*comments, "loader = Loader()"])]
 

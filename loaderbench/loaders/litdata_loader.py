@@ -20,7 +20,7 @@ from PIL import Image
 
 _WRITE = """\
 writer = BinaryWriter(str(part), chunk_bytes="64MB")  # litdata.optimize does it in several processes
-for number, (path, label) in enumerate(dataset.samples):
+for number, (path, label) in enumerate(files):
     writer.add_item(number, (Path(path).read_bytes(), label))
 writer.done()
 writer.merge()
@@ -65,4 +65,4 @@ class LitdataLoader(TorchLoader):
         loader = loader.replace("from torch.utils.data import DataLoader\n\n", "")
         loader = loader.replace("loader = DataLoader(", "loader = StreamingDataLoader(")
         read = _READ.format(shuffle=bool(arguments.get("shuffle")))
-        return [_IMPORTS, written_once(self.format, _WRITE), read, setup, loader]
+        return [_IMPORTS, written_once(self.format, _WRITE, arguments.get("shuffle")), read, setup, loader]

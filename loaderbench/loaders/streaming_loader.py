@@ -19,7 +19,7 @@ from streaming import MDSWriter, StreamingDataset
 
 _WRITE = """\
 with MDSWriter(out=str(part), columns={"image": "bytes", "label": "int"}) as writer:
-    for path, label in dataset.samples:
+    for path, label in files:
         writer.write({"image": Path(path).read_bytes(), "label": label})
 """
 
@@ -58,4 +58,10 @@ class Streaming(TorchLoader):
         """Code that writes shards of the dataset's files, and a `DataLoader` over them."""
         setup, loader = self.code_over("samples", of_data_loader(arguments), comments)
         shown = {"shuffle": bool(arguments.get("shuffle")), "batch_size": arguments.get("batch_size", 1)}
-        return [_IMPORTS, written_once(self.format, _WRITE), _READ.format(**shown), setup, loader]
+        return [
+            _IMPORTS,
+            written_once(self.format, _WRITE, arguments.get("shuffle")),
+            _READ.format(**shown),
+            setup,
+            loader,
+        ]

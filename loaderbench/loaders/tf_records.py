@@ -24,10 +24,10 @@ MIXED_SHARDS = 16
 _NEXT_SEED = 1  # offset for the buffer's seed, so it draws other numbers than the order of the shards
 
 _WRITE = f"""\
-size = -(-len(dataset) // {MIXED_SHARDS})
-for begin in range(0, len(dataset), size):
+size = -(-len(files) // {MIXED_SHARDS})
+for begin in range(0, len(files), size):
     with tf.io.TFRecordWriter(f"{{part}}/{{begin:09d}}.tfrecord") as writer:
-        for path, label in dataset.samples[begin : begin + size]:
+        for path, label in files[begin : begin + size]:
             features = {{
                 "{ENCODED}": tf.train.Feature(
                     bytes_list=tf.train.BytesList(value=[Path(path).read_bytes()])
@@ -109,7 +109,13 @@ class TfRecords(TfData):
         )
         load = load_code(arguments, "record", _FILE, f'found["{LABEL}"]')
         setup = setup_code(arguments, lists_files=False)
-        return [setup, written_once(self.format, _WRITE), load, pipeline, "\n".join([*comments, "loader = Batches()"])]
+        return [
+            setup,
+            written_once(self.format, _WRITE, arguments.get("shuffle")),
+            load,
+            pipeline,
+            "\n".join([*comments, "loader = Batches()"]),
+        ]
 
 
 class TfRecordsBatches(TfDataBatches):

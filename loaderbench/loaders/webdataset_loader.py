@@ -13,8 +13,8 @@ from loaderbench.options import Check
 from loaderbench.records import Config
 
 _WRITE = """\
-with wds.ShardWriter(f"{part}/%06d.tar", maxcount=-(-len(dataset) // 16), maxsize=64 << 20) as writer:
-    for number, (path, label) in enumerate(dataset.samples):
+with wds.ShardWriter(f"{part}/%06d.tar", maxcount=max(1, len(files) // 16), maxsize=64 << 20) as writer:
+    for number, (path, label) in enumerate(files):
         suffix = os.path.splitext(path)[1][1:].lower()
         writer.write({"__key__": f"{number:09d}", suffix: Path(path).read_bytes(), "cls": label})
 """
@@ -69,7 +69,7 @@ class WebDataset(TorchLoader):
         setup, loader = self.code_over("samples", of_data_loader(arguments), comments)
         return [
             "import webdataset as wds",
-            written_once(self.format, _WRITE),
+            written_once(self.format, _WRITE, arguments.get("shuffle")),
             _READ.format(drawn=drawn, mixed=mixed),
             setup,
             loader,

@@ -11,8 +11,9 @@ import shutil
 import uuid
 from pathlib import Path
 
+{files}
 digest = hashlib.sha256()
-for path, label in dataset.samples:
+for path, label in files:
     digest.update(repr((os.path.abspath(path), label)).encode())
 shards = Path(f"shards-{name}-{{digest.hexdigest()[:16]}}")  # named after paths and labels; delete it if images change
 if not shards.exists():  # written once, complete or not at all
@@ -29,10 +30,19 @@ if not shards.exists():  # written once, complete or not at all
 """
 
 
-def written_once(name: str, write: str) -> str:
-    """Code that creates the folder `shards` with the lines `write`, which fill the folder `part`; `name` is a format.
+_SHUFFLED = """\
+from random import Random
+
+files = Random(0).sample(dataset.samples, len(dataset.samples))  # or each shard would have few classes"""
+
+
+def written_once(name: str, write: str, shuffle: object) -> str:
+    """Code that creates the folder `shards` with the lines `write`, which write `files` to the folder `part`.
+
+    `name` is a format. With `shuffle`, `files` are in random order: loaders shuffle shards, but little within them.
 
     The name of the folder depends on the format and on the paths and labels of `dataset`, so no other data is read or
     overwritten.
     """
-    return _CODE.format(name=name, write=indent(write.strip("\n"), " " * 8))
+    files = _SHUFFLED if shuffle else "files = dataset.samples"
+    return _CODE.format(name=name, files=files, write=indent(write.strip("\n"), " " * 8))

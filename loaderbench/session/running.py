@@ -137,6 +137,7 @@ def _measure(session: Session, more_rounds: MoreRounds | None = None) -> None:
         measure_sweep(session, lambda after: _show_so_far(session, after))
         if more_rounds is not None:
             add_rounds(session, more_rounds)
+        session.take_over_earlier()
         measure_final(session)
         if session.found.why_partial is None and (session.plan.isolation_trials or session.plan.verify_s):
             _show_so_far(session, "the sweep")

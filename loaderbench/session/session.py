@@ -207,7 +207,7 @@ class Session:
             found.left_out.setdefault("verification", found.why_partial)
 
     def take_over_earlier(self) -> None:
-        """Add the sweep trials of an earlier call that this call has not reached."""
+        """Add the sweep trials of an earlier call that this call has not repeated."""
         here = {trial.id for trial in self.found.trials}
         self.found.trials += [trial for trial in self.of_sweep() if trial.id not in here]
 

@@ -115,6 +115,8 @@ def judge_gate(gate: Gate, run: RunRecord, comparison: Comparison | None) -> Gat
     if found is None:
         return GateResult(gate=gate, outcome="inconclusive", said=_no_wait(own))
     judged = _judge_level(gate, found)
+    if comparison is not None:
+        judged = _with_failures(judged, replace(comparison, config=own.config))
     return replace(judged, said=f"{judged.said} with {config_name(own.config)}")
 
 

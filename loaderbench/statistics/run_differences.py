@@ -32,6 +32,7 @@ def differences(before: RunRecord, after: RunRecord) -> Iterator[str]:
         ("Python version", before.environment.python, after.environment.python),
         *_data(before, after),
         ("consumer", before.consumer, after.consumer),
+        *_fixed("consumer option consumer.{}", _step(before, after), _step(after, before), _axes(before, after)),
         *_target(before, after, caps=True),
     ):
         if then != now:
@@ -57,6 +58,12 @@ def _target(before: RunRecord, after: RunRecord, *, caps: bool) -> Iterator[tupl
     kind = consumer_kind(before.consumer)
     if kind.capped == caps and before.consumer == after.consumer:
         yield f"target of the {kind.who} (samples/s)", demand_rate(before), demand_rate(after)
+
+
+def _step(run: RunRecord, other: RunRecord) -> dict[str, Any]:
+    """The options of a real training step."""
+    own, known, kind = run.section("consumer"), other.section("consumer"), consumer_kind(run.consumer)
+    return {} if kind.capped else {name: own[name] for name in kind.model_fields if name in own and name in known}
 
 
 def _differs(name: str, then: Scalar, now: Scalar) -> str:

@@ -162,3 +162,14 @@ def fitted(frame: CodeFrame) -> CodeFrame:
 def _cut(text: str, part: slice) -> str:
     """A byte slice of `text` on one line, without partial characters."""
     return text.encode("utf-8", "replace")[part].decode("utf-8", "ignore").replace("\t", " ")
+
+
+def add_read(sums: list[float], read_bytes: float, blocked_s: float) -> None:
+    """Add a sample to the `READS`, sums for a linear fit of blocked seconds against bytes."""
+    blocked_s = max(0.0, blocked_s)
+    sums[0] += 1
+    sums[1] += read_bytes
+    sums[2] += blocked_s
+    sums[3] += read_bytes * read_bytes
+    sums[4] += read_bytes * blocked_s
+    sums[5] += blocked_s * blocked_s

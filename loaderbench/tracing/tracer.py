@@ -9,9 +9,8 @@ from typing import Any
 
 from loaderbench.histogram import bin_of
 from loaderbench.tracing import block as layout
-from loaderbench.tracing.block import Block
+from loaderbench.tracing.block import Block, add_read
 from loaderbench.tracing.clock import IDLE, StageClock, cpu_now_s, now_s, thread, timed
-from loaderbench.tracing.read_sums import add_read
 from loaderbench.tracing.sample_choice import MAX_COST_SHARE, SampleChoice
 from loaderbench.tracing.slowest import SlowestSamples
 

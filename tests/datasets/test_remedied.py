@@ -75,6 +75,9 @@ def test_pixels_are_compared_or_it_is_said_why_not(photos: list[tuple[str, int]]
     scaled = change({"transform": "imagenet_train"}, {"transform": "imagenet_train_scaled"})
     assert scaled.psnr_db is not None
     assert (20 < scaled.psnr_db < 80, scaled.why_not) == (True, "")
+    (tmp_path / "floats.py").write_text("import numpy\ndef make(): return lambda image: numpy.asarray(image) / 255\n")
+    own = [{"decoder": decoder, "transform": "floats:make"} for decoder in ("pillow", "pillow_draft")]
+    assert change(*own) == PixelChange(None, "the transform does not return uint8 images")
     unknown = change(pillow, {"decoder": "no such decoder"})
     assert (unknown.psnr_db, "no such decoder" in unknown.why_not) == (None, True)
     died = change(pillow, {"decoder": "torchvision"}, lambda *_, **__: None)

@@ -246,6 +246,26 @@ def test_the_code_for_processes_gives_each_its_own_random_numbers() -> None:
     assert len(torch.cat([values for values, _ in found]).unique()) == 24
 
 
+class Named(Dataset[Any]):
+    """Samples as in many datasets of text and images."""
+
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return {"number": index, "name": str(index), "image": torch.full((2,), index)}
+
+
+def test_the_code_for_processes_keeps_the_structure_of_samples() -> None:
+    program: dict[str, Any] = {"dataset": Named()}
+    exec("\n".join(Grain().code({"batch_size": 4, "threads": 1, "num_workers": 1}, [])), program)
+    first = next(iter(program["loader"]))
+    program["loader"].batches.close()
+    assert first["name"] == ["0", "1", "2", "3"]
+    assert (first["number"].tolist(), first["image"].shape) == ([0, 1, 2, 3], (4, 2))
+    assert torch.is_tensor(first["image"])
+
+
 def test_the_page_shows_the_code_that_a_report_shows() -> None:
     config = {"loader": "grain", "threads": 2, "queued": 3, "batch_size": 32, "shuffle": True, "drop_last": True}
     assert packed(f"```python\n{python_program(config, {}, None)}```") in packed(PAGE.read_text(encoding="utf-8"))

@@ -137,7 +137,9 @@ RANKS = 3
 def written_by_a_rank(folder: Path, started: Any) -> None:
     """Write shards into the current folder, at the same time as the other ranks."""
     dataset = SimpleNamespace(samples=[(str(folder / f"{number}.jpg"), number) for number in range(4)])
-    code = written_once("text", "for _, label in dataset.samples:\n    (part / f'{label}.txt').write_text(str(label))")
+    code = written_once(
+        "text", "for _, label in files:\n    (part / f'{label}.txt').write_text(str(label))", shuffle=False
+    )
     os.chdir(folder)
     started.wait()
     names: dict[str, Any] = {"dataset": dataset}
@@ -160,7 +162,10 @@ def test_ranks_that_write_shards_at_the_same_time_all_find_them_complete(tmp_pat
 def test_shards_that_cannot_be_written_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(OSError, match="no space"):
-        exec(written_once("text", "raise OSError('no space')"), {"dataset": SimpleNamespace(samples=[("a.jpg", 0)])})
+        exec(
+            written_once("text", "raise OSError('no space')", shuffle=False),
+            {"dataset": SimpleNamespace(samples=[("a.jpg", 0)])},
+        )
     assert list(tmp_path.iterdir()) == []
 
 

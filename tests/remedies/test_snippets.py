@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -81,6 +83,33 @@ def test_a_snippet_gives_batches_of_the_same_shape_and_labels(name: str, root: P
     first = {0, 1} if CHANGES[name].get("in_order") is False else {0}  # the batch of either class may be ready first
     assert labels.tolist() in [[label] * 4 for label in first]
     assert images.abs().max() < 4, "normalized"
+
+
+@pytest.mark.parametrize("decoder", [name for name in DECODER_NAMES if name not in {*NEEDED, *ON_DEVICE}])
+@pytest.mark.parametrize("change", [{}, {"normalize": "device"}, {"transform": "imagenet_train_v2"}])
+def test_a_snippet_reads_gray_and_cmyk_images_and_other_formats_as_trials_do(
+    decoder: str, change: Config, tmp_path: Path
+) -> None:
+    for number, (mode, kind) in enumerate([("L", "jpeg"), ("CMYK", "jpeg"), ("P", "png"), ("RGB", "jpeg")]):
+        file = tmp_path / "class" / f"{number}.jpg"
+        file.parent.mkdir(exist_ok=True)
+        Image.new("RGB", (300, 260), (200, 90, 30)).convert(mode).save(file, kind)  # type: ignore[arg-type]
+    images, _ = first_batch({"decoder": decoder, "shuffle": False, **change}, tmp_path)
+    assert images.shape == (4, 3, 224, 224)
+    assert torch.isfinite(images).all()
+
+
+@pytest.mark.parametrize("loader", ["webdataset", "litdata", "streaming", "tf_records"])
+def test_shards_have_files_of_all_classes_if_samples_are_drawn(loader: str) -> None:
+    """Loaders that shuffle shards would otherwise make batches of one class."""
+    drawn = python_program({"loader": loader, "threads": 1, **LOADER, "shuffle": True}, LOADER, FOLDER)
+    ordered = python_program({"loader": loader, "threads": 1, **LOADER, "shuffle": False}, LOADER, FOLDER)
+    (line,) = [line for line in drawn.splitlines() if line.startswith("files = ")]
+    names: dict[str, Any] = {"Random": Random, "dataset": SimpleNamespace(samples=[*range(100)])}
+    exec(line, names)
+    assert names["files"] != [*range(100)]
+    assert sorted(names["files"]) == [*range(100)]
+    assert "\nfiles = dataset.samples\n" in ordered
 
 
 def copies_of(root: Path, side: int) -> list[Path]:

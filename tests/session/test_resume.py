@@ -177,6 +177,16 @@ def test_what_a_killed_run_had_measured_is_shown_and_drawn(cli: Cli, killed: Pat
     assert all(name in (killed / "r" / "report.html").read_text() for name in left)
 
 
+def test_rounds_that_an_earlier_call_added_for_a_gate_are_kept(killed: Path) -> None:
+    file = killed / "r" / "trials.jsonl"
+    added = {**json.loads(file.read_text().splitlines()[0]), "id": "r9-c00", "round": 9}
+    with file.open("a") as trials:
+        trials.write(json.dumps(added) + "\n")
+    run = loaderbench.run(killed / "s.yaml", resume=killed / "r")
+    assert len(run.record.sweep) == TRIALS + 1
+    assert next(trial for trial in run.record.sweep if trial.id == "r9-c00").samples_per_s == added["samples_per_s"]
+
+
 def test_isolation_runs_that_had_ended_are_part_of_what_a_killed_run_had_measured(tmp_path: Path) -> None:
     whole = read_run(EXAMPLE)
     left_out = dict.fromkeys(("isolation", "verification"), NOT_ENDED)
@@ -191,10 +201,11 @@ def test_isolation_runs_that_had_ended_are_part_of_what_a_killed_run_had_measure
     assert run.not_measured["verification"] == NOT_ENDED
 
 
-def test_a_line_that_was_cut_costs_that_line_only_and_a_program_resumes_too(killed: Path) -> None:
+def test_a_line_that_was_cut_costs_that_line_only_and_a_program_resumes_too(cli: Cli, killed: Path) -> None:
     file = killed / "r" / "trials.jsonl"
     whole = file.read_text().splitlines()[:2]
     file.write_text(whole[0] + "\n" + whole[1][: len(whole[1]) // 2])
+    assert cli("compare", "r", "r").stderr.splitlines() == ["loaderbench: r/trials.jsonl: line 2 cannot be read"] * 2
     assert [trial.id for trial in readable_trials(killed / "r")[0]] == [json.loads(whole[0])["id"]]
     assert loaderbench.load(killed / "r").unreadable == (f"{file}: line 2 cannot be read",)
     run = loaderbench.run(killed / "s.yaml", resume=killed / "r")

@@ -103,6 +103,7 @@ class FakeSession(SimpleNamespace):
         )
         plan = SimpleNamespace(configurations=("all",), isolation_trials=1, verify_s=0.0)
         so_far = {"so_far": lambda: "so far", "provisional": lambda after: f"provisional after {after}"}
+        so_far["take_over_earlier"] = lambda: None
         super().__init__(found=found, plan=plan, measuring=measuring, store=store, listener=listener, **so_far)
 
     def stopped(self, stop: BaseException) -> None:
@@ -275,6 +276,15 @@ def test_handlers_of_signals_are_as_they_were(taken: list[str], monkeypatch: pyt
     monkeypatch.setattr(running, "put_off_signals", put_off_signals)
     run_suite(loaded(), Path("out"))
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+@pytest.mark.parametrize(("sent", "noted"), [(signal.SIGINT, signal.SIGINT), (signal.SIGHUP, signal.SIGTERM)])
+def test_a_terminal_that_closes_while_results_are_written_ends_it_as_sigterm(sent: int, noted: int) -> None:
+    came = list[int]()
+    with restored_signals():
+        put_off_signals(came)
+        signal.raise_signal(sent)
+    assert came == [noted]
 
 
 def test_in_another_thread_signals_are_nobody_s_business() -> None:

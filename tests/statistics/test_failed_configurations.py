@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from test_comparison import run, trials, workers
 
-from loaderbench.records import Best, Failure, Interval, RunRecord, Status, Trial
+from loaderbench.records import Best, Configuration, Failure, Interval, RunRecord, Status, Trial
 from loaderbench.statistics.comparison import AFTER_FAILED, compare_runs
 from loaderbench.statistics.gates import judge_gate, parse_gate
 
@@ -81,6 +81,19 @@ def test_a_failed_trial_next_to_completed_ones_of_the_later_run_alone_passes_no_
     judged = judge_gate(GATE, after, found)
     assert judged.outcome == "inconclusive"
     assert judged.said.endswith("; later: 1 of 5 trials failed (exception)")
+
+
+@pytest.mark.parametrize(("text", "outcome"), [("samples_per_s<50", "inconclusive"), ("samples_per_s<1000", "failed")])
+def test_nor_does_it_pass_a_gate_on_a_level(text: str, outcome: str) -> None:
+    rate = Interval(100, 99, 101)
+    own = Configuration(
+        config=workers(0), samples_per_s=rate, data_wait_share=None, trials=(), rank=1, tied_with_best=False
+    )
+    runs = run({0: STILL}), with_failure({0: STILL}, failed(0))
+    before, after = (replace(found, configurations=(own,)) for found in runs)
+    gate = parse_gate(text, "--fail-if")
+    assert judge_gate(gate, before, compare_runs(before, before)).outcome == ("passed" if "<50" in text else "failed")
+    assert judge_gate(gate, after, compare_runs(before, after)).outcome == outcome
 
 
 def test_a_failed_trial_of_each_run_is_said_and_decides_no_gate() -> None:

@@ -49,6 +49,28 @@ def test_a_run_and_the_later_version_of_two_are_compared_with_a_doubt() -> None:
     assert found.reasons == ("kind of run: ab \N{RIGHTWARDS ARROW} run",)
 
 
+@pytest.mark.parametrize(
+    ("name", "changed", "reason"),
+    [
+        ("model", {"model": "resnet18"}, "consumer option consumer.model: resnet50 \N{RIGHTWARDS ARROW} resnet18"),
+        (
+            "target",
+            {"target": "mine:other"},
+            "consumer option consumer.target: mine:step \N{RIGHTWARDS ARROW} mine:other",
+        ),
+        ("model", {"demand": 1.0}, ""),  # of an emulated step
+        ("emulated", {"model": "resnet18"}, ""),
+    ],
+)
+def test_another_training_step_is_another_consumer(name: str, changed: dict[str, Any], reason: str) -> None:
+    step = {"kind": name, "model": "resnet50", "target": "mine:step", "demand": 1000.0}
+    one, other = (replace(of_suite(consumer=found), consumer=name) for found in (step, {**step, **changed}))
+    assert compare_runs(one, other).reasons == ((reason,) if reason else ())
+    assert (compare_runs(one, other).outcome == "incomparable") is bool(reason)
+    older = replace(one, suite={"consumer": {"kind": name, "demand": 1000.0}})
+    assert compare_runs(older, other).outcome != "incomparable", "options that a run does not have are unknown"
+
+
 def test_equal_arguments_in_another_order_are_the_same_data() -> None:
     args = {"size": 224, "root": "/data/a"}
     found = compare_runs(of_suite(dataset=TARGET), of_suite(dataset={**TARGET, "args": args}))
