@@ -39,7 +39,7 @@ files = Random(0).sample(dataset.samples, len(dataset.samples))  # or each shard
 def written_once(name: str, write: str, shuffle: object) -> str:
     """Code that creates the folder `shards` with the lines `write`, which write `files` to the folder `part`.
 
-    `name` is a format. With `shuffle`, `files` are in random order: loaders shuffle shards, but little within them.
+    `name` is a format. With `shuffle`, `files` are in random order, since loaders shuffle little within a shard.
 
     The name of the folder depends on the format and on the paths and labels of `dataset`, so no other data is read or
     overwritten.

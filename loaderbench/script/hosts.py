@@ -63,7 +63,7 @@ def find_machines(*, alone: bool) -> Machines | None:
 
 
 def begin_attempt(machines: Machines) -> None:
-    """Count the attempts of a job in rank 0: after a restart, the store still has what ranks sent."""
+    """Count attempts in rank 0: after a restart, the store still has what ranks sent."""
     if machines.rank == 0:
         _store(machines).add(_ATTEMPTS, 1)
 

@@ -99,7 +99,7 @@ class ScriptRecorder:
             note_begun(Path(order.folder))
         self._machines = find_machines(alone=not order.inherited)
         if self._machines is not None:
-            with suppress(Exception):  # torch's own errors; the exchange at the end reports them
+            with suppress(Exception):  # the exchange reports it
                 begin_attempt(self._machines)
         if order.inherited:
             find_ranks_by(ranks_by_files(Path(order.folder)))
@@ -217,7 +217,10 @@ class ScriptRecorder:
         if known is not None:
             return known
         place = place_of(loader, self._makers.of(loader))
-        known = next((one for one in self._recorded if _replaces(one, place, loader)), None)
+        for held_s in (0, 0.02):  # a stack being read may hold the former
+            if known is None and self._recorded:
+                time.sleep(held_s)
+                known = next((one for one in self._recorded if _replaces(one, place, loader)), None)
         if known is None and len(self._recorded) >= MOST_LOADERS:
             known = next((one for one in self._recorded if _is_alike(one, place, loader)), None)
             if known is not None:

@@ -61,7 +61,7 @@ def _target(before: RunRecord, after: RunRecord, *, caps: bool) -> Iterator[tupl
 
 
 def _step(run: RunRecord, other: RunRecord) -> dict[str, Any]:
-    """The options of a real training step."""
+    """The options of a real step."""
     own, known, kind = run.section("consumer"), other.section("consumer"), consumer_kind(run.consumer)
     return {} if kind.capped else {name: own[name] for name in kind.model_fields if name in own and name in known}
 
