@@ -215,7 +215,7 @@ class ConsumerKind(Part):
 
 
 class Loop(ConsumerKind):
-    """The user's own training loop, which a profile records and no suite can name."""
+    """The user's own training loop, which no suite can name."""
 
     who: ClassVar[str] = "training step"
     why_not_replayed: ClassVar[str] = "the loop's own time between batches is known"

@@ -217,7 +217,7 @@ class ScriptRecorder:
         if known is not None:
             return known
         place = place_of(loader, self._makers.of(loader))
-        for held_s in (0, 0.02):  # a stack being read may hold the former
+        for held_s in (0, 0.02):  # a reader of stacks may hold the earlier
             if known is None and self._recorded:
                 time.sleep(held_s)
                 known = next((one for one in self._recorded if _replaces(one, place, loader)), None)
