@@ -39,7 +39,7 @@ SPREAD_OVER = 0.8
 """The share of the other folders over which they are spread: short files are left at the end."""
 
 LONG_FILES = (
-    "test_verify_run", "test_attach_command", "test_diagnosis", "test_gpu", "test_small_machine", "test_contributing",
+    "test_attach_command", "test_diagnosis", "test_gpu", "test_small_machine", "test_contributing",
     "test_chaos_seeds", "test_loader_guard", "test_step_options", "test_object_store", "test_examples", "test_docs",
     "test_other_systems", "test_pauses", "test_trackers", "test_live_trackers", "test_cgroup_limits",
     "test_recorded_runs", "test_words", "test_hostile_runs", "test_layers",

@@ -15,7 +15,7 @@ from loaderbench.records import IDENTICAL
 from loaderbench.session import freeing
 from loaderbench.store import read_run
 
-pytestmark = pytest.mark.sleeping  # its loader waits for storage; on busy CPUs the verdict names no cause
+pytestmark = pytest.mark.timed  # its loader waits for storage; on busy CPUs the verdict names no cause, or gains shrink
 
 SLEEPY = """\
 import time
