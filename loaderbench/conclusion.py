@@ -340,7 +340,7 @@ def diagnose(measured: Measured, config: Config, trials: Sequence[Trial]) -> Dia
     """Diagnose one configuration for the fixes; `None` if its internals were not measured.
 
     The diagnosis equals the run's verdict without parts that concern only the run: warnings, epoch costs, shortage,
-    target.
+    target. Of a distributed training, only the slow rank is added.
     """
     own_trials = [trial for trial in trials if trial.config == config]
     consumed = [trial for trial in own_trials if trial.consumer in (None, measured.consumer)]
@@ -355,7 +355,8 @@ def diagnose(measured: Measured, config: Config, trials: Sequence[Trial]) -> Dia
         subject = replace(subject, data_wait_share=expected_wait(subject.samples_per_s, demand))
     bottlenecks, _ = _bottlenecks(measured, config)
     verdict = decide(subject, measured.consumer, demand, 0, trials=own_trials, bottlenecks=bottlenecks)
-    return _diagnosis(measured, config, verdict, facts)
+    slow_rank = _training_verdict(measured, verdict, own_trials)[0].rank
+    return _diagnosis(measured, config, replace(verdict, rank=slow_rank), facts)
 
 
 def _diagnosis(measured: Measured, config: Config, verdict: Verdict, facts: Facts) -> Diagnosis:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar
 
+from loaderbench.formats.arrow import IMAGE, batches, schema
 from loaderbench.formats.format import Format, Item, PartReader
-from loaderbench.formats.table_rows import IMAGE, batches, schema
 
 TABLE = "images.parquet"
 

@@ -9,8 +9,8 @@ from inspect import getattr_static
 from types import FunctionType
 from typing import Any
 
+from loaderbench.freeing import CannotFreeError
 from loaderbench.freeing.files import free_decoders, free_reads, note_decoding, note_reads
-from loaderbench.freeing.order import CannotFreeError
 from loaderbench.freeing.replay import Making, Replay
 from loaderbench.tracing.parts import attributes_of, is_dataset, maker_of, stage_of_callable
 

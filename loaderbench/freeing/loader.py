@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from loaderbench.freeing import CannotFreeError, Freeing
 from loaderbench.freeing.batches import KeptBatches, SentOnce
 from loaderbench.freeing.dataset import free_dataset, has_samples_by_number
-from loaderbench.freeing.order import CannotFreeError, Freeing
 from loaderbench.loaders import Batches
 from loaderbench.loaders.torch_loader import narrow_sampler
 from loaderbench.records.words import NO_WORKER_PROCESSES

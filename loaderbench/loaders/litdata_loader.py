@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 from loaderbench.loaders.backend import Batches
 from loaderbench.loaders.shuffle_buffer import of_data_loader
-from loaderbench.loaders.torch_loader import TorchLoader, check_workers_every
+from loaderbench.loaders.torch_loader import STREAM_ARGUMENTS, TorchLoader, check_workers_every
 from loaderbench.loaders.written_once import written_once
+from loaderbench.options import Check
 
 _IMPORTS = """\
 from io import BytesIO
@@ -43,6 +44,7 @@ class LitdataLoader(TorchLoader):
     needs: ClassVar[str] = "litdata"
     install: ClassVar[str] = "uv pip install litdata"
     format: ClassVar[str] = "litdata"
+    arguments: ClassVar[Mapping[str, Check]] = STREAM_ARGUMENTS
 
     def build(self, source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
         """Read the `litdata` copy of an image folder. Raises `TypeError` for any other source."""

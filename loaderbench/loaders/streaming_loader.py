@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 from loaderbench.loaders.backend import Batches
 from loaderbench.loaders.shuffle_buffer import of_data_loader
-from loaderbench.loaders.torch_loader import TorchLoader, check_workers_every
+from loaderbench.loaders.torch_loader import STREAM_ARGUMENTS, TorchLoader, check_workers_every
 from loaderbench.loaders.written_once import written_once
+from loaderbench.options import Check
 
 _IMPORTS = """\
 from io import BytesIO
@@ -41,6 +42,7 @@ class Streaming(TorchLoader):
     needs: ClassVar[str] = "streaming"
     install: ClassVar[str] = "uv pip install mosaicml-streaming"
     format: ClassVar[str] = "mds"
+    arguments: ClassVar[Mapping[str, Check]] = STREAM_ARGUMENTS
 
     def build(self, source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
         """Read the MDS copy of an image folder. Raises `TypeError` for any other source."""

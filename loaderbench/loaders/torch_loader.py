@@ -12,6 +12,7 @@ from multiprocessing import get_start_method
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from loaderbench.loaders.backend import Batches, Code, LoaderBackend, Prefetch, TracedIn
+from loaderbench.loaders.shared_batches import shared_among_ranks, sharing_code
 from loaderbench.loaders.worker_options import WORKER_OPTIONS, setup_code, worker_setup
 from loaderbench.options import Check, boolean, integer, nearest, number, one_of, text
 from loaderbench.ranks import check_enough, has_ranks
@@ -26,11 +27,15 @@ MAX_WORKERS = MAX_PREFETCH = 1_024  # far above what any host uses, far below wh
 PREFETCH = 2
 """Batches that each worker has ready or in flight by default: torch's default."""
 
+SHARE = "share_workers"
+"""Argument that makes the workers load for all ranks of the machine; see `SharedWorkers`."""
+
 NEEDS_WORKERS: Config = {
     "prefetch_factor": None,
     "persistent_workers": False,
     "multiprocessing_context": None,
     "timeout": 0,
+    SHARE: False,
 }
 """Arguments that torch rejects (or ignores) with `num_workers=0`, with the value that means "not given"."""
 
@@ -71,6 +76,7 @@ class TorchLoader(LoaderBackend):
         "multiprocessing_context": one_of("fork", "forkserver", "spawn", None),
         "in_order": boolean,
         "pin_memory_device": text,
+        SHARE: boolean,
     }
     worker_options: ClassVar[Mapping[str, Check]] = {name: option.check for name, option in WORKER_OPTIONS.items()}
     auto: ClassVar[Mapping[str, Callable[[float], list[Scalar]]]] = {"num_workers": worker_ladder}
@@ -100,7 +106,9 @@ class TorchLoader(LoaderBackend):
     def build(self, source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
         """Wrap a dataset, set the arguments a finished loader allows, and return any other iterable unchanged."""
         check_workers_every(1.0)
-        return build_loader(source, arguments, seed=seed)
+        found = build_loader(source, arguments, seed=seed)
+        has_workers = arguments.get("num_workers", getattr(found.iterable, "num_workers", 0))
+        return shared_among_ranks(found) if arguments.get(SHARE) and has_workers else found
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
         """Code of a `DataLoader`, and of the setup of its workers."""
@@ -111,7 +119,7 @@ class TorchLoader(LoaderBackend):
         setup = setup_code(arguments)
         dropped = () if arguments.get("num_workers") else NEEDS_WORKERS  # torch rejects these arguments
         stated = {name: value for name, value in arguments.items() if name not in dropped and self._stated(name, value)}
-        own_init = stated.pop("worker_init_fn", None) if setup else None
+        own_init, is_shared = stated.pop("worker_init_fn", None) if setup else None, stated.pop(SHARE, False)
         lines = [f"    {name}={value!r}," for name, value in stated.items()]
         head = ["from torch.utils.data import DataLoader", "", *comments]
         if own_init is not None:
@@ -120,13 +128,18 @@ class TorchLoader(LoaderBackend):
             lines.append("    worker_init_fn=set_up,")
         elif setup:
             head.append("set_up(0)  # without workers, this process loads")
-        return [setup, "\n".join([*head, "loader = DataLoader(", f"    {source},", *lines, ")"])]
+        made = "\n".join([*head, "loader = DataLoader(", f"    {source},", *lines, ")"])
+        return [sharing_code(), setup, f"{made}\nloader = SharedWorkers(loader)"] if is_shared else [setup, made]
 
     def _stated(self, name: str, value: Any) -> bool:
         """Whether to state an argument; a value that means "not given" is left out."""
         return isinstance(value, Code) or (
             name in self.arguments and (name not in NEEDS_WORKERS or value != NEEDS_WORKERS[name])
         )
+
+
+STREAM_ARGUMENTS = {name: check for name, check in TorchLoader.arguments.items() if name != SHARE}
+"""Arguments of a `DataLoader` over an iterable dataset."""
 
 
 class EndlessSampler:
@@ -352,7 +365,7 @@ def _accepted_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
     without_workers = () if arguments.get("num_workers") else NEEDS_WORKERS
     without_batches = ("drop_last",) if arguments.get("batch_size", 1) is None else ()
-    dropped = ("shuffle", *WORKER_OPTIONS, *without_workers, *without_batches)
+    dropped = ("shuffle", SHARE, *WORKER_OPTIONS, *without_workers, *without_batches)
     kept = {name: value for name, value in arguments.items() if name not in dropped}
     known = inspect.signature(torch.utils.data.DataLoader.__init__).parameters.keys()
     if unknown := sorted(kept.keys() - known):

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from loaderbench.loaders.backend import Batches
 from loaderbench.loaders.shuffle_buffer import ARGUMENT, WITHOUT_EFFECT, buffer_of, of_data_loader, without_idle_buffer
-from loaderbench.loaders.torch_loader import TorchLoader, check_workers_every
+from loaderbench.loaders.torch_loader import STREAM_ARGUMENTS, TorchLoader, check_workers_every
 from loaderbench.loaders.written_once import written_once
 from loaderbench.options import Check
 from loaderbench.records import Config
@@ -35,7 +35,7 @@ class WebDataset(TorchLoader):
     format: ClassVar[str] = "tar"
     reads_stores: ClassVar[bool] = True
     arguments: ClassVar[Mapping[str, Check]] = {
-        **TorchLoader.arguments,
+        **STREAM_ARGUMENTS,
         **ARGUMENT,
     }
     without_effect: ClassVar[Mapping[str, str]] = {

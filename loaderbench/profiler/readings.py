@@ -10,9 +10,9 @@ from loaderbench.consumers import LOOP
 from loaderbench.consumers.device_clock import clock_of_device
 from loaderbench.diagnosis.failures import classify
 from loaderbench.monitors import Window, cpu_percent, gpu_series, gpu_use, over_time, series, with_looks
-from loaderbench.profiler.code_around import with_code_around
 from loaderbench.profiler.observer import Observer
 from loaderbench.profiler.other_loaders import with_other_waits
+from loaderbench.profiler.user_stages import AROUND
 from loaderbench.ranks import rank_of_training, this_host, this_rank
 from loaderbench.recorder import completed_trial, loader_inside, spread_of, with_reasons
 from loaderbench.recorder.batches import APART, STEADY, WARMUP, BatchLog
@@ -20,6 +20,7 @@ from loaderbench.recorder.inside import NOT_ASKED
 from loaderbench.recorder.loop import LoopRecorder
 from loaderbench.recorder.overhead import loop_s_per_batch
 from loaderbench.records import (
+    CodeAround,
     CodeLooks,
     Config,
     Environment,
@@ -29,9 +30,12 @@ from loaderbench.records import (
     LoopTimes,
     Readings,
     ResourceUse,
+    Spread,
     StageCost,
+    Taking,
     TimelinePoint,
     Trial,
+    WaitParts,
 )
 from loaderbench.records.words import NO_WORKER_PROCESSES
 from loaderbench.tracing.reading import tracing_s_per_sample
@@ -256,3 +260,58 @@ def _why_no_workers(observer: Observer) -> str:
     if observer.known.workers:
         return observer.resources.workers.why_not()
     return NO_WORKER_PROCESSES
+
+
+def with_code_around(
+    times: LoopTimes, inside: LoaderInside, place: str, *, workers: bool
+) -> tuple[LoopTimes, LoaderInside]:
+    """Move the time of code around the loader from the steps to the waits.
+
+    The outermost iterator, at `place`, is treated as the loader. Only its mean time per batch is known, so spreads are
+    shifted by that mean.
+    """
+    stages = dict(times.step_stages or {})
+    cost = stages.pop(AROUND, None)
+    if cost is None or not cost.wall_s:
+        return times, inside
+    around_s, steady_s = cost.wall_s, times.steady_s or 0.0
+    share = (times.data_wait_share or 0.0) + (around_s * (times.batches or 0) / steady_s if steady_s else 0.0)
+    times = replace(
+        times,
+        data_wait_share=min(1.0, share),
+        data_wait=_shifted(times.data_wait, around_s),
+        step=_shifted(times.step, -around_s),
+        step_stages=stages or None,
+    )
+    return times, replace(
+        inside,
+        taking=_taking(inside.taking, cost, place, workers=workers),
+        wait_parts=_parts(inside.wait_parts, around_s, times.batches or 0) if workers else inside.wait_parts,
+    )
+
+
+def _taking(taking: Taking | None, cost: StageCost, place: str, *, workers: bool) -> Taking | None:
+    if taking is None:
+        return None
+    wall_s = cost.wall_s or 0.0
+    return Taking(
+        wall_s=taking.wall_s + wall_s,
+        cpu_s=taking.cpu_s + (cost.cpu_s or 0.0),
+        sampler_s=taking.sampler_s + (wall_s if workers else 0.0),
+        around=CodeAround(place=place, wall_s=wall_s),
+    )
+
+
+def _parts(parts: WaitParts | None, around_s: float, batches: int) -> WaitParts:
+    """Wait parts with the code's time added. Without other parts, the loop never waited in the loader itself."""
+    known = parts or WaitParts(
+        batches=batches, not_begun_s=0.0, making_s=0.0, order_s=0.0, transport_s=0.0, main_process_s=0.0
+    )
+    return replace(known, main_process_s=known.main_process_s + around_s)
+
+
+def _shifted(times: Spread | None, by_s: float) -> Spread | None:
+    if times is None:
+        return None
+    seconds = {name: max(0.0, value + by_s) for name, value in vars(times).items() if name != "count"}
+    return replace(times, **seconds)

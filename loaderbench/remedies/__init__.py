@@ -38,6 +38,7 @@ IDS = (
     "deeper_prefetch",
     "slow_samples",
     "even_shards",
+    "share_workers",
     "workers_beyond_cores",
     "cold_cache",
     "pack_small_files",

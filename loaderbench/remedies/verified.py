@@ -9,6 +9,7 @@ from loaderbench.datasets.image_folder import copied_stride
 from loaderbench.diagnosis.epochs import epoch_costs
 from loaderbench.diagnosis.failures import last_words
 from loaderbench.diagnosis.wording import in_percent, in_seconds
+from loaderbench.loaders.torch_loader import SHARE
 from loaderbench.records import (
     Config,
     Configuration,
@@ -261,6 +262,8 @@ _STARTUP_ARGUMENTS = {"batch_size", "num_workers"}
 def with_start_caveat(advice: Recommendation, findings: Findings) -> Recommendation:
     """Add a caveat if epochs lose much time to startup, which the trials exclude."""
     if advice.status != "open" or advice.basis != "measured" or not _STARTUP_ARGUMENTS & set(advice.change):
+        return advice
+    if advice.change.get(SHARE):  # these workers start once
         return advice
     start = _startup_cost(advice, findings)
     if start is None or start.share is None or start.share < LARGE_SHARE:

@@ -9,18 +9,19 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from multiprocessing.connection import wait
+from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, TypeVar
 
 from loaderbench.diagnosis.failures import classify_exit, classify_raised, fork_server_killed
 from loaderbench.monitors import GpuMonitor, Sampler, Sampling, TreeMonitor, proc
+from loaderbench.ranks import rank_count
 from loaderbench.records import Failure, TimeSlices
-from loaderbench.runner.child import trial_main
 from loaderbench.runner.failure_details import of_rank, with_clue
+from loaderbench.runner.measured_process import measure_here, report_failure
 from loaderbench.runner.patience import LOOK_S, PAUSED_S, Patience
-from loaderbench.runner.processes import GRACE_S, end_session, signal_all
+from loaderbench.runner.processes import GRACE_S, end_own_session, end_session, enter_own_session, signal_all, write_to
 from loaderbench.runner.protocol import (
     GO_ON,
     Clue,
@@ -34,8 +35,9 @@ from loaderbench.runner.protocol import (
     TrialOrder,
 )
 from loaderbench.runner.rank import rank_log
+from loaderbench.runner.rank_launch import measure_ranks
 from loaderbench.runner.server import TrialServer
-from loaderbench.runner.stacks import dump_stacks
+from loaderbench.runner.stacks import answer_with_stacks, dump_stacks
 from loaderbench.runner.time_slices import NUMBERS, Note, SharedCounters, allow_all, move_to_next_cpus, slice_seconds
 
 LOG_END_BYTES, LOG_BYTES = 4_000, 64_000
@@ -221,3 +223,23 @@ def _end_of(log: Path, size: int = LOG_END_BYTES) -> str:
             return file.read().decode("utf-8", "replace")
     except OSError:
         return ""
+
+
+def trial_main(order: TrialOrder, pipe: Connection, memory: Any) -> None:
+    """Run one trial; the last message is a `Result` or a `Raised`. `memory` is that of the shared counters."""
+    enter_own_session(pipe)
+    write_to(order.log)
+    answer_with_stacks()
+    loaders: list[Any] = []
+    counters, ranks = SharedCounters(memory), rank_count(order.planned.config)
+    try:
+        if ranks is None:
+            measure_here(order, pipe, counters, loaders)
+        else:
+            measure_ranks(order, ranks, pipe, counters)
+    except BaseException as error:
+        try:
+            report_failure(error, pipe, loaders)
+        except OSError:  # the run itself is gone
+            end_own_session()
+        raise SystemExit(1) from None

@@ -19,8 +19,7 @@ from loaderbench.records import Config, FormatCopy, Parity, PixelChange, Planned
 from loaderbench.runner import Begun, TrialOrder, TrialOutcome, TrialRunner, TrialServer
 from loaderbench.runner.guard import SessionGuard, guard
 from loaderbench.runner.parity import ParityOrder, compare_loaders
-from loaderbench.session.conditions import Conditions
-from loaderbench.session.copies import Copies
+from loaderbench.session.conditions import Conditions, Copies
 from loaderbench.session.inputs import RunInputs
 from loaderbench.session.listener import InTime, Listener
 from loaderbench.store import Store

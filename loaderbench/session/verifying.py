@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from loaderbench.conclusion import candidates
+from loaderbench.diagnosis.failures import TOO_MANY_FILES
 from loaderbench.ending_signals import put_off_signals
 from loaderbench.errors import MissingError, Terminated
-from loaderbench.loaders import AXIS
+from loaderbench.loaders import AXIS, backend_of, prefetch_of
+from loaderbench.loaders.worker_options import SHARING
 from loaderbench.plan import FREED_TRIAL_S, MOST_VERIFY_S, Plan
 from loaderbench.records import Candidate, Config, PixelChange, PlannedTrial, Trial, Verification
-from loaderbench.search import MOST_CANDIDATES, Propose, StepwiseSelection
-from loaderbench.session.fitting import Fitting
+from loaderbench.search import MOST_CANDIDATES, Propose, StepwiseSelection, why_pruned
 from loaderbench.session.listener import Progress
 from loaderbench.session.measuring import is_alone
 from loaderbench.session.session import NO_VERIFY, Session
 from loaderbench.session.time_left import mean_trial_s
 from loaderbench.session.time_slicing import SlicedRounds
 from loaderbench.statistics.judging import ENOUGH_PAIRS, judged
+from loaderbench.suite import Suite
+from loaderbench.suite.batch_bytes import batch_bytes, prefetched_bytes
 
 STEPS_SHARE = 0.8
 """Share of the time for trying fixes; the rest is for a combination, or for comparing the result with the baseline."""
@@ -239,3 +242,52 @@ def _expected_s(plan: Plan, present: Config, sweep: Sequence[Trial]) -> float:
         if trial.config == present and trial.duration_s is not None and trial.steady_s is not None
     ]
     return max(plan.verify_trial_s, fmean(overheads_s) + plan.verify_steady_s) if overheads_s else plan.verify_trial_s
+
+
+HALVINGS = 2
+"""Maximum halvings of the batch size: a much smaller batch changes the training."""
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """What fits on this machine, judged by the trials so far. `shm_total_bytes` is the size of /dev/shm, or `None`."""
+
+    suite: Suite
+    done: Sequence[Trial]
+    shm_total_bytes: int | None
+
+    def fitted(self, candidate: Candidate, config: Config) -> Candidate | None:
+        """The candidate with the fewest further changes that make it fit; `None` if no change does."""
+        changed = {**config, **candidate.change}
+        if self._is_possible(changed):
+            return candidate
+        for further in self._with_less(changed):
+            smaller = {**changed, **further}
+            if self._is_possible(smaller) and self._leaves_room(smaller):
+                return replace(candidate, change={**candidate.change, **further})
+        return None
+
+    def _is_possible(self, config: Config) -> bool:
+        return why_pruned(config, self.done, lambda found: prefetched_bytes(self.suite, found)) is None
+
+    def _ran_out_of_files(self) -> bool:
+        return any(trial.failure is not None and trial.failure.kind == TOO_MANY_FILES for trial in self.done)
+
+    def _leaves_room(self, config: Config) -> bool:
+        """Whether /dev/shm holds all batches in flight plus the batch being consumed."""
+        ahead, one = prefetched_bytes(self.suite, config), batch_bytes(self.suite, config)
+        return ahead is None or one is None or self.shm_total_bytes is None or ahead + one <= self.shm_total_bytes
+
+    def _with_less(self, config: Config) -> Iterator[Config]:
+        """Changes that reduce the bytes in flight, starting with the one that costs the user least."""
+        if SHARING in backend_of({**self.suite.loader, **config}).worker_options and self._ran_out_of_files():
+            yield {SHARING: "file_system"}
+        found, dataset = prefetch_of(self.suite.loader, config), self.suite.dataset.with_axes(config)
+        smaller = dataset.with_axes(dataset.smaller_samples).sample_bytes()
+        shrinks = smaller is not None and smaller < (dataset.sample_bytes() or 0)
+        samples: Config = dict(dataset.smaller_samples) if shrinks else {}
+        shallow: Config = {"prefetch_factor": 1} if found.workers and (found.batches_per_worker or 0) > 1 else {}
+        yield from filter(None, (samples, shallow, {**samples, **shallow} if samples and shallow else {}))
+        for power in range(1, HALVINGS + 1):
+            if found.batch_size and found.batch_size >= 2**power:
+                yield {**samples, **shallow, "batch_size": found.batch_size // 2**power}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from command_line import Cli
 
-from loaderbench.commands.live import TOOLS
+from loaderbench.commands.profile import TOOLS
 from loaderbench.commands.scripts import trained_script
 from loaderbench.exporters import exporter
 

@@ -13,8 +13,8 @@ import torch
 from counted import BATCH, BATCHES, Counted, batches_with
 from torch.utils.data import DataLoader
 
+from loaderbench.freeing import CannotFreeError
 from loaderbench.freeing.batches import KeptBatches
-from loaderbench.freeing.order import CannotFreeError
 
 
 def test_free_collating_hands_out_batches_that_were_made_before(photos: Path) -> None:

@@ -22,7 +22,7 @@ from loaderbench.loaders import (
 from loaderbench.options import Check, integer
 from loaderbench.plan import make_plan
 from loaderbench.records import Config
-from loaderbench.session.copies import format_of
+from loaderbench.session.conditions import format_of
 from loaderbench.suite import load_suite
 
 

@@ -83,6 +83,7 @@ class Case:
     options: dict[str, object] | None = None
     traits: dict[str, str] = field(default_factory=dict)
     accelerator: bool = False
+    rank: int | None = None
     silent: dict[str, object] = field(default_factory=dict)  # fields of a diagnosis that make it silent
 
 
@@ -143,6 +144,9 @@ CAUSES: dict[str, Case] = {
     "mixed_precision": Case("", "none", bound="compute", accelerator=True, silent={"accelerator": False}),
     "duplicate_augmentation": Case("decode", "workers", traits={"random_state": "rng"}, silent={"traits": {}}),
     "copy_on_read": Case("decode", "workers", traits={"object_list": "samples"}, silent={"traits": {}}),
+    "share_workers": Case(
+        "read", "storage_latency", replace(FACTS, ranks=2), rank=1, silent={"traits": {"stream": "mine:Shards"}}
+    ),
     "sharded_list": Case(
         "decode", "workers", replace(FACTS, ranks=2), traits={"object_list": "samples"}, silent={"facts": FACTS}
     ),
@@ -157,6 +161,7 @@ def diagnosis(case: Case, **config: object) -> Diagnosis:
         headline="",
         evidence=("why", "waits", "delivers"),
         confidence="medium",
+        rank=case.rank,
     )
     known = {**CONFIG, "num_workers": case.facts.workers, "pin_memory": case.facts is PINNING, **config}
     return Diagnosis(

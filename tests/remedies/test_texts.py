@@ -20,8 +20,8 @@ from loaderbench.remedies.wording import TITLE_LIMIT, applied, phrase, retitled
 
 VERBS = {
     "Apply", "Cache", "Choose", "Copy", "Decode", "Divide", "Draw", "Keep", "Limit", "Load", "Lower", "Move",
-    "Normalize", "Open", "Pack", "Pre-resize", "Raise", "Read", "Repair", "Seed", "Send", "Set", "Simplify", "Speed",
-    "Store", "Switch", "Use", "Widen",
+    "Normalize", "Open", "Pack", "Pre-resize", "Raise", "Read", "Repair", "Seed", "Send", "Set", "Share", "Simplify",
+    "Speed", "Store", "Switch", "Use", "Widen",
 }  # fmt: skip
 PAGES = sorted((Path(__file__).parents[2] / "docs" / "reference" / "fixes").glob("*.md"))
 INLINE = "inline"  # code in a line of prose

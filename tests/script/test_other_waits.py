@@ -6,8 +6,8 @@ from threading import Thread
 
 import pytest
 
-from loaderbench.script import other_waits
-from loaderbench.script.other_waits import OtherWaits
+from loaderbench.script import divided_steps
+from loaderbench.script.divided_steps import OtherWaits
 
 
 class Clock:
@@ -27,7 +27,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
-    monkeypatch.setattr(other_waits, "_now_s", found)
+    monkeypatch.setattr(divided_steps, "_now_s", found)
     return found
 
 

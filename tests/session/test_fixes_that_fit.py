@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from loaderbench.records import Candidate, Config, Failure, Trial
-from loaderbench.session.fitting import Fitting
+from loaderbench.session.verifying import Fitting
 from loaderbench.suite import Suite
 
 MIB = 1 << 20

@@ -17,7 +17,7 @@ from loaderbench import ranks
 from loaderbench.errors import UsageError
 from loaderbench.records import Config, Interval
 from loaderbench.tuning import Tuned
-from loaderbench.tuning.kept import Kept, keep_answer, kept_answer
+from loaderbench.tuning.api import Kept, keep_answer, kept_answer
 
 SCRIPT = """\
 import time
@@ -109,10 +109,10 @@ def test_anything_that_differs_is_another_question(changed: Any, demand: float |
 def test_another_machine_or_version_is_another_question(monkeypatch: pytest.MonkeyPatch) -> None:
     keep(loader(), None, {"num_workers": 3})
     with monkeypatch.context() as changed:
-        changed.setattr("loaderbench.tuning.kept.cpus_allotted", lambda: 64.0)
+        changed.setattr("loaderbench.tuning.api.cpus_allotted", lambda: 64.0)
         assert kept(loader(), None) is None
     with monkeypatch.context() as changed:
-        changed.setattr("loaderbench.tuning.kept.version", lambda _: "99")
+        changed.setattr("loaderbench.tuning.api.version", lambda _: "99")
         assert kept(loader(), None) is None
     assert kept(loader(), None) == {"num_workers": 3}
 

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 from torch.utils.data import BatchSampler, DataLoader, SequentialSampler, Subset
 
+from loaderbench.tuning.api import Kept, keep_answer, kept_answer
 from loaderbench.tuning.described import described
-from loaderbench.tuning.kept import Kept, keep_answer, kept_answer
 
 
 @pytest.fixture(autouse=True)

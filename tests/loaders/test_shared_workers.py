@@ -1,0 +1,198 @@
+"""Workers that ranks share: each rank gets its own batches in order, from its own dataset, and what fails is named."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from multiprocessing import active_children
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch import distributed, multiprocessing  # noqa: E402
+from torch.utils.data import DataLoader, Dataset, DistributedSampler, IterableDataset  # noqa: E402
+
+from loaderbench.loaders import LOADER_BACKENDS  # noqa: E402
+from loaderbench.loaders.shared_workers import SharedWorkers  # noqa: E402
+from loaderbench.remedies.program import python_program  # noqa: E402
+
+COUNT, BATCH = 48, 4
+BROKEN = 1_000
+
+
+class Numbers(Dataset[Any]):
+    """Samples that say which rank's dataset they are of, and which process made them."""
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+
+    def __len__(self) -> int:
+        return COUNT
+
+    def __getitem__(self, index: int) -> Any:
+        if index == BROKEN:
+            raise LookupError("no such sample")
+        return torch.full((3, 8, 8), float(index)), self.rank, os.getpid()
+
+
+class Together(Numbers):
+    """A dataset that makes a batch in one call."""
+
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        return [(index, self.rank, len(indices)) for index in indices]
+
+
+class Stream(IterableDataset[Any]):
+    """A dataset without indices."""
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from range(COUNT)
+
+
+def generator(samples: list[Any]) -> Any:
+    """A batch that cannot be pickled."""
+    return (sample for sample in samples)
+
+
+def fails(number: int) -> None:
+    raise OSError(f"worker {number} has no disk")
+
+
+def shared(dataset: Dataset[Any], **arguments: Any) -> SharedWorkers:
+    return SharedWorkers(DataLoader(dataset, **{"batch_size": BATCH, "num_workers": 1, **arguments}))
+
+
+def error_of(loader: SharedWorkers) -> str:
+    with pytest.raises(RuntimeError) as raised:
+        next(iter(loader))
+    return str(raised.value)
+
+
+def of_rank(rank: int, folder: str) -> None:
+    distributed.init_process_group("gloo", init_method=f"file://{folder}/group", rank=rank, world_size=2)
+    numbers = Numbers(rank)
+    sampler = DistributedSampler(numbers, shuffle=False)
+    loader = shared(numbers, sampler=sampler)
+    for _ in loader:
+        break  # leaves batches under way
+    indices, of_ranks, workers = [], set(), set()
+    for images, made_for, made_by in loader:
+        indices += images[:, 0, 0, 0].int().tolist()
+        of_ranks |= set(made_for.tolist())
+        workers |= set(made_by.tolist())
+    loader.sampler.set_epoch(3)
+    together = [index for index, _, batch in shared(Together(rank), sampler=sampler) for index in index.tolist()]
+    failed = {
+        "sample": error_of(shared(numbers, sampler=[BROKEN] * BATCH)),
+        "batch": error_of(shared(numbers, collate_fn=generator)),
+        "worker_init_fn": error_of(shared(numbers, worker_init_fn=fails)),
+    }
+    distributed.barrier()
+    own = [child.pid for child in active_children()]
+    found = {
+        "indices": indices, "of_ranks": sorted(of_ranks), "workers": sorted(workers), "together": together,
+        "failed": failed, "epoch": sampler.epoch, "length": len(loader), "own": own,
+    }  # fmt: skip
+    distributed.barrier()
+    if rank == 0:
+        os.kill(min(workers & set(own)), signal.SIGKILL)
+    distributed.barrier()
+    with pytest.raises(RuntimeError) as raised:
+        list(loader)
+    Path(folder, str(rank)).write_text(json.dumps(found | {"killed": str(raised.value)}))
+    distributed.barrier()
+    distributed.destroy_process_group()
+
+
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """What each of two ranks got."""
+    folder = tmp_path_factory.mktemp("ranks")
+    multiprocessing.spawn(of_rank, (str(folder),), nprocs=2)
+    return [json.loads((folder / str(rank)).read_text()) for rank in range(2)]
+
+
+def test_each_rank_gets_its_own_samples_in_order_after_an_epoch_it_left(ranks: list[dict[str, Any]]) -> None:
+    assert [found["indices"] for found in ranks] == [list(range(rank, COUNT, 2)) for rank in range(2)]
+    assert [found["together"] for found in ranks] == [list(range(rank, COUNT, 2)) for rank in range(2)]
+    assert [found["of_ranks"] for found in ranks] == [[0], [1]]
+
+
+def test_workers_of_all_ranks_load_for_each(ranks: list[dict[str, Any]]) -> None:
+    ours, theirs = ranks
+    assert ours["workers"] == theirs["workers"]
+    assert len(ours["workers"]) == 2
+    for found in ranks:
+        assert len(set(found["workers"]) & set(found["own"])) == 1
+
+
+def test_the_loader_can_be_asked_as_before(ranks: list[dict[str, Any]]) -> None:
+    assert [(found["length"], found["epoch"]) for found in ranks] == [(COUNT / BATCH / 2, 3)] * 2
+
+
+@pytest.mark.parametrize(
+    ("what", "text"),
+    [
+        ("sample", "LookupError: no such sample"),
+        ("batch", "cannot pickle 'generator' object"),
+        ("worker_init_fn", "OSError: worker 0 has no disk"),
+    ],
+)
+def test_a_failure_in_a_worker_is_raised_in_each_rank(what: str, text: str, ranks: list[dict[str, Any]]) -> None:
+    for found in ranks:
+        assert text in found["failed"][what]
+
+
+def test_a_worker_that_was_killed_is_noticed_by_all_ranks(ranks: list[dict[str, Any]]) -> None:
+    assert {found["killed"] for found in ranks} == {"a worker shared by the ranks of this machine has exited"}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: shared(Numbers(0), num_workers=0), lambda: shared(Stream()), lambda: shared(Numbers(0), batch_size=None)],
+    ids=["no workers", "a stream", "no batches"],
+)
+def test_loaders_without_workers_or_indices_are_refused(make: Callable[[], Any]) -> None:
+    with pytest.raises(TypeError, match="shared workers need num_workers, and a map-style dataset with batches"):
+        make()
+
+
+def test_any_other_iterable_is_refused() -> None:
+    with pytest.raises(TypeError, match="share_workers needs a map-style dataset, got list"):
+        LOADER_BACKENDS["torch"].build([torch.zeros(4)], {"num_workers": 1, "share_workers": True}, seed=0)
+
+
+def test_a_single_process_has_workers_of_its_own() -> None:
+    arguments = {"batch_size": BATCH, "num_workers": 2, "share_workers": True}
+    found = LOADER_BACKENDS["torch"].build(Numbers(0), arguments, seed=0)
+    batches = iter(found.iterable)
+    pids = {pid for _ in range(4) for pid in next(batches)[2].tolist()}
+    assert pids == set(found.worker_pids())
+    assert (found.traced_in, found.is_divided, found.samples_per_epoch) == ("nowhere", False, COUNT)
+    found.close(batches)
+    for child in active_children():
+        child.join(10)
+    assert not found.worker_pids()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="torchrun with gloo")
+def test_the_pasted_program_shares_workers_under_torchrun(tmp_path: Path) -> None:
+    config = {"batch_size": BATCH, "num_workers": 1, "share_workers": True, "ranks": 2}
+    code = python_program(config, {}, None).replace(
+        "    dataset,\n", "    dataset, sampler=DistributedSampler(dataset),\n"
+    )
+    head = (
+        "from torch.utils.data import DistributedSampler\nimport torch\ntorch.distributed.init_process_group('gloo')\n"
+        "dataset = torch.utils.data.TensorDataset(torch.arange(16))\n"
+    )
+    (tmp_path / "train.py").write_text(head + code + "print(sum(len(batch) for batch, in loader), 'samples')\n")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "train.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("8 samples") == 2
