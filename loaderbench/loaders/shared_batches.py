@@ -9,6 +9,9 @@ from typing import Any
 
 from loaderbench.loaders.backend import Batches, TracedIn
 
+SHARE = "share_workers"
+"""Argument that makes the workers load for all ranks of the machine; see `SharedWorkers`."""
+
 
 @dataclass(frozen=True)
 class SharedBatches(Batches):
@@ -39,13 +42,13 @@ def shared_among_ranks(found: Batches) -> SharedBatches:
     from loaderbench.loaders.shared_workers import SharedWorkers
 
     if not isinstance(found.iterable, DataLoader):
-        raise TypeError(f"share_workers needs a map-style dataset, got {type(found.iterable).__name__}")
+        raise TypeError(f"{SHARE} needs a map-style dataset, got {type(found.iterable).__name__}")
     shared = SharedWorkers(found.iterable)
     return SharedBatches(
         shared,
         ahead=shared.ahead,
         cycle=shared.ahead,
-        configured=found.configured,
+        configured=found.configured | {SHARE},
         batch_size=found.batch_size,
         samples_per_epoch=found.samples_per_epoch,
         divided=found.is_divided,

@@ -12,7 +12,7 @@ from multiprocessing import get_start_method
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from loaderbench.loaders.backend import Batches, Code, LoaderBackend, Prefetch, TracedIn
-from loaderbench.loaders.shared_batches import shared_among_ranks, sharing_code
+from loaderbench.loaders.shared_batches import SHARE, shared_among_ranks, sharing_code
 from loaderbench.loaders.worker_options import WORKER_OPTIONS, setup_code, worker_setup
 from loaderbench.options import Check, boolean, integer, nearest, number, one_of, text
 from loaderbench.ranks import check_enough, has_ranks
@@ -26,9 +26,6 @@ MAX_WORKERS = MAX_PREFETCH = 1_024  # far above what any host uses, far below wh
 
 PREFETCH = 2
 """Batches that each worker has ready or in flight by default: torch's default."""
-
-SHARE = "share_workers"
-"""Argument that makes the workers load for all ranks of the machine; see `SharedWorkers`."""
 
 NEEDS_WORKERS: Config = {
     "prefetch_factor": None,

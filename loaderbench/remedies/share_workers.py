@@ -9,7 +9,7 @@ How to confirm: throughput of all ranks together rises.
 """
 
 from loaderbench.loaders import AXIS, DEFAULT_BACKEND
-from loaderbench.loaders.torch_loader import SHARE
+from loaderbench.loaders.shared_batches import SHARE
 from loaderbench.remedies.by_cause import CauseRemedy
 from loaderbench.remedies.findings import Diagnosis
 

@@ -9,7 +9,7 @@ from loaderbench.datasets.image_folder import copied_stride
 from loaderbench.diagnosis.epochs import epoch_costs
 from loaderbench.diagnosis.failures import last_words
 from loaderbench.diagnosis.wording import in_percent, in_seconds
-from loaderbench.loaders.torch_loader import SHARE
+from loaderbench.loaders.shared_batches import SHARE
 from loaderbench.records import (
     Config,
     Configuration,

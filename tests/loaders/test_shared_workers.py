@@ -168,6 +168,14 @@ def test_any_other_iterable_is_refused() -> None:
         LOADER_BACKENDS["torch"].build([torch.zeros(4)], {"num_workers": 1, "share_workers": True}, seed=0)
 
 
+def test_a_loader_of_the_user_shares_its_workers() -> None:
+    arguments = {"share_workers": True}
+    found = LOADER_BACKENDS["torch"].build(DataLoader(Numbers(0), BATCH, num_workers=1), arguments, seed=0)
+    assert isinstance(found.iterable, SharedWorkers)
+    assert "share_workers" in found.configured
+    found.close()
+
+
 def test_a_single_process_has_workers_of_its_own() -> None:
     arguments = {"batch_size": BATCH, "num_workers": 2, "share_workers": True}
     found = LOADER_BACKENDS["torch"].build(Numbers(0), arguments, seed=0)
