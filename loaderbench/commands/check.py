@@ -16,9 +16,9 @@ def check(
     budget: Budget = None,
 ) -> None:
     """Validate a suite and print its plan, without measuring."""
+    from loaderbench.commands.outputs import said_if_slow
     from loaderbench.commands.overrides import load_with_flags
     from loaderbench.commands.progress import about_how_long, describe_plan
-    from loaderbench.commands.slow import said_if_slow
     from loaderbench.consumers import consumer_of, describe_demand, resolve_consumer
     from loaderbench.environment import cpus_allotted
     from loaderbench.errors import printable

@@ -22,7 +22,7 @@ def init(
     ] = None,
 ) -> None:
     """Write a commented suite for a folder of images."""
-    from loaderbench.commands.slow import said_if_slow
+    from loaderbench.commands.outputs import said_if_slow
     from loaderbench.monitors import count_gpus
     from loaderbench.session.first_suite import GENERATED, look_at, name_of, suite_text
     from loaderbench.suite import load_suite

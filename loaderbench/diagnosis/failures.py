@@ -49,7 +49,7 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     ),
     (
         WORKER_EXITED,
-        r"DataLoader worker .*exited unexpectedly|is killed by signal: ",
+        r"worker .*exited unexpectedly|is killed by signal: ",
         "a worker exited; see its output in the log",
     ),
     (

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from loaderbench.datasets import saved_dataset
+from loaderbench.datasets import DatasetKind, saved_dataset
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.diagnosis.same_data import axes_of_work
+from loaderbench.ranks import RANKS
 from loaderbench.records import Best, Config, Configuration, Interval, Measured, config_label, varying
 from loaderbench.statistics.choice import choose_best
 from loaderbench.statistics.configurations import is_alternative, summarize
@@ -128,3 +128,16 @@ def rate_cap(notes: Sequence[str], configurations: Sequence[Configuration], dema
     )
     capped = max(rates, default=0.0) >= AT_THE_CAP * demand
     return (remark,) if capped and remark not in notes else ()
+
+
+def axes_of_work(dataset: DatasetKind | None) -> tuple[str, ...]:
+    """Axes that say how much work is done, which is not the loader's choice: ranks, and samples of the dataset."""
+    return (RANKS, *(() if dataset is None else dataset.amount_axes))
+
+
+def traits_with_same_data(measured: Measured, config: Config) -> Mapping[str, str]:
+    """The traits seen in the dataset of a configuration, or of another one with the same data."""
+    dataset = saved_dataset(measured.section("dataset"))
+    alike = () if dataset is None else tuple(dataset.data_axes)
+    same = (trial for trial in measured.sweep if is_alternative(trial.config, config, alike))
+    return next((trial.dataset_traits for trial in same if trial.dataset_traits), {})

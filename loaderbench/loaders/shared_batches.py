@@ -48,7 +48,7 @@ def shared_among_ranks(found: Batches) -> SharedBatches:
         shared,
         ahead=shared.ahead,
         cycle=shared.ahead,
-        configured=found.configured | {SHARE},
+        configured=found.configured,
         batch_size=found.batch_size,
         samples_per_epoch=found.samples_per_epoch,
         divided=found.is_divided,

@@ -1,53 +1,60 @@
 """Worker processes that all ranks of a machine share. A program to paste contains this code unchanged."""
 
-import os
+import pickle
 import random
+import signal
 import sys
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import cycle
 from multiprocessing import current_process
 from multiprocessing.connection import Client, Connection, Listener, wait
+from socket import gethostname
 from typing import Any
 
 import torch
 from torch import distributed, multiprocessing
 from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data._utils import worker as this_worker
 
 
 class SharedWorkers:
     """The batches of a map-style `DataLoader`, from worker processes that load for all ranks of this machine.
 
-    Create it in all ranks at the same point, after `init_process_group`. Each rank starts `num_workers` workers, and
-    each worker makes batches of all ranks in turn, so a rank with slower samples gets more of the workers' time. The
-    dataset and `collate_fn` are pickled.
+    Create it in all ranks at the same point, after `init_process_group` and `torch.cuda.set_device`, and before other
+    loaders start workers. Each rank starts `num_workers` workers, and each worker makes batches of all ranks in turn.
+    A rank with slower samples thus gets more of the workers' time. Dataset and `collate_fn` are pickled once; later
+    changes do not reach the workers. The workers of a rank end with it, so ranks should end together.
     """
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         self.loader = loader
         if not loader.num_workers or loader.batch_sampler is None or isinstance(loader.dataset, IterableDataset):
             raise TypeError("shared workers need num_workers, and a map-style dataset with batches")
-        rank, ranks = (distributed.get_rank(), distributed.get_world_size()) if distributed.is_initialized() else (0, 1)
-        place, here = int(os.environ.get("LOCAL_RANK", rank)), int(os.environ.get("LOCAL_WORLD_SIZE", ranks))
-        ranks_here = slice(rank - place, rank - place + here)
-        key = _gathered(bytes(current_process().authkey), ranks)[ranks_here][0]
-        current_process().authkey = key  # of the sockets through which tensors come
-        addresses = _gathered(self._start(here), ranks)[ranks_here]
-        workers = [Client(address, authkey=key) for of_rank in addresses for address in of_rank]
+        rank = distributed.get_rank() if distributed.is_initialized() else 0
+        everyone = _gathered((gethostname(), bytes(current_process().authkey)))
+        ranks_here = [other for other, (host, _) in enumerate(everyone) if host == gethostname()]
+        self._place, self._ranks_here = ranks_here.index(rank), len(ranks_here)
+        current_process().authkey = key = everyone[ranks_here[0]][1]  # of the sockets through which tensors come
+        addresses = _gathered(self._start())
+        workers = [Client(address, authkey=key) for other in ranks_here for address in addresses[other]]
         for worker in workers:  # in the same order in all ranks: a worker waits until it has the datasets of all
             worker.send((loader.dataset, loader.collate_fn))
-        self._workers = workers[place * loader.num_workers :] + workers[: place * loader.num_workers]
+        first = self._place * loader.num_workers
+        self._workers, self._asked = workers[first:] + workers[:first], deque[Connection]()
         self.ahead = max(len(workers), loader.num_workers * (loader.prefetch_factor or 2))  # batches ready or in flight
 
-    def _start(self, ranks: int) -> list[Any]:
+    def _start(self) -> list[Any]:
         """Start this rank's workers, and return their addresses."""
-        context, seed = multiprocessing.get_context("fork"), torch.initial_seed()
-        self._listeners = [Listener(backlog=ranks, authkey=current_process().authkey) for _ in range(self.num_workers)]
-        for number, listener in enumerate(self._listeners):
-            arguments = (listener, ranks, number, seed + number, self.worker_init_fn)
+        seed = int(torch.empty((), dtype=torch.int64).random_(generator=self.generator))
+        key, context = current_process().authkey, multiprocessing.get_context("fork")
+        self._listeners = [Listener(backlog=self._ranks_here, authkey=key) for _ in range(self.num_workers)]
+        for number, listener in enumerate(self._listeners, self._place * self.num_workers):
+            info = {"id": number, "num_workers": self._ranks_here * self.num_workers, "seed": seed + number}
+            arguments = (listener, self._ranks_here, info, self.worker_init_fn)
             context.Process(target=_load, args=arguments, daemon=True).start()
         return [listener.address for listener in self._listeners]
 
@@ -58,64 +65,87 @@ class SharedWorkers:
         return getattr(self.loader, name)
 
     def __iter__(self) -> Iterator[Any]:
-        asked, batches = deque[Connection](), iter(self.batch_sampler)
+        if self._asked:
+            raise RuntimeError("an earlier iteration over these workers is still open")
         try:
-            for worker, numbers in zip(cycle(self._workers), batches, strict=False):
-                worker.send(numbers)
-                asked.append(worker)
-                if len(asked) == self.ahead:
-                    yield _received(asked.popleft())
-            while asked:
-                yield _received(asked.popleft())
+            for worker, numbers in zip(cycle(self._workers), iter(self.batch_sampler), strict=False):
+                with _reported():
+                    worker.send(numbers)
+                self._asked.append(worker)
+                if len(self._asked) == self.ahead:
+                    yield _received(self._asked.popleft())
+            while self._asked:
+                yield _received(self._asked.popleft())
         finally:  # the epoch may have been left early
-            with suppress(EOFError, ConnectionError):
-                for worker in asked:
-                    worker.recv()
+            with suppress(EOFError, OSError):
+                while self._asked:
+                    self._asked.popleft().recv()
+            self._asked.clear()
 
     def close(self) -> None:
         """Leave the workers; they end once all ranks have left them."""
         for worker in self._workers:
+            with suppress(OSError):
+                worker.send(None)
             worker.close()
 
 
-def _gathered(own: Any, ranks: int) -> list[Any]:
+def _gathered(own: Any) -> list[Any]:
     """An object of each rank."""
-    found = [own] * ranks
-    if ranks > 1:
-        distributed.all_gather_object(found, own)
+    if not distributed.is_initialized():
+        return [own]
+    found = [own] * distributed.get_world_size()
+    distributed.all_gather_object(found, own)
     return found
 
 
-def _received(worker: Connection) -> Any:
+@contextmanager
+def _reported() -> Iterator[None]:
     try:
+        yield
+    except (EOFError, OSError) as error:
+        raise RuntimeError("a worker shared by the ranks of this machine exited unexpectedly") from error
+
+
+def _received(worker: Connection) -> Any:
+    with _reported():
         batch = worker.recv()
-    except (EOFError, ConnectionError):
-        raise RuntimeError("a worker shared by the ranks of this machine has exited") from None
     if isinstance(batch, RuntimeError):
         raise batch
     return batch
 
 
-def _load(listener: Listener, ranks: int, number: int, seed: int, init: Callable[[int], None] | None) -> None:
+def _load(listener: Listener, ranks: int, info: dict[str, Any], init: Callable[[int], None] | None) -> None:
     """One worker, until all ranks have left it. Batches of a rank that are ready wait in a thread of their own."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     torch.set_num_threads(1)
-    torch.manual_seed(seed)
-    random.seed(seed)
+    torch.manual_seed(info["seed"])
+    random.seed(info["seed"])
     if numpy := sys.modules.get("numpy"):
-        numpy.random.seed(seed % 2**32)
-    error = _result(init, number) if init else None
+        numpy.random.seed(info["seed"] % 2**32)
     accepted = [listener.accept() for _ in range(ranks)]
-    datasets = {rank: rank.recv() for rank in accepted}
+    error, known, sources = None, dict[bytes, Any](), dict[Any, Any]()
+    for rank in accepted:
+        sent = rank.recv_bytes()
+        if sent not in known:  # the same dataset in all ranks is kept once
+            dataset, collate = pickle.loads(sent)
+            this_worker._worker_info = this_worker.WorkerInfo(**info, dataset=dataset)
+            error = error or (_result(init, info["id"]) if init else None)
+            known[sent] = this_worker._worker_info, dataset, collate
+        sources[rank] = known[sent]
+    known.clear()
     senders = {rank: ThreadPoolExecutor(1) for rank in accepted}
-    while datasets:
-        ready: list[Any] = wait(list(datasets))
+    while sources:
+        ready: list[Any] = wait(list(sources))
         for rank in ready:
-            try:
+            numbers = None
+            with suppress(EOFError, OSError):
                 numbers = rank.recv()
-            except (EOFError, ConnectionError):
-                del datasets[rank]
+            if numbers is None:  # the rank has left
+                del sources[rank]
                 continue
-            batch = error if isinstance(error, RuntimeError) else _result(_batch, *datasets[rank], numbers)
+            this_worker._worker_info, *source = sources[rank]
+            batch = error if isinstance(error, RuntimeError) else _result(_batch, *source, numbers)
             senders[rank].submit(_send, rank, batch)
 
 

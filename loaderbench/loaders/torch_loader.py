@@ -104,6 +104,7 @@ class TorchLoader(LoaderBackend):
         """Wrap a dataset, set the arguments a finished loader allows, and return any other iterable unchanged."""
         check_workers_every(1.0)
         found = build_loader(source, arguments, seed=seed)
+        found = replace(found, configured=found.configured | (arguments.keys() & {SHARE}))
         has_workers = arguments.get("num_workers", getattr(found.iterable, "num_workers", 0))
         return shared_among_ranks(found) if arguments.get(SHARE) and has_workers else found
 

@@ -28,7 +28,7 @@ REMEDY = CauseRemedy(
     applies=_applies,
     change=lambda _: {SHARE: True},
     effort=1,
-    costs=("Each worker holds the datasets of all ranks", "Batches are not pinned"),
+    costs=("Each worker holds the datasets of all ranks", "More batches wait in memory", "Batches are not pinned"),
     caveat="It helps only if other ranks of the same machine load faster. Dataset and collate_fn must be picklable",
     ends_contention=True,
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from loaderbench.datasets import Target, saved_dataset
-from loaderbench.diagnosis.same_data import traits_with_same_data
+from loaderbench.diagnosis.ranking import traits_with_same_data
 from loaderbench.loaders import AXIS
 from loaderbench.ranks import RANKS, rank_count
 from loaderbench.records import Config, Measured

@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Sequence
 
-from loaderbench.diagnosis.same_data import axes_of_work
+from loaderbench.diagnosis.ranking import axes_of_work
 from loaderbench.records import Config, Final, PlannedTrial
 from loaderbench.session.listener import Progress
 from loaderbench.session.measuring import is_alone

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from loaderbench.commands.slow import said_if_slow
+from loaderbench.commands.outputs import said_if_slow
 
 
 class Lines:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from loaderbench.datasets import saved_dataset
-from loaderbench.diagnosis.same_data import axes_of_work, traits_with_same_data
+from loaderbench.diagnosis.ranking import axes_of_work, traits_with_same_data
 
 OPENCV, NONE = {"opencv": "cv2"}, dict[str, str]()
 

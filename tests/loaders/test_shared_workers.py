@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -60,6 +61,17 @@ def generator(samples: list[Any]) -> Any:
     return (sample for sample in samples)
 
 
+def about_worker(samples: list[Any]) -> Any:
+    """The worker, as the dataset's code sees it: its rank's dataset, its number, and a random number."""
+    info = torch.utils.data.get_worker_info()
+    return info.dataset.rank, info.id, info.num_workers, random.random()
+
+
+def needs_dataset(number: int) -> None:
+    info = torch.utils.data.get_worker_info()
+    assert (info.id, len(info.dataset)) == (number, COUNT)
+
+
 def fails(number: int) -> None:
     raise OSError(f"worker {number} has no disk")
 
@@ -75,6 +87,7 @@ def error_of(loader: SharedWorkers) -> str:
 
 
 def of_rank(rank: int, folder: str) -> None:
+    torch.manual_seed(0)  # the same in all ranks, as in many scripts
     distributed.init_process_group("gloo", init_method=f"file://{folder}/group", rank=rank, world_size=2)
     numbers = Numbers(rank)
     sampler = DistributedSampler(numbers, shuffle=False)
@@ -87,6 +100,14 @@ def of_rank(rank: int, folder: str) -> None:
         of_ranks |= set(made_for.tolist())
         workers |= set(made_by.tolist())
     loader.sampler.set_epoch(3)
+    first, second = iter(loader), iter(loader)
+    next(first)
+    with pytest.raises(RuntimeError, match="an earlier iteration over these workers is still open"):
+        next(second)
+    first.close()
+    seen = shared(numbers, sampler=sampler, collate_fn=about_worker, worker_init_fn=needs_dataset)
+    about = [*seen]
+    seen.close()
     together = [index for index, _, batch in shared(Together(rank), sampler=sampler) for index in index.tolist()]
     failed = {
         "sample": error_of(shared(numbers, sampler=[BROKEN] * BATCH)),
@@ -97,7 +118,7 @@ def of_rank(rank: int, folder: str) -> None:
     own = [child.pid for child in active_children()]
     found = {
         "indices": indices, "of_ranks": sorted(of_ranks), "workers": sorted(workers), "together": together,
-        "failed": failed, "epoch": sampler.epoch, "length": len(loader), "own": own,
+        "failed": failed, "about": about, "epoch": sampler.epoch, "length": len(loader), "own": own,
     }  # fmt: skip
     distributed.barrier()
     if rank == 0:
@@ -136,12 +157,20 @@ def test_the_loader_can_be_asked_as_before(ranks: list[dict[str, Any]]) -> None:
     assert [(found["length"], found["epoch"]) for found in ranks] == [(COUNT / BATCH / 2, 3)] * 2
 
 
+def test_code_in_a_worker_sees_the_rank_it_loads_for_and_random_numbers_differ(ranks: list[dict[str, Any]]) -> None:
+    for rank, found in enumerate(ranks):
+        assert {(of_rank, workers) for of_rank, _, workers, _ in found["about"]} == {(rank, 2)}
+        assert {number for _, number, _, _ in found["about"]} == {0, 1}
+    drawn = [one[3] for found in ranks for one in found["about"]]
+    assert len(set(drawn)) == len(drawn) == COUNT / BATCH
+
+
 @pytest.mark.parametrize(
     ("what", "text"),
     [
         ("sample", "LookupError: no such sample"),
         ("batch", "cannot pickle 'generator' object"),
-        ("worker_init_fn", "OSError: worker 0 has no disk"),
+        ("worker_init_fn", "has no disk"),
     ],
 )
 def test_a_failure_in_a_worker_is_raised_in_each_rank(what: str, text: str, ranks: list[dict[str, Any]]) -> None:
@@ -150,7 +179,7 @@ def test_a_failure_in_a_worker_is_raised_in_each_rank(what: str, text: str, rank
 
 
 def test_a_worker_that_was_killed_is_noticed_by_all_ranks(ranks: list[dict[str, Any]]) -> None:
-    assert {found["killed"] for found in ranks} == {"a worker shared by the ranks of this machine has exited"}
+    assert {found["killed"] for found in ranks} == {"a worker shared by the ranks of this machine exited unexpectedly"}
 
 
 @pytest.mark.parametrize(
