@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from loaderbench.cuda_use import computing_device
 from loaderbench.diagnosis.copy_bandwidth import PcieLink
 from loaderbench.diagnosis.failures import classify
+from loaderbench.gpu_checkup.device import CudaDevice
 from loaderbench.gpu_checkup.records import CheckedDevice, CheckState, GpuCheck, Value
 from loaderbench.gpu_checkup.usable import named
-from loaderbench.records import Interval, Reasons
+from loaderbench.records import CopySpeed, Interval, Reasons
 from loaderbench.statistics.intervals import rate_interval
 
 _UNCOUNTED = 2
@@ -124,3 +126,25 @@ def check_decoding(device: CheckedDevice) -> GpuCheck:
         found={"images_per_s": rate, "psnr_db": psnr_db},
         not_measured={} if psnr_db is not None else {"psnr_db": "identical pixels"},
     )
+
+
+def copy_speed(
+    batch_bytes: float, samples: float, device_of: Callable[[int], CheckedDevice] = CudaDevice
+) -> CopySpeed | None:
+    """Copy buffers of a batch's size; `None` if this process uses no GPU, or if CUDA no longer responds.
+
+    `batch_bytes` and `samples` are averages per batch.
+    """
+    index = computing_device()
+    if index is None or not batch_bytes or not samples:
+        return None
+    device = device_of(index)
+    try:
+        return CopySpeed(
+            index=index,
+            bytes_per_sample=batch_bytes / samples,
+            pinned_gb_per_s=copy_gb_per_s(device, pinned=True, size_bytes=round(batch_bytes)),
+            pageable_gb_per_s=copy_gb_per_s(device, pinned=False, size_bytes=round(batch_bytes)),
+        )
+    except RuntimeError:  # no memory for another batch, or a sticky device error
+        return None

@@ -57,4 +57,5 @@ def shared_among_ranks(found: Batches) -> SharedBatches:
 
 def sharing_code() -> str:
     """The code of `SharedWorkers` and its imports, as it is measured."""
-    return Path(__file__).with_name("shared_workers.py").read_text().split('"""', 2)[2]
+    code = Path(__file__).with_name("shared_workers.py").read_text().split('"""', 2)[2]
+    return code.replace("  # type: ignore[attr-defined]", "")

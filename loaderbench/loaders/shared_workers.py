@@ -26,14 +26,17 @@ class SharedWorkers:
 
     Create it in all ranks at the same point, after `init_process_group` and `torch.cuda.set_device`, and before other
     loaders start workers. Each rank starts `num_workers` workers, and each worker makes batches of all ranks in turn.
-    A rank with slower samples thus gets more of the workers' time. Dataset and `collate_fn` are pickled once; later
-    changes do not reach the workers. The workers of a rank end with it, so ranks should end together.
+    A rank with slower samples thus gets more of the workers' time. Each worker gets a copy of
+    dataset and `collate_fn`; later changes do not reach it. The workers of a rank end with it, so ranks should end
+    together.
     """
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         self.loader = loader
         if not loader.num_workers or loader.batch_sampler is None or isinstance(loader.dataset, IterableDataset):
             raise TypeError("shared workers need num_workers, and a map-style dataset with batches")
+        if type(loader).__iter__ is not DataLoader.__iter__:
+            raise TypeError(f"shared workers cannot iterate as {type(loader).__name__} does")
         rank = distributed.get_rank() if distributed.is_initialized() else 0
         everyone = _gathered((gethostname(), bytes(current_process().authkey)))
         ranks_here = [other for other, (host, _) in enumerate(everyone) if host == gethostname()]
@@ -42,7 +45,8 @@ class SharedWorkers:
         addresses = _gathered(self._start())
         workers = [Client(address, authkey=key) for other in ranks_here for address in addresses[other]]
         for worker in workers:  # in the same order in all ranks: a worker waits until it has the datasets of all
-            worker.send((loader.dataset, loader.collate_fn))
+            with _reported():
+                worker.send((loader.dataset, loader.collate_fn))
         first = self._place * loader.num_workers
         self._workers, self._asked = workers[first:] + workers[:first], deque[Connection]()
         self.ahead = max(len(workers), loader.num_workers * (loader.prefetch_factor or 2))  # batches ready or in flight
@@ -72,15 +76,22 @@ class SharedWorkers:
                 with _reported():
                     worker.send(numbers)
                 self._asked.append(worker)
-                if len(self._asked) == self.ahead:
-                    yield _received(self._asked.popleft())
+                if len(self._asked) > self.ahead:
+                    yield self._next()
             while self._asked:
-                yield _received(self._asked.popleft())
+                yield self._next()
         finally:  # the epoch may have been left early
-            with suppress(EOFError, OSError):
-                while self._asked:
+            while self._asked:
+                with suppress(EOFError, OSError):
                     self._asked.popleft().recv()
-            self._asked.clear()
+
+    def _next(self) -> Any:
+        with _reported():
+            batch = self._asked[0].recv()
+        self._asked.popleft()
+        if isinstance(batch, RuntimeError):
+            raise batch
+        return batch
 
     def close(self) -> None:
         """Leave the workers; they end once all ranks have left them."""
@@ -107,17 +118,10 @@ def _reported() -> Iterator[None]:
         raise RuntimeError("a worker shared by the ranks of this machine exited unexpectedly") from error
 
 
-def _received(worker: Connection) -> Any:
-    with _reported():
-        batch = worker.recv()
-    if isinstance(batch, RuntimeError):
-        raise batch
-    return batch
-
-
 def _load(listener: Listener, ranks: int, info: dict[str, Any], init: Callable[[int], None] | None) -> None:
     """One worker, until all ranks have left it. Batches of a rank that are ready wait in a thread of their own."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    multiprocessing._prctl_pr_set_pdeathsig(signal.SIGTERM)  # type: ignore[attr-defined]
     torch.set_num_threads(1)
     torch.manual_seed(info["seed"])
     random.seed(info["seed"])
@@ -130,10 +134,11 @@ def _load(listener: Listener, ranks: int, info: dict[str, Any], init: Callable[[
         if sent not in known:  # the same dataset in all ranks is kept once
             dataset, collate = pickle.loads(sent)
             this_worker._worker_info = this_worker.WorkerInfo(**info, dataset=dataset)
-            error = error or (_result(init, info["id"]) if init else None)
+            done = _result(init, info["id"]) if init else None
+            error = error or (done if isinstance(done, RuntimeError) else None)
             known[sent] = this_worker._worker_info, dataset, collate
         sources[rank] = known[sent]
-    known.clear()
+    del sent, known
     senders = {rank: ThreadPoolExecutor(1) for rank in accepted}
     while sources:
         ready: list[Any] = wait(list(sources))
@@ -145,8 +150,7 @@ def _load(listener: Listener, ranks: int, info: dict[str, Any], init: Callable[[
                 del sources[rank]
                 continue
             this_worker._worker_info, *source = sources[rank]
-            batch = error if isinstance(error, RuntimeError) else _result(_batch, *source, numbers)
-            senders[rank].submit(_send, rank, batch)
+            senders[rank].submit(_send, rank, error or _result(_batch, *source, numbers))
 
 
 def _batch(dataset: Any, collate: Callable[[Any], Any], numbers: list[Any]) -> Any:

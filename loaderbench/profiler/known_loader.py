@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
+from loaderbench.profiler.references import Reference, weak
 from loaderbench.recorder.attributes import attribute_of
 from loaderbench.recorder.inside import path_of
 from loaderbench.recorder.own_arguments import own_arguments_of
@@ -14,27 +14,6 @@ from loaderbench.recorder.samples import batch_size_of, is_stream
 from loaderbench.records import Config
 from loaderbench.tracing.loader import is_loader, start_method_of, worker_arguments
 from loaderbench.tracing.other_loader import OtherLoader
-
-Reference = Callable[[], Any]
-"""Returns the object, or `None` once it is freed."""
-
-
-def weak(thing: Any) -> Reference:
-    """A weak reference; always `None` for an object without weak references, such as a list."""
-    return _weak_or(thing, None)
-
-
-def kept_or_weak(thing: Any) -> Reference:
-    """A weak reference, or a strong one to an object without weak references."""
-    return _weak_or(thing, thing)
-
-
-def _weak_or(thing: Any, otherwise: Any) -> Reference:
-    try:
-        return weakref.ref(thing)
-    except TypeError:
-        return lambda: otherwise
-
 
 _MOST_LONGER = 2.0
 """A dataset that replaces a freed one is at most this many times as long, or as short."""

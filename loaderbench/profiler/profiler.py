@@ -5,27 +5,17 @@ from __future__ import annotations
 import random
 import weakref
 from collections.abc import Iterator
-from contextlib import nullcontext, suppress
-from dataclasses import replace
+from contextlib import suppress
 from functools import partial
 from operator import index
 from traceback import format_exception_only
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from loaderbench.conclusion import conclude
-from loaderbench.cuda_use import computing_device, uses_cuda
+from loaderbench.cuda_use import uses_cuda
 from loaderbench.errors import UsageError
-from loaderbench.profiler.measured import measured_so_far
-from loaderbench.profiler.observer import Observer
 from loaderbench.profiler.source import Claim, check_free, claim, profiled
 from loaderbench.profiler.stage import Stage
-from loaderbench.ranks import this_host
-from loaderbench.recorder.loop import LoopRecorder
-from loaderbench.recorder.ranks import RankRun, merge_ranks
-from loaderbench.recorder.steps import StepTimes
-from loaderbench.records import Measured, Readings
-from loaderbench.result import Run
 from loaderbench.tracing.clock import thread
 
 if TYPE_CHECKING:
@@ -98,6 +88,7 @@ class Profiler:
         `UsageError` like `stop`, and the error of `torch.distributed` if a collective fails.
         """
         self.stop()
+        from loaderbench.profiler.result import make_job_run
 
         found = make_job_run(self.name, self._warmup, self._recorder, self._observer)
         if found is not None:
@@ -149,6 +140,8 @@ class Profiler:
         is_final = self._observer.loop_has_ended
         state = random.getstate()  # an imported library may use `random`
         try:
+            from loaderbench.profiler.result import make_run
+
             found = make_run(self.name, self._warmup, self._recorder, self._observer)
         finally:
             random.setstate(state)
@@ -271,37 +264,3 @@ def checked_number(name: str, value: Any, least: int) -> int:
             if (number := index(value)) >= least:
                 return number
     raise UsageError(f"{name} must be an integer of {least} or more, got {value!r}")
-
-
-def make_run(name: str, warmup: int, recorder: LoopRecorder, observer: Observer) -> Run:
-    """Conclude from the recording so far."""
-    measured, readings = measured_so_far(name, warmup, recorder, observer)
-    return Run(conclude(measured), readings)
-
-
-def make_job_run(name: str, warmup: int, recorder: LoopRecorder, observer: Observer) -> Run | None:
-    """Conclude from the recordings of all ranks; `None` in all ranks but 0, and without a process group."""
-    ranks = gather_ranks(*measured_so_far(name, warmup, recorder, observer), recorder.steps())
-    if not ranks:
-        return None
-    measured, readings = merge_ranks(ranks)
-    return Run(conclude(measured), readings)
-
-
-def gather_ranks(measured: Measured, readings: Readings, steps: StepTimes | None) -> list[RankRun]:
-    """The recordings of all ranks, in rank 0; empty in other ranks, and without a process group of several."""
-    from torch import cuda, distributed
-
-    if not distributed.is_available() or not distributed.is_initialized() or distributed.get_world_size() < 2:
-        return []
-    rank = distributed.get_rank()
-    found: list[Any] | None = [None] * distributed.get_world_size() if rank == 0 else None
-    device = computing_device()
-    with nullcontext() if device is None else cuda.device(device):  # NCCL uses the current GPU, by default the first
-        distributed.gather_object(RankRun(rank, _with_host(measured), readings, steps), found)
-    return list(found or ())
-
-
-def _with_host(measured: Measured) -> Measured:
-    """Add the host name, since a rank may have been started by another launcher than torch's."""
-    return replace(measured, trials=tuple(replace(trial, host=this_host()) for trial in measured.trials))

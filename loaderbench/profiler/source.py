@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from loaderbench.errors import UsageError
-from loaderbench.profiler.known_loader import Reference, kept_or_weak
+from loaderbench.profiler.references import Reference, kept_or_weak
 
 _busy: dict[int, tuple[Reference, Any]] = {}  # by the id of a recorded loader: (loader, profiler)
 

@@ -248,8 +248,8 @@ def _type_of(consumer: Consumer) -> str:
 
 
 def _copy_speed(replayed: Any, found: Measurement) -> CopySpeed | None:
-    """Copy speed for the replayed batches. Imported late because `runner.copy_speed` imports torch."""
-    from loaderbench.runner.copy_speed import copy_speed
+    """Copy speed for the replayed batches. Imported late because it imports torch."""
+    from loaderbench.gpu_checkup.rates import copy_speed
 
     return copy_speed(replayed.batch_bytes, found.samples / found.batches) if found.batches else None
 

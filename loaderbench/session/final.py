@@ -12,8 +12,7 @@ from loaderbench.session.listener import Progress
 from loaderbench.session.measuring import is_alone
 from loaderbench.session.session import Session
 from loaderbench.session.time_slicing import SlicedRounds
-from loaderbench.statistics.configurations import is_alternative, rates_by_round
-from loaderbench.statistics.finalists import FINAL_TIE, finalists, is_settled
+from loaderbench.statistics.configurations import FINAL_TIE, finalists, is_alternative, is_settled, rates_by_round
 from loaderbench.statistics.intervals import LEVEL
 from loaderbench.statistics.sequential import level_at_looks
 

@@ -192,6 +192,16 @@ def test_loaders_without_workers_or_indices_are_refused(make: Callable[[], Any])
         make()
 
 
+def test_a_loader_that_iterates_in_its_own_way_is_refused() -> None:
+    class Endless(DataLoader[Any]):
+        def __iter__(self) -> Any:
+            while True:
+                yield from super().__iter__()
+
+    with pytest.raises(TypeError, match="shared workers cannot iterate as Endless does"):
+        SharedWorkers(Endless(Numbers(0), batch_size=BATCH, num_workers=1))
+
+
 def test_any_other_iterable_is_refused() -> None:
     with pytest.raises(TypeError, match="share_workers needs a map-style dataset, got list"):
         LOADER_BACKENDS["torch"].build([torch.zeros(4)], {"num_workers": 1, "share_workers": True}, seed=0)
@@ -210,7 +220,8 @@ def test_a_single_process_has_workers_of_its_own() -> None:
     found = LOADER_BACKENDS["torch"].build(Numbers(0), arguments, seed=0)
     batches = iter(found.iterable)
     pids = {pid for _ in range(4) for pid in next(batches)[2].tolist()}
-    assert pids == set(found.worker_pids())
+    assert len(pids) == 2
+    assert pids <= set(found.worker_pids())
     assert (found.traced_in, found.is_divided, found.samples_per_epoch) == ("nowhere", False, COUNT)
     found.close(batches)
     for child in active_children():
@@ -228,8 +239,10 @@ def test_the_pasted_program_shares_workers_under_torchrun(tmp_path: Path) -> Non
         "from torch.utils.data import DistributedSampler\nimport torch\ntorch.distributed.init_process_group('gloo')\n"
         "dataset = torch.utils.data.TensorDataset(torch.arange(16))\n"
     )
-    (tmp_path / "train.py").write_text(head + code + "print(sum(len(batch) for batch, in loader), 'samples')\n")
+    (tmp_path / "train.py").write_text(
+        head + code + "print(sum(len(batch) for batch, in loader), 'samples')\n" + "torch.distributed.barrier()\n"
+    )
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "train.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("8 samples") == 2
+    assert done.stdout.count("8") == done.stdout.count(" samples") == 2  # lines of both ranks can mix

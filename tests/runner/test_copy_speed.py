@@ -6,10 +6,10 @@ import pytest
 from simulated_device import SimulatedDevice, patch
 from simulated_gpu import BYTES_PER_S, SimulatedGpu
 
+from loaderbench.gpu_checkup import rates as module
+from loaderbench.gpu_checkup.rates import copy_speed
 from loaderbench.monitors import with_copy_speed
 from loaderbench.records import GpuUse
-from loaderbench.runner import copy_speed as module
-from loaderbench.runner.copy_speed import copy_speed
 
 BATCH_BYTES, SAMPLES = 38e6, 64
 

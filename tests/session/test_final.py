@@ -23,8 +23,7 @@ from loaderbench.session.final import (
 from loaderbench.session.session import Session
 from loaderbench.session.sweep import measure_sweep
 from loaderbench.statistics.choice import choose_best
-from loaderbench.statistics.configurations import summarize
-from loaderbench.statistics.finalists import finalists
+from loaderbench.statistics.configurations import finalists, summarize
 from loaderbench.statistics.intervals import LEVEL
 from loaderbench.statistics.sequential import level_at_looks
 
