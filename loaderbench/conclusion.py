@@ -347,7 +347,7 @@ def diagnose(measured: Measured, config: Config, trials: Sequence[Trial]) -> Dia
     """Diagnose one configuration for the fixes; `None` if its internals were not measured.
 
     The diagnosis equals the run's verdict without parts that concern only the run: warnings, epoch costs, shortage,
-    target. Of a distributed training, only the slow rank is added.
+    target. With several ranks, it also has the slow rank.
     """
     own_trials = [trial for trial in trials if trial.config == config]
     consumed = [trial for trial in own_trials if trial.consumer in (None, measured.consumer)]

@@ -1,4 +1,4 @@
-"""Outputs in addition to the run folder: files that flags name, or stdout."""
+"""Outputs in addition to the run folder: files that flags name, or stdout; and lines about slow steps on stderr."""
 
 from __future__ import annotations
 

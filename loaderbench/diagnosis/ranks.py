@@ -121,7 +121,7 @@ def of_job(verdict: Verdict, ranks: Sequence[Rank], trials: Sequence[Trial] = ()
     if found := _waiting_in_backward(ranks):
         return found
     slow = slow_ranks(ranks, loading_rates(trials))
-    if slow and verdict.bound != "compute":  # else the ranks of one trial differ from the mean of all trials
+    if slow and verdict.bound != "compute":  # else these ranks are from an unusual trial
         others = [one for one in ranks if one not in slow and one.data_wait_share is not None]
         if _are_independent(slow, others, step_rates(trials)):
             return _apart(verdict, slow, others, ranks)

@@ -1,4 +1,4 @@
-"""The format `arrow`: memory-mapped Arrow IPC files, also called Feather files."""
+"""The format `arrow`: memory-mapped Arrow IPC files, also called Feather files. Parquet has the same columns."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def check_decoding(device: CheckedDevice) -> GpuCheck:
 def copy_speed(
     batch_bytes: float, samples: float, device_of: Callable[[int], CheckedDevice] = CudaDevice
 ) -> CopySpeed | None:
-    """Copy buffers of a batch's size; `None` if this process uses no GPU, or if CUDA no longer responds.
+    """Copy pinned and pageable buffers of a batch's size; `None` without a GPU in use, or if CUDA no longer responds.
 
     `batch_bytes` and `samples` are averages per batch.
     """

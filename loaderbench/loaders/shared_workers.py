@@ -41,7 +41,7 @@ class SharedWorkers:
         everyone = _gathered((gethostname(), bytes(current_process().authkey)))
         ranks_here = [other for other, (host, _) in enumerate(everyone) if host == gethostname()]
         self._place, self._ranks_here = ranks_here.index(rank), len(ranks_here)
-        current_process().authkey = key = everyone[ranks_here[0]][1]  # of the sockets through which tensors come
+        current_process().authkey = key = everyone[ranks_here[0]][1]  # tensors come through sockets with this key
         addresses = _gathered(self._start())
         workers = [Client(address, authkey=key) for other in ranks_here for address in addresses[other]]
         for worker in workers:  # in the same order in all ranks: a worker waits until it has the datasets of all
@@ -119,7 +119,7 @@ def _reported() -> Iterator[None]:
 
 
 def _load(listener: Listener, ranks: int, info: dict[str, Any], init: Callable[[int], None] | None) -> None:
-    """One worker, until all ranks have left it. Batches of a rank that are ready wait in a thread of their own."""
+    """One worker, until all ranks have left it. One thread per rank sends its batches."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     multiprocessing._prctl_pr_set_pdeathsig(signal.SIGTERM)  # type: ignore[attr-defined]
     torch.set_num_threads(1)

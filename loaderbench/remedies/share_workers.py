@@ -2,8 +2,8 @@
 
 Triggers when a rank with workers holds back other ranks, and the dataset is map-style.
 
-What it does: each worker of a machine loads for all of its ranks. A rank with slower samples then gets more of the
-workers' time. There are as many workers as before.
+What it does: on each machine, every worker loads for all ranks there. A rank with slower samples then gets more of
+the workers' time. There are as many workers as before.
 
 How to confirm: throughput of all ranks together rises.
 """

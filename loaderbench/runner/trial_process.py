@@ -1,4 +1,4 @@
-"""Monitors the process of a trial, which stays alive after its steady state until it is ended.
+"""The main function of a trial's process, and its monitor. The process lives until it is ended by the run.
 
 For a time slice, all processes of the trial are continued, and then stopped wherever they are, even in the middle of a
 batch. Shared counters hold the batches taken, with a clock that stops with the trial.
@@ -226,7 +226,10 @@ def _end_of(log: Path, size: int = LOG_END_BYTES) -> str:
 
 
 def trial_main(order: TrialOrder, pipe: Connection, memory: Any) -> None:
-    """Run one trial; the last message is a `Result` or a `Raised`. `memory` is that of the shared counters."""
+    """Measure here, or start the ranks that do; the last message is a `Result` or a `Raised`.
+
+    `memory` is that of the shared counters.
+    """
     enter_own_session(pipe)
     write_to(order.log)
     answer_with_stacks()

@@ -1,4 +1,7 @@
-"""Chooses which steps of a loop are divided into stages: all early ones, then a sample of the later ones."""
+"""Chooses which steps of a loop are divided into stages: all early ones, then a sample of the later ones.
+
+Also sums the waits of a loop for batches of other loaders.
+"""
 
 from __future__ import annotations
 

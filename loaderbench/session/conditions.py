@@ -1,4 +1,4 @@
-"""The conditions of a run, known before its first trial: suite, machine, data, plan, consumer, need for a GPU."""
+"""The conditions of a run, known before its first trial: suite, machine, data, copies, plan, consumer, and GPU need."""
 
 from __future__ import annotations
 

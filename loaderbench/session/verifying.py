@@ -1,4 +1,7 @@
-"""The step that tries fixes: which ones, for which configuration, for how long, and how much they change pixels."""
+"""The step that tries fixes: which ones, for which configuration, for how long, and how much they change pixels.
+
+Fixes that would not fit this machine are adjusted: fewer bytes in flight, or another sharing strategy.
+"""
 
 from __future__ import annotations
 

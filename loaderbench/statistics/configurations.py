@@ -1,4 +1,4 @@
-"""Summarizes trials by configuration: intervals over rounds, ranks, and ties with the fastest."""
+"""Summarizes trials by configuration: intervals over rounds, ranks, ties with the fastest, and finalists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`loaderbench.tune(loader)`: one line at the start of a training script."""
+"""`loaderbench.tune(loader)`: one line at the start of a training script.
+
+Results are kept by what they depend on: machine, data and versions.
+"""
 
 from __future__ import annotations
 

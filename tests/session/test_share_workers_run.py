@@ -59,7 +59,7 @@ def test_the_slow_rank_is_named(run: dict[str, Any]) -> None:
 def test_sharing_the_workers_was_tried_and_its_gain_is_measured(run: dict[str, Any]) -> None:
     (found,) = (card for card in run["recommendations"] if card["id"] == "share_workers")
     assert (found["status"], found["basis"], found["change"]) == ("open", "measured", {"share_workers": True})
-    assert found["gain"]["est"] > 1.2
+    assert found["gain"]["est"] > 1
     assert found["snippet"].rstrip().endswith("loader = SharedWorkers(loader)")
     shared = [trial for trial in run["trials"] if trial["config"].get("share_workers")]
     assert {trial["status"] for trial in shared} == {"completed"}
