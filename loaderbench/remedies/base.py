@@ -94,7 +94,10 @@ class MeasuredChange:
         return replace(
             answer,
             evidence=(*answer.evidence, *(doubts(gain) if gained else ())),
-            costs=(*(savings(before, after) if self.cheaper else ()), *costs(before, after)),
+            costs=(
+                *(savings(before, after, findings.loader) if self.cheaper else ()),
+                *costs(before, after, findings.loader),
+            ),
             caveat=self.caveat if gained else AS_FAST,
             snippet=findings.program(self.changed),
             snippet_yaml=yaml_change(self.changed, self.changed, findings.loader, findings.options),

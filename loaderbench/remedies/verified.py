@@ -86,7 +86,11 @@ def _with_result(advice: Recommendation, findings: Findings, verification: Verif
         ),
         trials=(*before.trials, *after.trials),
         pixels=pixels_of(advice.pixels, chosen),
-        costs=(*_known_costs(advice), *longer_step(chosen.against, chosen.config, both), *costs(before, after)),
+        costs=(
+            *_known_costs(advice),
+            *longer_step(chosen.against, chosen.config, both),
+            *costs(before, after, findings.loader),
+        ),
         caveat=_caveats(
             advice.caveat, caveat_of_batch(chosen.against, chosen.config), _of_few(chosen.config, findings)
         ),
@@ -192,7 +196,10 @@ def _combination(
         status="open",
         evidence=(*_rates(before, after, change), *_pairs(how, how.ratio, gain)),
         trials=(*before.trials, *after.trials),
-        costs=(*dict.fromkeys(cost for part in parts for cost in _known_costs(part)), *costs(before, after)),
+        costs=(
+            *dict.fromkeys(cost for part in parts for cost in _known_costs(part)),
+            *costs(before, after, findings.loader),
+        ),
         caveat=_caveats(of_sweep, *of_parts, _of_few(last, findings)),
         pixels=pixels_of(next((part.pixels for part in parts if part.pixels), altered), verification),
         snippet=findings.program(last),

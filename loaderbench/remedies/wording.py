@@ -85,21 +85,21 @@ _MIB = 1 << 20
 _CPU_POINTS = 5
 
 
-def costs(before: Configuration, after: Configuration) -> tuple[str, ...]:
-    """Resources that `after` needs more of: worker processes, memory, CPU time."""
-    return _differences(before, after, many="more", much="more")
+def costs(before: Configuration, after: Configuration, loader: Config) -> tuple[str, ...]:
+    """Resources that `after` needs more of: worker processes, memory, CPU time. `loader` are the fixed arguments."""
+    return _differences(before, after, loader, many="more", much="more")
 
 
-def savings(before: Configuration, after: Configuration) -> tuple[str, ...]:
+def savings(before: Configuration, after: Configuration, loader: Config) -> tuple[str, ...]:
     """Resources that `after` needs less of."""
-    return _differences(after, before, many="fewer", much="less")
+    return _differences(after, before, loader, many="fewer", much="less")
 
 
-def _differences(less: Configuration, more: Configuration, *, many: str, much: str) -> tuple[str, ...]:
+def _differences(less: Configuration, more: Configuration, loader: Config, *, many: str, much: str) -> tuple[str, ...]:
     phrases = []
-    workers = (worker_count(more.config, {}) or 0) - (worker_count(less.config, {}) or 0)
+    workers = (worker_count(more.config, loader) or 0) - (worker_count(less.config, loader) or 0)
     if workers > 0:
-        in_threads = "threads" in backend_of(more.config).loading_in(1, more.config)
+        in_threads = "threads" in backend_of({**loader, **more.config}).loading_in(1, more.config)
         names = ("thread", "threads") if in_threads else ("worker process", "worker processes")
         phrases.append(f"{workers} {many} {names[workers > 1]}")
     for name, label in _MEMORY:

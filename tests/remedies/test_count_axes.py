@@ -12,6 +12,8 @@ from sweeps import findings
 from loaderbench.loaders import LOADER_BACKENDS
 from loaderbench.records import Recommendation
 from loaderbench.remedies import Diagnosis, Findings, candidates_for, recommend
+from loaderbench.remedies.wording import costs
+from loaderbench.statistics.configurations import summarize
 
 BUSY = CAUSES["more_workers"]
 
@@ -67,8 +69,14 @@ def test_more_threads_cost_no_memory_of_processes() -> None:
     tried = advice(found, "more_workers")
     assert tried is not None
     assert (tried.title, tried.change) == ("Set threads=4", {"threads": 4})
+    assert tried.costs[0] == "3 more threads"
     assert "process" not in " ".join(tried.costs)
     assert advice(found, "best_combination") is None
+
+
+def test_workers_are_counted_from_those_that_the_suite_fixes() -> None:
+    before, after = summarize([{"ranks": 2}, {"ranks": 2, "num_workers": 4}], [])
+    assert costs(before, after, {"num_workers": 1}) == ("3 more worker processes",)
 
 
 def test_of_two_axes_the_one_that_was_swept_is_the_one_to_set() -> None:
