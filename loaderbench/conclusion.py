@@ -20,15 +20,7 @@ from loaderbench.diagnosis.gpu_warnings import power_notes
 from loaderbench.diagnosis.hosts import all_hosts, describe_hosts, with_storage
 from loaderbench.diagnosis.hotspots import find_hotspots
 from loaderbench.diagnosis.isolation import describe_isolation, find_ceiling, with_exposed_copy
-from loaderbench.diagnosis.ranking import (
-    Ranking,
-    Subject,
-    expected_wait,
-    rank,
-    rate_cap,
-    subject_of,
-    traits_with_same_data,
-)
+from loaderbench.diagnosis.ranking import Ranking, Subject, expected_wait, rank, rate_cap, subject_of
 from loaderbench.diagnosis.ranks import describe_ranks, of_job, of_only_rank, trials_of_ranks
 from loaderbench.diagnosis.shortage import Shortage, find_shortage, more_workers_fail
 from loaderbench.diagnosis.slow_steps import with_estimated_waits
@@ -66,7 +58,7 @@ from loaderbench.records import (
 )
 from loaderbench.remedies import Diagnosis, Findings, candidates_for, recommend
 from loaderbench.remedies.streams import loader_arguments
-from loaderbench.remedies.target_call import target_call
+from loaderbench.remedies.target_call import target_call, traits_with_same_data
 from loaderbench.statistics.choice import describe_baseline
 from loaderbench.statistics.configurations import summarize
 from loaderbench.statistics.faster_arguments import with_tuned

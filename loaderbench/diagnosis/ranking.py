@@ -133,11 +133,3 @@ def rate_cap(notes: Sequence[str], configurations: Sequence[Configuration], dema
 def axes_of_work(dataset: DatasetKind | None) -> tuple[str, ...]:
     """Axes that say how much work is done, which is not the loader's choice: ranks, and samples of the dataset."""
     return (RANKS, *(() if dataset is None else dataset.amount_axes))
-
-
-def traits_with_same_data(measured: Measured, config: Config) -> Mapping[str, str]:
-    """The traits seen in the dataset of a configuration, or of another one with the same data."""
-    dataset = saved_dataset(measured.section("dataset"))
-    alike = () if dataset is None else tuple(dataset.data_axes)
-    same = (trial for trial in measured.sweep if is_alternative(trial.config, config, alike))
-    return next((trial.dataset_traits for trial in same if trial.dataset_traits), {})

@@ -44,18 +44,11 @@ def shared_among_ranks(found: Batches) -> SharedBatches:
     if not isinstance(found.iterable, DataLoader):
         raise TypeError(f"{SHARE} needs a map-style dataset, got {type(found.iterable).__name__}")
     shared = SharedWorkers(found.iterable)
-    return SharedBatches(
-        shared,
-        ahead=shared.ahead,
-        cycle=shared.ahead,
-        configured=found.configured,
-        batch_size=found.batch_size,
-        samples_per_epoch=found.samples_per_epoch,
-        divided=found.is_divided,
-    )
+    changed = {"iterable": shared, "ahead": shared.ahead, "cycle": shared.ahead, "divided": found.is_divided}
+    return SharedBatches(**vars(found) | changed)
 
 
 def sharing_code() -> str:
-    """The code of `SharedWorkers` and its imports, as it is measured."""
+    """The source of `SharedWorkers` with its imports, the same code that trials run."""
     code = Path(__file__).with_name("shared_workers.py").read_text().split('"""', 2)[2]
     return code.replace("  # type: ignore[attr-defined]", "")

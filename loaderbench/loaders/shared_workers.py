@@ -26,9 +26,8 @@ class SharedWorkers:
 
     Create it in all ranks at the same point, after `init_process_group` and `torch.cuda.set_device`, and before other
     loaders start workers. Each rank starts `num_workers` workers, and each worker makes batches of all ranks in turn.
-    A rank with slower samples thus gets more of the workers' time. Each worker gets a copy of
-    dataset and `collate_fn`; later changes do not reach it. The workers of a rank end with it, so ranks should end
-    together.
+    A rank with slower samples gets more of the workers' time. Each worker has a copy of dataset and `collate_fn`; later
+    changes do not reach it. The workers of a rank end with it, so ranks should end together.
     """
 
     def __init__(self, loader: DataLoader[Any]) -> None:

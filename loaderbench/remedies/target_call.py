@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from loaderbench.datasets import Target, saved_dataset
-from loaderbench.diagnosis.ranking import traits_with_same_data
 from loaderbench.loaders import AXIS
 from loaderbench.ranks import RANKS, rank_count
 from loaderbench.records import Config, Measured
+from loaderbench.statistics.configurations import is_alternative
 from loaderbench.targets import ANY_KEYWORD
 
 
@@ -59,3 +59,11 @@ def target_call(measured: Measured, config: Config) -> TargetCall | None:
     taken = None if keywords == ANY_KEYWORD else frozenset(filter(None, keywords.split(", ")))
     args = section.get("args") or {}
     return TargetCall(str(config.get("target", section.get("target"))), args, traits["iterable"], taken)
+
+
+def traits_with_same_data(measured: Measured, config: Config) -> Mapping[str, str]:
+    """The traits seen in the dataset of a configuration, or of another one with the same data."""
+    dataset = saved_dataset(measured.section("dataset"))
+    alike = () if dataset is None else tuple(dataset.data_axes)
+    same = (trial for trial in measured.sweep if is_alternative(trial.config, config, alike))
+    return next((trial.dataset_traits for trial in same if trial.dataset_traits), {})

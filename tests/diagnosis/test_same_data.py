@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from loaderbench.datasets import saved_dataset
-from loaderbench.diagnosis.ranking import axes_of_work, traits_with_same_data
+from loaderbench.diagnosis.ranking import axes_of_work
+from loaderbench.remedies.target_call import traits_with_same_data
 
 OPENCV, NONE = {"opencv": "cv2"}, dict[str, str]()
 
