@@ -19,8 +19,7 @@ from pathlib import Path
 from scipy.stats import norm, t
 
 from loaderbench.records import Interval
-from loaderbench.statistics.intervals import LEVEL, REPEATED_ROUNDS, at_another_time
-from loaderbench.statistics.machine_speed import LEAST_SD
+from loaderbench.statistics.intervals import LEAST_SD, LEVEL, REPEATED_ROUNDS, at_another_time
 
 REPEATS_FILE = "by_hand.json"
 SHARES = [step / 50 for step in range(76)]

@@ -24,7 +24,7 @@ from benchmarks.between_times import Repeat, write_repeats
 from benchmarks.by_hand import MadeByHand, made_by_hand, print_table
 from loaderbench.datasets.photos import generate_photos
 from loaderbench.result import load_concluded
-from loaderbench.statistics.machine_speed import speed_sd
+from loaderbench.statistics.intervals import speed_sd
 
 IMAGES, TIMES = 512, 4
 """The folder has four hard links to each generated image, which makes epochs longer."""

@@ -7,6 +7,7 @@ import linecache
 import os
 import re
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -89,12 +90,42 @@ def without_collection() -> Iterator[None]:
     then frees a frame that is still being read (segmentation fault), or starts a thread and waits for a lock that is
     held here (deadlock). Source: CPython issue 106883.
     """
-    collects = sys.version_info < (3, 12) and gc.isenabled()
-    if not collects:
+    if sys.version_info >= (3, 12):
         yield
         return
-    gc.disable()
+    _without.enter()
     try:
         yield
     finally:
-        gc.enable()
+        _without.leave()
+
+
+class _WithoutCollection:
+    """Disables garbage collection until the last of several threads has left."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._collected = threading.Lock(), 0, False
+
+    def enter(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._collected = gc.isenabled()
+                gc.disable()
+            self._inside += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._inside = max(0, self._inside - 1)  # 0 in a process forked meanwhile
+            if not self._inside and self._collected:
+                gc.enable()
+
+    def renew(self) -> None:
+        """In a forked process, which has none of these threads."""
+        if self._inside and self._collected:
+            gc.enable()
+        self._lock, self._inside = threading.Lock(), 0
+
+
+_without = _WithoutCollection()
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_without.renew)

@@ -17,11 +17,18 @@ from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.gathering import gather
 from loaderbench.diagnosis.gpu_memory import describe_gpu_memory
 from loaderbench.diagnosis.gpu_warnings import power_notes
-from loaderbench.diagnosis.hosts import all_hosts, describe_hosts, with_storage
 from loaderbench.diagnosis.hotspots import find_hotspots
 from loaderbench.diagnosis.isolation import describe_isolation, find_ceiling, with_exposed_copy
 from loaderbench.diagnosis.ranking import Ranking, Subject, expected_wait, rank, rate_cap, subject_of
-from loaderbench.diagnosis.ranks import describe_ranks, of_job, of_only_rank, trials_of_ranks
+from loaderbench.diagnosis.ranks import (
+    all_hosts,
+    describe_hosts,
+    describe_ranks,
+    of_job,
+    of_only_rank,
+    trials_of_ranks,
+    with_storage,
+)
 from loaderbench.diagnosis.shortage import Shortage, find_shortage, more_workers_fail
 from loaderbench.diagnosis.slow_steps import with_estimated_waits
 from loaderbench.diagnosis.verdict import decide
@@ -41,7 +48,6 @@ from loaderbench.records import (
     Config,
     Configuration,
     DatasetSummary,
-    Environment,
     EpochCost,
     HostUse,
     Isolation,
@@ -311,6 +317,7 @@ def _recommendations(
             demand_of=partial(target_rate, measured),
             call_of=partial(target_call, measured),
             classes=measured.dataset.classes,
+            highest_memory_limit_bytes=measured.environment.highest_memory_limit_bytes,
         )
     )
 
@@ -369,7 +376,7 @@ def _diagnosis(measured: Measured, config: Config, verdict: Verdict, facts: Fact
         accelerator=bool(measured.environment.gpus),
         options=None if options is None else {**options, **config},
         files=_files_of_folder(measured.dataset),
-        shared_memory_bytes=_shared_memory_bytes(measured.environment),
+        shared_memory_bytes=measured.environment.sharable_memory_bytes,
         demand=_demand_rate(measured, config),
         profile=measured.kind == "profile",
         traits=traits_with_same_data(measured, config),
@@ -390,9 +397,3 @@ def _files_of_folder(dataset: DatasetSummary) -> int | None:
 def _options(measured: Measured) -> dict[str, Any] | None:
     """The dataset's options if it has options to try; `None` for a user's dataset."""
     return options_to_try(measured.section("dataset")) if measured.kind in ("sweep", "ab") else None
-
-
-def _shared_memory_bytes(environment: Environment) -> int | None:
-    """The smallest of the machine's memory, the container's limit, and the size of the shared-memory file system."""
-    known = (environment.memory_total_bytes, environment.memory_limit_bytes, environment.shm_total_bytes)
-    return min((found for found in known if found is not None), default=None)

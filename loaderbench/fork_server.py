@@ -10,8 +10,7 @@ import signal
 import sys
 from types import TracebackType
 
-from loaderbench.own_path import forget_same_path
-from loaderbench.parent_death import ended_with_parent
+from loaderbench.child_processes import ended_with_parent, forget_same_path
 
 # SIGINT was blocked when the server started. Pending signals are dropped, and forked processes ignore SIGINT too.
 signal.signal(signal.SIGINT, signal.SIG_IGN)

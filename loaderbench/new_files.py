@@ -1,4 +1,4 @@
-"""New files: complete or not at all, under names that are free."""
+"""Files: complete or not at all, under names that are free, and locked until their holder ends in any way."""
 
 from __future__ import annotations
 
@@ -8,6 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
+from typing import IO, Any
+
+try:
+    import fcntl
+except ImportError:  # Windows has no flock, and needs none here
+    fcntl = None  # type: ignore[assignment]
+
+CAN_LOCK = fcntl is not None
+"""Whether this system supports such locks."""
 
 
 def write_whole(file: Path, content: str | bytes, *, shared: bool = False, sync: bool = False) -> None:
@@ -49,3 +58,19 @@ def numbered(name: str) -> Iterator[str]:
     """The name alone, then with numbers, without end: `name`, `name-2`, `name-3`."""
     yield name
     yield from (f"{name}-{number}" for number in count(2))
+
+
+def hold(file: IO[Any]) -> bool | None:
+    """Take the lock of an open file until the file is closed; `False` if another process holds it.
+
+    `None` if unknown: some file systems, including network file systems, do not support locks.
+    """
+    if fcntl is None:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True

@@ -25,10 +25,14 @@ CORRECTED_CODE = {
 """Lines of a program that were wrong when recorded: a class folder may be empty, and not everyone who loads in two
 workers or more wants two."""
 
-OTHER_PROGRAMS = ("cold_cache", "pack_small_files", "jpeg_draft", "presize_offline", "faster_decoder")
+OTHER_PROGRAMS = (
+    *("cold_cache", "pack_small_files", "jpeg_draft", "presize_offline", "faster_decoder"),
+    *("cpu_quota", "slow_samples", "mixed_precision"),
+)
 """Fixes whose program is another one now: it copies each folder apart and completely, shuffles the samples of shards,
 and decodes to no less than the 256 pixels that a trial decodes to. Resized copies have a folder of their own. Pillow
-decodes what simplejpeg cannot."""
+decodes what simplejpeg cannot. For a quota, it widened the affinity. The slowest samples come from the run's file.
+Mixed precision depends on the data."""
 
 DECIDED_AGAIN = {
     "run_shared_memory_full": ("recommendations",),

@@ -1,9 +1,10 @@
 """The columns of a table of trials."""
 
 from dataclasses import replace
+from pathlib import Path
 
 from loaderbench.records import TimeSlices, Trial, WorkerStates
-from loaderbench.store import trials_frame
+from loaderbench.store import read_run, trials_frame
 
 EMPTY = Trial(id="a", role="isolation", config={}, round=1, status="failed")
 FULL = Trial(
@@ -34,3 +35,10 @@ def test_an_axis_with_the_name_of_a_field_keeps_its_values() -> None:
     assert found["axis_samples"].tolist() == [64, 128]
     assert found["samples"].tolist() == [100, 100]
     assert found["size"].tolist() == [8, 8]
+
+
+def test_metrics_of_a_gpu_are_columns_without_their_reasons() -> None:
+    record = read_run(Path(__file__).parents[1] / "reports" / "examples" / "h100")
+    found = trials_frame(record.trials)
+    assert any(name.startswith("gpu0_") for name in found)
+    assert not [name for name in found if name.endswith("not_measured")]

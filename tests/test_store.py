@@ -14,7 +14,7 @@ from full_disk import file_size_limited
 
 from loaderbench.errors import RunFileError, UsageError
 from loaderbench.records import Failure, GpuUse, Trial, to_dict
-from loaderbench.store import Store, new_run_folder, read_run, readable_trials, run_json
+from loaderbench.store import RUN_FILE, TRIALS_FILE, Store, new_run_folder, read_run, readable_trials, run_json
 
 EXAMPLE = Path(__file__).parents[1] / "reports" / "examples" / "two-cores"
 
@@ -244,3 +244,15 @@ def test_folders_are_named_after_the_suite_and_the_time_and_never_twice(tmp_path
 )
 def test_a_folder_s_name_is_short_and_never_hidden(tmp_path: Path, name: str, slug: str) -> None:
     assert new_run_folder(name, tmp_path).name.rpartition("-")[0] == slug
+
+
+def test_a_resumed_run_keeps_the_earlier_files_until_it_is_complete(tmp_path: Path) -> None:
+    store = Store(tmp_path / "run")
+    (tmp_path / "run" / RUN_FILE).write_text("{}")
+    (tmp_path / "run" / TRIALS_FILE).write_text("earlier\n")
+    store.keep_only([])
+    assert (tmp_path / "run" / f"{RUN_FILE}.earlier").read_text() == "{}"
+    assert (tmp_path / "run" / f"{TRIALS_FILE}.earlier").read_text() == "earlier\n"
+    store.forget_earlier()
+    store.close()
+    assert not list((tmp_path / "run").glob("*.earlier"))

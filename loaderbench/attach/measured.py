@@ -11,7 +11,7 @@ from loaderbench.attach.reading import IN_THREAD, NO_LOADER, LoopLooks
 from loaderbench.attach.watch import TrainingWatch
 from loaderbench.consumers import LOOP
 from loaderbench.cpu_lists import cpu_list
-from loaderbench.environment import cpus_allotted_to, describe_machine
+from loaderbench.environment import describe_machine
 from loaderbench.monitors import Window, cpu_percent, gpu_series, gpu_use, series, with_looks
 from loaderbench.ranks import this_host
 from loaderbench.recorder import completed_trial, with_reasons
@@ -35,10 +35,12 @@ from loaderbench.records import (
 TRIAL = "attach"
 OUTSIDE = "not visible from outside the process"
 ONE_THREAD = "no workers and no stacks, so loading and training look the same"
+AT_A_LOCK = "the main thread waits for a lock, maybe of a thread that takes batches"
 HIDDEN = "the kernel hides what threads wait for"
 
 BY_STACKS = "data wait: share of main-thread stacks inside next()"
 BY_KERNEL = "data wait: share of checks in which the main thread waited for a worker's batch"
+NO_PSS = "proportional memory (PSS) is not readable"
 OWN_VERSIONS = "Python and package versions are those of loaderbench, not of the training"
 
 
@@ -75,8 +77,7 @@ def measured_of(seen: Seen, name: str) -> tuple[Measured, Readings]:
     """One training as a run without conclusions."""
     watch = seen.watch
     environment = describe_machine(OUTSIDE, watch.gpu_thread.gpus or watch.gpus, {"gpus": watch.no_gpu})
-    allotted, allowed = cpus_allotted_to(seen.training.pid), cpu_list(watch.cpus)
-    environment = replace(environment, cpus_allotted=allotted, cpus_allowed=allowed)
+    environment = _of_training(environment, watch)
     trial = _trial(seen, environment)
     config = trial.config
     measured = Measured(
@@ -98,6 +99,25 @@ def measured_of(seen: Seen, name: str) -> tuple[Measured, Readings]:
         loaderbench_version=version("loaderbench"),
     )
     return measured, _readings(seen, environment)
+
+
+def _of_training(environment: Environment, watch: TrainingWatch) -> Environment:
+    """The environment with the limits of the training, rather than those of this process."""
+    found, reasons = watch.allotted, dict(environment.not_measured)
+    reasons.pop("memory_limit_bytes", None)
+    reasons.pop("shm_total_bytes", None)
+    if found.memory_bytes is None:
+        reasons["memory_limit_bytes"] = "no cgroup memory limit"
+    if found.shm_bytes is None:
+        reasons["shm_total_bytes"] = "/dev/shm of the training is not readable"
+    return replace(
+        environment,
+        cpus_allotted=found.cpus,
+        cpus_allowed=cpu_list(watch.cpus),
+        memory_limit_bytes=found.memory_bytes,
+        shm_total_bytes=found.shm_bytes,
+        not_measured=reasons,
+    )
 
 
 def _trial(seen: Seen, environment: Environment) -> Trial:
@@ -124,7 +144,7 @@ _AGAIN = "attach while the training runs"
 
 
 def _times(seen: Seen) -> LoopTimes:
-    why = seen.stacks.why_not or HIDDEN
+    why = seen.stacks.why_not or (HIDDEN if seen.watch.main_looks.shares is None else AT_A_LOCK)
     if not seen.watch.most_workers and why not in (NO_LOADER, IN_THREAD):
         why = f"{ONE_THREAD}; {why}"
     return LoopTimes(
@@ -186,7 +206,7 @@ def _use(seen: Seen, environment: Environment) -> ResourceUse:
             for gpu in seen.watch.gpus
         ),
         not_measured={
-            "pss_bytes": "proportional memory (PSS) is not readable",
+            "pss_bytes": NO_PSS if seen.watch.read_memory_once else "the watch ended before memory was read",
             "disk_read_bytes_per_s": "/proc/<pid>/io is not readable",
         },
     )

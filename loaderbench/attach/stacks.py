@@ -14,8 +14,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from loaderbench.child_processes import die_with_parent
 from loaderbench.code_places import CodeFrame
-from loaderbench.parent_death import die_with_parent
 
 OWN_RATE_HZ, RATE_HZ = 100, 25
 """Sampling rates for the stacks of the main process alone, and for those of all processes."""

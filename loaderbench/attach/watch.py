@@ -12,7 +12,8 @@ from loaderbench.attach.blocked_reads import BlockedReads
 from loaderbench.attach.idle_loaders import IdleLoaders
 from loaderbench.attach.job import Training
 from loaderbench.cpu_lists import allowed_cpus
-from loaderbench.environment import quota_periods
+from loaderbench.diagnosis.thresholds import NOTICED
+from loaderbench.environment import allotted_to, quota_periods
 from loaderbench.monitors import (
     Blocked,
     GpuMonitor,
@@ -67,9 +68,13 @@ class MainLooks:
         """The share of checks that found a wait for a batch; `None` if there were too few, or if the kernel hides it.
 
         Batches arrive through a pipe. With pinned memory, they arrive through the pinning thread: there is nothing to
-        pin while that thread waits at the pipe and the main thread waits for it.
+        pin while that thread waits at the pipe and the main thread waits for it. A lock can be that of a thread that
+        takes batches and has another name.
         """
-        if self.shares is None:
+        shares = self.shares
+        if shares is None:
+            return None
+        if not self.pins and shares.get(QUEUE, 0.0) < NOTICED <= shares.get(LOCK, 0.0):
             return None
         return (self.waits_for_pinned if self.pins else self.kinds[QUEUE]) / self.kinds.total()
 
@@ -84,16 +89,15 @@ class TrainingWatch:
         self.training, self.cpus = training, allowed_cpus(training.pid)
         self.workers, self.main_process, self.main_looks = WorkerWatch(), WorkerWatch(), MainLooks()
         self.worker_looks, self.awaited, self.blocked_reads = Blocked(), AwaitedLooks(), BlockedReads()
-        self.machine = MachineWatch(
-            lambda: quota_periods(Path(f"/proc/{training.pid}/cgroup")),
-            lambda: use_on(self.cpus),
-            self.cpus,
-        )
+        self.allotted = allotted_to(training.pid)
+        self._use, self._periods = ProgramUse({}, 0), dict[str, tuple[int, int]]()
+        self.machine = MachineWatch(self._quota_periods, lambda: use_on(self.cpus), self.cpus)
         self.gpus, self.no_gpu = gpus_used_by(proc.process_tree(training.pid))
         self.gpu_monitor = GpuMonitor(self.gpus)
         self.gpu_thread = GpuThread(self.gpu_monitor, time.perf_counter, interval_s=READ_S, describe=True)
         self.samples: list[Sample] = []
         self.pss_bytes: int | None = None
+        self.read_memory_once = False
         self._tree = TreeMonitor(training.pid)
         self._pids: list[int] = []
         self._counts: list[int] = []
@@ -109,10 +113,16 @@ class TrainingWatch:
         """The largest number of active workers, without the first reading, which cannot tell which are active."""
         return max(self._counts[1:] or self._counts or [0])
 
-    @property
     def use(self) -> ProgramUse:
-        """Resource use of all its processes, with the CPU time of children that have ended."""
-        return use_of(self.training.pid)
+        """Resource use of all its processes and their ended children; after its end, the last that was read."""
+        found = use_of(self.training.pid)
+        if found.cpu_s >= self._use.cpu_s:
+            self._use = found
+        return self._use
+
+    def _quota_periods(self) -> dict[str, tuple[int, int]]:
+        self._periods = quota_periods(Path(f"/proc/{self.training.pid}/cgroup")) or self._periods
+        return self._periods
 
     def look(self) -> None:
         """Check what threads are blocked on now."""
@@ -130,9 +140,12 @@ class TrainingWatch:
         self.main_process.read([self.training.pid])
         self._tree.look_for_processes()
         self.samples.append(Sample(time.perf_counter(), self._tree.read(with_disk=True), None))
+        self.use()
+        self._quota_periods()
 
     def read_memory(self) -> None:
         """Read proportional memory (PSS). This takes milliseconds per process, which cannot map memory then."""
+        self.read_memory_once = True
         self.workers.read_memory(self._pids)
         self.main_process.read_memory([self.training.pid])
         self.pss_bytes = self._tree.pss_bytes()
@@ -154,9 +167,9 @@ class JobWatch:
 
         The watch's own CPU time counts as well, if it runs on the same CPUs.
         """
-        job = of_all([watch.use for watch in self.watches if not set(cpus).isdisjoint(watch.cpus)])
-        looking_s = 0.0 if set(cpus).isdisjoint(allowed_cpus()) else use_of_this_program().cpu_s
-        return replace(job, cpu_s=job.cpu_s + looking_s)
+        job = of_all([watch.use() for watch in self.watches if not set(cpus).isdisjoint(watch.cpus)])
+        looking_s = {} if set(cpus).isdisjoint(allowed_cpus()) else use_of_this_program().cpu_s_by_rank
+        return replace(job, cpu_s_by_rank={**job.cpu_s_by_rank, **looking_s})
 
     def look_for(self, seconds: float) -> None:
         """Watch for this long, or until every training has ended. What was seen before Ctrl-C is kept."""

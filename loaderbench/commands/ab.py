@@ -67,7 +67,7 @@ def ab(
             listener.warned(warning)
         result = run_side_by_side(
             versions,
-            lambda file: load_with_flags(file, data=data, axes=axes or [], measure={"seconds": seconds}),
+            lambda file: load_with_flags(file, data=data, axes=axes or [], measure={"seconds": seconds}).selected(),
             listener,
             gates=gates,
             budget_s=budget_s,

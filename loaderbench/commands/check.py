@@ -34,7 +34,7 @@ def check(
     for said in loaded.warnings:
         print(f"Warning: {said}", file=sys.stderr)
     gpus, cpus = count_gpus(), cpus_allotted()
-    check_installed(backends_of(loaded.suite.loader, loaded.suite.sweep))
+    check_installed(backends_of(loaded.suite.loader, loaded.suite.sweep) | backends_of(loaded.suite.baseline, {}))
     with loaded.saying_where(), said_if_slow("Listing the dataset's files"):
         what = described(loaded)
     accelerator = gpus > 0 or needs_gpu(loaded.suite)  # if the suite needs a GPU, plan for a machine with one

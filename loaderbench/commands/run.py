@@ -84,7 +84,7 @@ def run(
     reference = load_to_show(baseline).record if baseline else None
     asked = Gates(fail_if, warn_if, reference, loaded.suite.consumer.kind)
     with make_listener(ProgressKind.none if quiet else progress, verbose=verbose) as listener:
-        more_rounds = MoreRounds(asked.undecided, "decide a gate") if baseline else None
+        more_rounds = MoreRounds(asked.undecided, "decide a gate", of_best=True) if baseline else None
         result = run_suite(loaded, out, listener, resume, more_rounds=more_rounds, doubt=asked.doubt)
     comparison, gates = asked.judge(result.run.record, more_rounds=True)
     write_results(result, outputs, comparison, gates, verbose=verbose)

@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Any, TypeVar
 
 from loaderbench.diagnosis.wording import in_percent, in_seconds
+from loaderbench.loaders import backend_of
 from loaderbench.records import CostName, EpochCost, Evidence, ProcessReadings, Trial
 
 AnyReadings = TypeVar("AnyReadings", bound=ProcessReadings)
@@ -80,12 +81,17 @@ def _of_trial(trial: Trial, loader: Mapping[str, Any]) -> Iterator[tuple[CostNam
     epoch_s = trial.samples_per_epoch / trial.samples_per_s if trial.samples_per_epoch and trial.samples_per_s else None
     if trial.epochs is not None and trial.epochs.boundary_s is not None:
         yield "boundary", max(0.0, trial.epochs.boundary_s - wait_s), epoch_s
-    elif trial.time_to_first_batch_s is not None and not {**loader, **trial.config}.get("persistent_workers"):
+    elif trial.time_to_first_batch_s is not None and _starts_workers({**loader, **trial.config}):
         # a batch arrives every `wait_s + step_s`; nothing computes before the first one
         yield "first_batch", max(0.0, trial.time_to_first_batch_s - wait_s - step_s), epoch_s
     if trial.wait_parts is not None and trial.samples and trial.batches and trial.samples_per_epoch:
         batches = trial.samples_per_epoch * trial.batches / trial.samples / trial.processes
         yield "stragglers", trial.wait_parts.order_s * batches, epoch_s
+
+
+def _starts_workers(arguments: Mapping[str, Any]) -> bool:
+    """Whether each epoch starts its workers again. Other loaders than torch's keep theirs."""
+    return backend_of(arguments).is_torchs and not arguments.get("persistent_workers")
 
 
 def _cost(name: CostName, rows: Sequence[tuple[float, float | None]]) -> EpochCost:

@@ -104,7 +104,9 @@ def _with_line(found: GpuMemory) -> GpuMemory:
     else:
         free = found.total_bytes - found.others_bytes - line.fixed_bytes
         largest = max(0, int(free // line.bytes_per_sample))
-        largest = min(largest, found.too_large[0] - 1) if found.too_large else largest
+        fitted = max(batch.batch_size for batch in found.batches)
+        failed = [size for size in found.too_large if size > fitted]  # a smaller one failed for another reason
+        largest = min(largest, failed[0] - 1) if failed else largest
     return replace(
         found,
         fixed_bytes=line.fixed_bytes,

@@ -1,7 +1,8 @@
-"""The verdict on a distributed training from those of its ranks: whether some ranks hold back the others.
+"""The verdict on a distributed training from those of its ranks: whether some hold back the others, and each machine.
 
 Ranks that train together take each step together, so all wait for the rank whose batch comes last. Only that rank sees
-the wait as data wait. If only one rank was recorded, the verdict is about it and says so.
+the wait as data wait. If only one rank was recorded, the verdict is about it and says so. Rates and reads of machines
+are also summed, because machines may share storage.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from loaderbench.diagnosis.step_parts import step_shares
 from loaderbench.diagnosis.thresholds import NOTICED
 from loaderbench.diagnosis.wording import in_percent
 from loaderbench.ranks import RANKS
-from loaderbench.records import Evidence, OnlyRank, Rank, Trial, Verdict
-from loaderbench.records.words import SENT_BY_RANK_0
+from loaderbench.records import Evidence, HostUse, OnlyRank, Rank, Trial, Verdict
+from loaderbench.records.words import SENT_BY_RANK_0, in_bytes, sum_if_all_known
 
 ALIKE = 0.5
 """Ranks that wait at least this share of the longest data wait are slow together."""
@@ -282,3 +283,52 @@ def _wait(one: Rank) -> float:
 
 def _typical(ranks: Sequence[Rank]) -> float:
     return median(map(_wait, ranks))
+
+
+def describe_hosts(ranks: Sequence[Trial]) -> tuple[HostUse, ...]:
+    """The use of each machine, ordered by its first rank; empty if all ranks ran on one machine."""
+    names = list(dict.fromkeys(trial.host for trial in ranks))
+    if len(names) < 2:
+        return ()
+    return tuple(_use(name, [trial for trial in ranks if trial.host == name]) for name in names)
+
+
+def all_hosts(hosts: Sequence[HostUse]) -> HostUse | None:
+    """The sums over all machines, without a name; `None` for a single machine."""
+    if not hosts:
+        return None
+    rates, reads = ([getattr(one, name) for one in hosts] for name in ("samples_per_s", "read_bytes_per_s"))
+    return _summed("", sum(one.ranks for one in hosts), rates, reads)
+
+
+def with_storage(verdict: Verdict, hosts: Sequence[HostUse]) -> Verdict:
+    """The verdict with the total reads of all machines as evidence, if storage is the limit."""
+    return with_evidence(verdict, storage_evidence(verdict, hosts))
+
+
+def storage_evidence(verdict: Verdict, hosts: Sequence[HostUse]) -> Evidence | None:
+    """The line about total reads; `None` if storage is not the limit or the reads are unknown."""
+    together = all_hosts(hosts)
+    if together is None or not together.read_bytes_per_s or not (verdict.limit or "").startswith("storage"):
+        return None
+    total = in_bytes(int(together.read_bytes_per_s))
+    text = f"{total}/s on {len(hosts)} hosts together: the load on their storage, if shared"
+    return Evidence("ranks", "Reads", text)
+
+
+def _use(name: str, trials: Sequence[Trial]) -> HostUse:
+    loads = [trial.workers or trial.main_process for trial in trials]
+    reads = [None if one is None else one.read_bytes_per_s for one in loads]
+    return _summed(name, len(trials), [trial.samples_per_s for trial in trials], reads)
+
+
+def _summed(host: str, ranks: int, rates: Sequence[float | None], reads: Sequence[float | None]) -> HostUse:
+    samples_per_s, read_bytes_per_s = sum_if_all_known(rates), sum_if_all_known(reads)
+    reasons = {}
+    if samples_per_s is None:
+        reasons["samples_per_s"] = "a rank counted no batches"
+    if read_bytes_per_s is None:
+        reasons["read_bytes_per_s"] = "the reads of a rank's processes are unknown"
+    return HostUse(
+        host=host, ranks=ranks, samples_per_s=samples_per_s, read_bytes_per_s=read_bytes_per_s, not_measured=reasons
+    )

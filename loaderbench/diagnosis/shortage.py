@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from loaderbench.diagnosis.failures import TOO_MANY_FILES, TOO_MANY_PROCESSES, ran_out_of_memory
 from loaderbench.loaders import COUNT_AXES, worker_count
-from loaderbench.records import Config, Evidence, Trial, config_label, in_bytes
+from loaderbench.records import Config, Evidence, Failure, Trial, config_label, in_bytes
 
 SHARED = "shared_memory_full"
 
@@ -34,7 +34,8 @@ class Shortage:
     def evidence(self) -> Evidence:
         """`Shared memory: num_workers=2 batch_size=32 failed; about 74 MiB needed, /dev/shm has 1 MiB`."""
         needs = f"about {in_bytes(self.needed_bytes)} needed, " if self.needed_bytes and self.shared else ""
-        has = f"{'/dev/shm has' if self.shared else 'memory limit:'} {in_bytes(self.limit_bytes)}"
+        size = in_bytes(self.limit_bytes)
+        has = f"/dev/shm has {size}" if self.shared else f"at most {size} can be used"
         label = "Shared memory" if self.shared else "Memory"
         return Evidence("shortage", label, f"{config_label(self.config)} failed; {needs}{has}")
 
@@ -42,7 +43,7 @@ class Shortage:
 def find_shortage(trials: Sequence[Trial], than: Config | None = None) -> Shortage | None:
     """The shortage of configurations with more workers than `than`, or of all; `None` if nothing ran out."""
     least = -1 if than is None else _workers(than)
-    failed = [(trial.config, trial.failure) for trial in trials if trial.failure and ran_out_of_memory(trial.failure)]
+    failed = [(trial.config, trial.failure) for trial in trials if trial.failure and _filled_host(trial.failure)]
     short = [found for found in failed if found[1].limit_bytes is not None and _workers(found[0]) > least]
     if than is not None and _more_workers_completed(trials, than):
         return None
@@ -65,9 +66,14 @@ def more_workers_fail(trials: Sequence[Trial], than: Config) -> bool:
     failed = [(trial.config, trial.failure) for trial in trials if trial.failure]
     return not _more_workers_completed(trials, than) and any(
         _workers(config) > _workers(than)
-        and (ran_out_of_memory(failure) or failure.kind in (TOO_MANY_FILES, TOO_MANY_PROCESSES))
+        and (_filled_host(failure) or failure.kind in (TOO_MANY_FILES, TOO_MANY_PROCESSES))
         for config, failure in failed
     )
+
+
+def _filled_host(failure: Failure) -> bool:
+    """Whether the host ran out of memory, rather than the GPU."""
+    return ran_out_of_memory(failure) and failure.kind != "device_memory"
 
 
 def _more_workers_completed(trials: Sequence[Trial], than: Config) -> bool:

@@ -1,4 +1,4 @@
-"""Decides what bounds the run: the data wait of the configuration to be used, and the cause of it."""
+"""Decides what bounds the run: the data wait of the configuration to be used, its cause, and what speaks against it."""
 
 from __future__ import annotations
 
@@ -7,25 +7,26 @@ from dataclasses import replace
 
 from loaderbench.consumers import consumer_kind, describe_target
 from loaderbench.diagnosis.bottlenecks import bottlenecks_in_words
-from loaderbench.diagnosis.cause import Cause, find_cause
-from loaderbench.diagnosis.doubts import conflicting, costliest_two, near_tie, speaks_against
+from loaderbench.diagnosis.cause import RULES, Cause, apply, find_cause
 from loaderbench.diagnosis.epochs import costs_in_words
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.failures import last_words
 from loaderbench.diagnosis.limits import disturbed, have_work, idle_time
 from loaderbench.diagnosis.measured_cause import with_measured
-from loaderbench.diagnosis.operational import bounds_in_words, operational_bounds
+from loaderbench.diagnosis.operational import LIMIT_NAMES, bounds_in_words, operational_bounds
 from loaderbench.diagnosis.ranking import Subject
 from loaderbench.diagnosis.shortage import Shortage
 from loaderbench.diagnosis.step_parts import longer_than_the_wait, step_parts_in_words
 from loaderbench.diagnosis.swapping import swapping_in_words, waits_for_swap
-from loaderbench.diagnosis.thresholds import NOTICED, TRANSFER
+from loaderbench.diagnosis.thresholds import ALMOST, CONFLICT, NOTICED, TIED, TRANSFER
 from loaderbench.diagnosis.wording import (
+    available_cpus,
     between_epochs_in_words,
     describe_inside,
     first_batch_in_words,
     in_percent,
     percent,
+    stage_name,
     throughput,
     transfers,
     waits,
@@ -172,7 +173,7 @@ def _more_of(cause: Cause, facts: Facts) -> tuple[Evidence, ...]:
 
 def _neighbors(cause: Cause, facts: Facts) -> tuple[Evidence, ...]:
     """How many CPUs other programs hold, if these are the limit."""
-    held = f"{facts.others_cpus or 0:.1f} of {facts.cpus:g} CPUs busy"
+    held = f"{facts.others_cpus or 0:.1f} of {available_cpus(facts)} busy"
     return (Evidence("cause", "Other programs", held),) if cause.limit == "neighbors" else ()
 
 
@@ -335,3 +336,47 @@ def _unknown(headline: str, *evidence: Evidence) -> Verdict:
         confidence="low",
         not_measured={"stage": why, "limit": why},
     )
+
+
+def speaks_against(facts: Facts, cause: Cause) -> tuple[str, ...]:
+    """Evidence against the cause: findings of other rules, and another stage that costs almost as much."""
+    others = [found for rule in RULES[:-1] if (found := apply(rule, facts)) is not None]
+    evidence = [str(found.why) for found in others if (found.work, found.limit) != (cause.work, cause.limit)]
+    if near_tie(facts, cause, ALMOST):
+        first, second, *_ = _stages_by_cost(facts)
+        evidence.append(
+            f"{stage_name(second[0])} costs {in_percent(second[1] / first[1])} as much as {stage_name(first[0])}"
+        )
+    if cause.limit == "cpu" and facts.more_are_faster:
+        evidence.append("more workers were measured as faster, without a consumer")
+    return (*evidence, *_conflict(facts))
+
+
+def near_tie(facts: Facts, cause: Cause, share: float = TIED) -> bool:
+    """Whether another stage costs at least this share of the stage that was named for its cost."""
+    ranked = _stages_by_cost(facts)
+    return cause.limit in ("workers", "cpu") and len(ranked) > 1 and ranked[1][1] >= share * ranked[0][1] > 0
+
+
+def costliest_two(facts: Facts) -> str:
+    """The two stages of a near tie: `decode and transform`."""
+    (first, _), (second, _), *_ = _stages_by_cost(facts)
+    return f"{stage_name(first)} and {stage_name(second)}"
+
+
+def _stages_by_cost(facts: Facts) -> list[tuple[str, float]]:
+    return sorted(facts.cpu_s.items(), key=lambda item: -item[1])
+
+
+def conflicting(facts: Facts) -> bool:
+    """Whether throughput exceeds what the traced times allow."""
+    return bool(_conflict(facts))
+
+
+def _conflict(facts: Facts) -> tuple[str, ...]:
+    for name, rate in operational_bounds(facts).known.items():
+        measured = facts.samples_per_s if name == "cpus" else facts.own_samples_per_s * facts.ranks_of_rate
+        if measured > CONFLICT * rate:
+            allowed = f"{rate:,.0f} that traced times allow ({LIMIT_NAMES[name]})"
+            return (f"measured {measured:,.0f} samples/s, above the {allowed}",)
+    return ()

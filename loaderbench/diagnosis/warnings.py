@@ -161,7 +161,8 @@ def unused_gpus(environment: Environment) -> Iterator[str]:
 def _few_batches(trials: Sequence[Trial]) -> Iterator[str]:
     counts = [trial.batches for trial in trials if trial.batches is not None and trial.batches < FEWEST_BATCHES]
     if counts:
-        yield f"Only {counts[0]} batches were measured; {FEWEST_BATCHES} or more are needed for stable figures"
+        were = "batch was" if counts[0] == 1 else "batches were"
+        yield f"Only {counts[0]} {were} measured; {FEWEST_BATCHES} or more are needed for stable figures"
 
 
 def _few_rounds(trials: Sequence[Trial]) -> Iterator[str]:

@@ -47,19 +47,19 @@ def in_kernel(facts: Facts) -> str:
 
 def cpus_in_use(facts: Facts) -> str:
     """The CPUs that this program uses, and those of other programs if they disturb."""
-    return "CPUs busy: not known" if facts.own_cpus is None else _busy(facts, " CPUs busy")
+    return "CPUs busy: not known" if facts.own_cpus is None else _busy(facts, f"{available_cpus(facts)} busy")
 
 
 def cpus_alone(facts: Facts) -> str:
     """Like `cpus_in_use`, without the unit, which the label gives."""
-    return "not known" if facts.own_cpus is None else _busy(facts)
+    return "not known" if facts.own_cpus is None else _busy(facts, f"{facts.cpus:g}")
 
 
-def _busy(facts: Facts, counted: str = "") -> str:
+def _busy(facts: Facts, of: str) -> str:
     others = f", other programs {facts.others_cpus:.1f}" if facts.others_cpus and disturbed(facts) else ""
     spinning = f"{facts.library_cpus:.1f}"
     threads = f", {spinning} of them spinning in library threads" if spinning != "0.0" else ""
-    return f"{facts.own_cpus or 0.0:.1f} of {facts.cpus:g}{counted}{threads}{others}"
+    return f"{facts.own_cpus or 0.0:.1f} of {of}{threads}{others}"
 
 
 def in_percent(share: float) -> str:
@@ -213,7 +213,7 @@ def _too_few_workers(facts: Facts) -> str:
 def threads_compete(facts: Facts) -> str:
     """`6 threads compete for 2 CPUs`, with one decimal if the mean is fractional."""
     threads = f"{facts.competing_threads:.1f}".removesuffix(".0")
-    return f"{threads} threads compete for {_cpus(facts)}"
+    return f"{threads} threads compete for {available_cpus(facts)}"
 
 
 def where(work: str, facts: Facts) -> str:
@@ -229,5 +229,6 @@ def where(work: str, facts: Facts) -> str:
     return f"; {stage_name(work)}{mostly} is the largest stage{share}"
 
 
-def _cpus(facts: Facts) -> str:
+def available_cpus(facts: Facts) -> str:
+    """The available CPUs as `2 CPUs`."""
     return f"{facts.cpus:g} CPU{'' if facts.cpus == 1 else 's'}"

@@ -8,12 +8,13 @@ from loaderbench.environment.cgroups import (
     read_limits,
     refused_processes,
 )
-from loaderbench.environment.machine import cpus_allotted, cpus_allotted_to, describe_machine
+from loaderbench.environment.machine import allotted_to, busy_percent, cpus_allotted, describe_machine
 
 __all__ = [
     "Limits",
+    "allotted_to",
+    "busy_percent",
     "cpus_allotted",
-    "cpus_allotted_to",
     "describe_machine",
     "oom_kills",
     "process_limit",

@@ -32,13 +32,28 @@ def read_limits(membership: Path = MEMBERSHIP, mount: Path = MOUNT) -> Limits:
     return Limits(min(cpus, default=None), min(memory, default=None))
 
 
-def quota_periods(membership: Path = MEMBERSHIP, mount: Path = MOUNT) -> tuple[int, int] | None:
-    """Periods of the CPU quota since its cgroup was created, and the number of throttled ones; `None` without a quota.
+def quota_periods(membership: Path = MEMBERSHIP, mount: Path = MOUNT) -> dict[str, tuple[int, int]]:
+    """Periods of the CPU quota since its cgroup was created, and the number of throttled ones, by the cgroup's folder.
 
-    With several groups, the counts are those of the group throttled most often.
+    Groups without a quota are left out.
     """
-    counts_of_groups = [counts for folder in _groups(membership, mount) if (counts := _periods(folder / "cpu.stat"))[0]]
-    return max(counts_of_groups, key=lambda counts: counts[1], default=None)
+    counts = {str(folder): _periods(folder / "cpu.stat") for folder in _groups(membership, mount)}
+    return {folder: found for folder, found in counts.items() if found[0]}
+
+
+def memory_left_bytes(membership: Path = MEMBERSHIP, mount: Path = MOUNT) -> int | None:
+    """Bytes that can still be used under the memory limits; `None` without a limit.
+
+    Cached file pages that the kernel can drop at once (`inactive_file`) count as unused.
+    """
+    left = []
+    for folder in _groups(membership, mount):
+        used = _words(folder / "memory.current") or _words(folder / "memory.usage_in_bytes")
+        words = _words(folder / "memory.stat")
+        counts = dict(zip(words[::2], words[1::2], strict=False))
+        cached = int(counts.get("total_inactive_file", counts.get("inactive_file", 0)))
+        left += [max(0, limit - max(0, int(used[0]) - cached)) for limit in _memory(folder) if used]
+    return min(left, default=None)
 
 
 def process_limit(membership: Path = MEMBERSHIP, mount: Path = MOUNT) -> int | None:

@@ -7,17 +7,15 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import psutil
-
 from loaderbench import host_memory
 from loaderbench.cpu_lists import usable_cores
-from loaderbench.environment.cgroups import Limits, process_limit, quota_periods, read_limits
-from loaderbench.environment.machine import most_open_files, open_files_limit
+from loaderbench.environment.cgroups import Limits, memory_left_bytes, process_limit, quota_periods, read_limits
+from loaderbench.environment.machine import busy_percent, most_open_files, open_files_limit
 from loaderbench.records import in_bytes
 
 GIB = 2**30
@@ -34,8 +32,8 @@ def check_machine(packages: PackageHealth) -> Iterator[Check]:
     limits = read_limits()
     yield check_cpus(os.cpu_count() or 1, usable_cores(), limits)
     yield check_quota(quota_periods())
-    yield check_load(_cpu_percent())
-    yield check_memory(host_memory.total_bytes(), host_memory.available_bytes(), limits)
+    yield check_load(busy_percent(_CPU_PERCENT_INTERVAL_S))
+    yield check_memory(host_memory.total_bytes(), host_memory.available_bytes(), limits, memory_left_bytes())
     yield check_shared_memory(_usage(Path("/dev/shm")))
     yield check_open_files(open_files_limit(), most_open_files())
     yield check_processes(process_limit())
@@ -56,42 +54,36 @@ def check_cpus(online: int, affinity: int, limits: Limits) -> Check:
     return Check("CPUs", "ok", ", ".join(parts))
 
 
-def check_quota(periods: tuple[int, int] | None) -> Check:
-    """Whether the CPU quota has throttled this container."""
-    if periods is None or not periods[0]:
+def check_quota(periods: Mapping[str, tuple[int, int]]) -> Check:
+    """Whether the CPU quota has throttled this container, by the periods of each cgroup."""
+    if not periods:
         return Check("CPU quota", "ok", "none, or never reached")
-    share = periods[1] / periods[0]
+    share = max(throttled / passed for passed, throttled in periods.values())
     said = f"throttled in {share:.1%} of periods since the container started"
     if share > 0.05:
         return Check("CPU quota", "warn", said, "use fewer workers, or raise the quota (docker run --cpus)")
     return Check("CPU quota", "ok", said)
 
 
-def _cpu_percent() -> float | None:
-    try:
-        return psutil.cpu_percent(_CPU_PERCENT_INTERVAL_S)
-    except OSError:  # without /proc
-        return None
-
-
 def check_load(percent: float | None) -> Check:
     """CPU use of other programs, which widens the interval of every measurement."""
     if percent is None:
         return Check("Load", "warn", "unknown: /proc is hidden", "mount /proc; without it, CPU use is not measured")
-    said = f"{percent:.0f}% of CPU time in use now"
+    said = f"{percent:.0f}% of the available CPUs in use now"
     if percent > BUSY_PERCENT:
         return Check("Load", "warn", said, "measure on an idle machine, or with more rounds (--rounds 6)")
     return Check("Load", "ok", said)
 
 
-def check_memory(total: int | None, available: int | None, limits: Limits) -> Check:
+def check_memory(total: int | None, available: int | None, limits: Limits, left: int | None = None) -> Check:
     """Memory available to workers and the page cache."""
     if total is None or available is None:
         return Check("Memory", "warn", "unknown: not reported by the operating system", "mount /proc")
     said = f"{in_bytes(available)} free of {in_bytes(total)}"
     if limits.memory_bytes is not None:
         said += f"; cgroup limit: {in_bytes(limits.memory_bytes)}"
-    room = min(available, limits.memory_bytes or available)
+        said += "" if left is None else f", {in_bytes(left)} of it unused"
+    room = min(available, limits.memory_bytes or available, available if left is None else left)
     if room < LITTLE_MEMORY_BYTES:
         return Check("Memory", "warn", said, "use fewer workers (each needs 300 MB or more), or raise the limit")
     return Check("Memory", "ok", said)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path
+from statistics import fmean
 
 import psutil
 
 from loaderbench import host_memory
-from loaderbench.cpu_lists import allowed_cpu_list, usable_cores
+from loaderbench.cpu_lists import allowed_cpu_list, allowed_cpus, usable_cores
 from loaderbench.environment.cgroups import Limits, read_limits
 from loaderbench.records import Environment, Gpu, Reasons
 
@@ -26,9 +28,21 @@ def cpus_allotted(limits: Limits | None = None) -> float:
     return _allotted(usable_cores(), limits or read_limits())
 
 
-def cpus_allotted_to(pid: int) -> float:
-    """CPUs available to another process, as far as this one can read its limits."""
-    return _allotted(usable_cores(pid), read_limits(Path(f"/proc/{pid}/cgroup")))
+@dataclass(frozen=True)
+class Allotted:
+    """What is available to a process: CPUs, memory under a cgroup's limit, and the size of `/dev/shm`."""
+
+    cpus: float
+    memory_bytes: int | None
+    shm_bytes: int | None
+
+
+def allotted_to(pid: int) -> Allotted:
+    """What is available to another process, as far as this one can read its limits."""
+    limits = read_limits(Path(f"/proc/{pid}/cgroup"))
+    return Allotted(
+        _allotted(usable_cores(pid), limits), limits.memory_bytes, _shm_total_bytes(f"/proc/{pid}/root/dev/shm")
+    )
 
 
 def _allotted(affinity: int, limits: Limits) -> float:
@@ -69,6 +83,20 @@ def describe_machine(
     )
 
 
+def busy_percent(seconds: float) -> float | None:
+    """CPU time that all programs use in the next seconds, in percent of the CPUs available to this process.
+
+    `None` if the system reports nothing, or numbers its CPUs differently.
+    """
+    try:
+        each = psutil.cpu_percent(seconds, percpu=True)
+    except OSError:  # no /proc
+        return None
+    cpus = allowed_cpus()
+    known = len(each) == os.cpu_count() and max(cpus) < len(each)
+    return fmean(each[cpu] for cpu in cpus) if known else None
+
+
 @cache
 def _versions() -> Mapping[str, str]:
     """Package versions, read once: the record of a running script is saved repeatedly, alongside its own work."""
@@ -91,9 +119,9 @@ def _cpu_model() -> str | None:
     return names[0] if names else platform.machine() or None
 
 
-def _shm_total_bytes() -> int | None:
+def _shm_total_bytes(folder: str = "/dev/shm") -> int | None:
     try:
-        return psutil.disk_usage("/dev/shm").total
+        return psutil.disk_usage(folder).total
     except OSError:
         return None
 

@@ -17,11 +17,10 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from loaderbench import locking
 from loaderbench.cache_folder import user_cache
 from loaderbench.errors import MissingError
 from loaderbench.formats.format import Format, Item, ReadEncoded
-from loaderbench.new_files import write_whole
+from loaderbench.new_files import hold, write_whole
 from loaderbench.records import FormatCopy, in_bytes
 
 PART_BYTES = 64 << 20
@@ -137,7 +136,7 @@ def _source(samples: Sequence[tuple[str, int]]) -> _Source:
 def _locked(folder: Path) -> Iterator[None]:
     """Hold the folder's lock; wait while another process writes to the folder."""
     with (folder / _LOCK).open("w") as file:
-        while locking.hold(file) is False:
+        while hold(file) is False:
             time.sleep(_WAIT_S)
         yield
 

@@ -91,6 +91,8 @@ def _follow_samples(dataset: Any, making: Making, whole: Replay | None) -> None:
 
 def _key(index: Any) -> Any:
     """The key of a sample: the index that a sampler drew, without the number of the draw."""
+    if isinstance(index, list):
+        return tuple(map(_key, index))
     return int(index) if isinstance(index, int) else index
 
 

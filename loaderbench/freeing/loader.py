@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from torch.utils.data import BatchSampler
+
 from loaderbench.freeing import CannotFreeError, Freeing
 from loaderbench.freeing.batches import KeptBatches, SentOnce
 from loaderbench.freeing.dataset import free_dataset, has_samples_by_number
@@ -14,6 +16,7 @@ from loaderbench.loaders import Batches
 from loaderbench.loaders.torch_loader import narrow_sampler
 from loaderbench.records.words import NO_WORKER_PROCESSES
 
+_OF_BATCHES = ("collate", "transport", None)
 SPARE_BATCHES = 2  # batches kept in addition to those in flight
 
 
@@ -22,6 +25,8 @@ def free_loader(batches: Batches, freeing: Freeing) -> None:
     loader: Any = batches.iterable
     if batches.traced_in != "data_loader":
         raise CannotFreeError("only stages of a torch DataLoader can be made free")
+    if freeing.stage not in _OF_BATCHES and loader.batch_sampler is None and isinstance(loader.sampler, BatchSampler):
+        raise CannotFreeError("the loader asks its dataset for several samples at once")
     indices = _drawn(loader.dataset, freeing)
     if freeing.repeats_files and indices:
         narrow_sampler(loader, indices)

@@ -115,7 +115,9 @@ class TorchLoader(LoaderBackend):
     def code_over(self, source: str, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
         """Code of a `DataLoader` over a variable of the program."""
         setup = setup_code(arguments)
-        dropped = () if arguments.get("num_workers") else NEEDS_WORKERS  # torch rejects these arguments
+        dropped = set(() if arguments.get("num_workers") else NEEDS_WORKERS)  # torch rejects these arguments
+        if arguments.get("batch_size", 1) is None:
+            dropped.add("drop_last")
         stated = {name: value for name, value in arguments.items() if name not in dropped and self._stated(name, value)}
         own_init, is_shared = stated.pop("worker_init_fn", None) if setup else None, stated.pop(SHARE, False)
         lines = [f"    {name}={value!r}," for name, value in stated.items()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import starmap
 from typing import TypeVar
@@ -25,17 +25,27 @@ _IDLE = ("idle", "iowait")
 _COUNTED_ELSEWHERE = ("guest", "guest_nice")  # included in user and nice
 
 
-Periods = tuple[int, int]
-"""Periods of a CPU quota so far, and the number of throttled ones."""
+Periods = Mapping[str, tuple[int, int]]
+"""Periods of a CPU quota so far, and the number of throttled ones, by the folder of the cgroup."""
 
 
 @dataclass(frozen=True)
 class ProgramUse:
-    """A program's CPU seconds so far, the number of its child processes, and its ranks on this machine."""
+    """CPU seconds so far by rank (its process ID), and the number of child processes and of ranks on this machine."""
 
-    cpu_s: float
+    cpu_s_by_rank: Mapping[int, float]
     processes: int
     ranks: int = 1
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU seconds of all ranks so far."""
+        return sum(self.cpu_s_by_rank.values())
+
+    def since(self, before: ProgramUse) -> float:
+        """CPU seconds since an earlier reading. A rank that has ended since counts 0."""
+        used = (cpu_s - before.cpu_s_by_rank.get(pid, 0.0) for pid, cpu_s in self.cpu_s_by_rank.items())
+        return sum(max(0.0, cpu_s) for cpu_s in used)
 
 
 @dataclass(frozen=True)
@@ -43,7 +53,7 @@ class _Reading:
     at_s: float
     busy_s: float | None
     own: ProgramUse
-    periods: Periods | None
+    periods: Periods
     huge_faults: int | None
     swap_ins: proc.SwapIns | None
 
@@ -60,7 +70,7 @@ class MachineWatch:
 
     def __init__(
         self,
-        periods: Callable[[], Periods | None] = lambda: None,
+        periods: Callable[[], Periods] = dict,
         own_use: Callable[[], ProgramUse] | None = None,
         cpus: Sequence[int] | None = None,
     ) -> None:
@@ -113,7 +123,7 @@ class MachineWatch:
             reasons |= dict.fromkeys(("swapped_in_bytes_per_s", "swap_faults_per_s"), NO_SWAP)
         return MachineUse(
             cpus=len(self._cpus),
-            own_cpus=sum(max(0.0, last.own.cpu_s - began.own.cpu_s) for began, last in parts) / wall_s,
+            own_cpus=sum(last.own.since(began.own) for began, last in parts) / wall_s,
             busy_cpus=min(float(len(self._cpus)), busy / wall_s),
             throttled_share=throttled,
             processes=self._processes,
@@ -137,9 +147,19 @@ class MachineWatch:
         return _Reading(time.monotonic(), busy_s(self._cpus), self._own_use(), self._periods(), huge_faults, swap_ins)
 
 
-def _throttled_share(parts: Iterable[_Part]) -> float | None:
-    """The share of throttled periods; `None` without a quota, or if no period has passed."""
-    known = [(began.periods, last.periods) for began, last in parts if began.periods and last.periods]
+def _throttled_share(parts: Sequence[_Part]) -> float | None:
+    """The largest share of throttled periods of a cgroup; `None` without a quota, or if no period has passed."""
+    groups = {group for began, _ in parts for group in began.periods}
+    shares = (_throttled_share_of(group, parts) for group in groups)
+    return max((share for share in shares if share is not None), default=None)
+
+
+def _throttled_share_of(group: str, parts: Sequence[_Part]) -> float | None:
+    known = [
+        (began.periods[group], last.periods[group])
+        for began, last in parts
+        if group in began.periods.keys() & last.periods.keys()
+    ]
     passed, throttled = (sum(last[at] - began[at] for began, last in known) for at in (0, 1))
     return throttled / passed if passed > 0 else None
 
@@ -190,11 +210,11 @@ def use_of_this_program() -> ProgramUse:
     mine_s = sum(os.times()[:4])
     if not proc.available():
         children = _children()
-        return ProgramUse(mine_s + sum(map(_cpu_s, children)), len(children))
+        return ProgramUse({os.getpid(): mine_s + sum(map(_cpu_s, children))}, len(children))
     below = proc.process_tree(os.getpid())[1:]
     used = _cpu_with_children(below)
     trackers = sum(_TRACKER in proc.read_text(f"/proc/{pid}/cmdline") for pid in below)
-    own = ProgramUse(mine_s + sum(used), len(used) - trackers)
+    own = ProgramUse({os.getpid(): mine_s + sum(used)}, len(used) - trackers)
     return of_all([own, *map(use_of, other_ranks())])
 
 
@@ -207,7 +227,7 @@ def use_of_ranks(pids: Sequence[int]) -> ProgramUse:
 def use_of(pid: int) -> ProgramUse:
     """The use of a process and its descendants, including the CPU time of children that were waited for."""
     pids = proc.process_tree(pid)
-    return ProgramUse(sum(_cpu_with_children(pids)), len(pids) - 1)
+    return ProgramUse({pid: sum(_cpu_with_children(pids))}, len(pids) - 1)
 
 
 def _cpu_with_children(pids: Sequence[int]) -> list[float]:
@@ -218,8 +238,8 @@ def _cpu_with_children(pids: Sequence[int]) -> list[float]:
 
 def of_all(ranks: Sequence[ProgramUse]) -> ProgramUse:
     """The ranks of one training, added up as one program."""
-    cpu_s, processes = sum(one.cpu_s for one in ranks), sum(one.processes for one in ranks)
-    return ProgramUse(cpu_s, processes, len(ranks))
+    cpu_s = {pid: cpu_s for one in ranks for pid, cpu_s in one.cpu_s_by_rank.items()}
+    return ProgramUse(cpu_s, sum(one.processes for one in ranks), len(ranks))
 
 
 def other_ranks() -> Sequence[int]:

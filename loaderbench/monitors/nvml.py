@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
+from loaderbench import host_memory
 from loaderbench.cpu_lists import cpu_list
 from loaderbench.records import Gpu, Reasons
 
@@ -173,10 +174,17 @@ def _used(nvml: Any, index: int, pids: Collection[int]) -> Gpu | None:
         device = nvml.nvmlDeviceGetHandleByIndex(index)
         if not any(process.pid in pids for process in nvml.nvmlDeviceGetComputeRunningProcesses(device)):
             return None
-        uuid, memory = _text(nvml.nvmlDeviceGetUUID(device)), nvml.nvmlDeviceGetMemoryInfo(device)
-        return Gpu(index, uuid, _device_name(nvml, device), int(memory.total))
+        uuid = _text(nvml.nvmlDeviceGetUUID(device))
+        return Gpu(index, uuid, _device_name(nvml, device), _memory_bytes(nvml, device))
     except (nvml.NVMLError, AttributeError):  # a lost device, or a call that the driver does not support
         return None
+
+
+def _memory_bytes(nvml: Any, device: Any) -> int:
+    try:
+        return int(nvml.nvmlDeviceGetMemoryInfo(device).total)
+    except nvml.NVMLError_NotSupported:  # the GPU uses the machine's memory
+        return host_memory.total_bytes() or 0
 
 
 def _device_name(nvml: Any, device: Any) -> str:

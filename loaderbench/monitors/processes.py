@@ -24,6 +24,7 @@ class Reading:
     pid: int
     threads: dict[int, proc.Scheduled | None]
     io: proc.ReadCounts | None
+    is_thread: bool = False
 
     @property
     def main(self) -> proc.Scheduled | None:
@@ -46,7 +47,8 @@ def read_process(root: str, pid: int, clock: Callable[[], float]) -> Reading | N
 def read_thread(root: str, thread: int, clock: Callable[[], float]) -> Reading | None:
     """Read a thread of this process like a process; `None` if it has ended or cannot be read."""
     folder = f"{root}/self/task/{thread}"
-    return _read(folder, thread, clock, lambda: {thread: scheduled(folder)})
+    found = _read(folder, thread, clock, lambda: {thread: scheduled(folder)})
+    return found and replace(found, is_thread=True)
 
 
 def _read(
@@ -103,6 +105,8 @@ class Sums:
         """Add the intervals between two readings of each process."""
         elapsed_s = [self._add(before, after) for before, after in pairs]
         self.clock_s += max(elapsed_s, default=0.0)
+        in_threads = [_waited_ticks(before, after) for before, after in pairs if after.is_thread]
+        self.waited_ticks += max(in_threads, default=0)  # the kernel counts children per process, not per thread
 
     @property
     def others_s(self) -> float:
@@ -152,7 +156,7 @@ class Sums:
                 self.others[thread].runnable_s += runnable_s
         self.user_ticks += max(0, after.activity.user_ticks - before.activity.user_ticks)
         self.system_ticks += max(0, after.activity.system_ticks - before.activity.system_ticks)
-        self.waited_ticks += max(0, after.activity.waited_ticks - before.activity.waited_ticks)
+        self.waited_ticks += 0 if after.is_thread else _waited_ticks(before, after)
         self.threads += len(after.threads)
         self.intervals += 1
         self.minor_faults += max(0, after.activity.minor_faults - before.activity.minor_faults)
@@ -162,6 +166,10 @@ class Sums:
             self.asked_bytes += max(0, after.io.asked_bytes - before.io.asked_bytes)
             self.disk_bytes += max(0, after.io.disk_bytes - before.io.disk_bytes)
         return wall_s
+
+
+def _waited_ticks(before: Reading, after: Reading) -> int:
+    return max(0, after.activity.waited_ticks - before.activity.waited_ticks)
 
 
 def _threads(folder: str) -> Iterator[tuple[int, proc.Scheduled | None]]:

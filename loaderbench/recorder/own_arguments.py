@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from loaderbench.recorder.attributes import attribute_of
-from loaderbench.tracing.other_loader import OtherLoader
+from loaderbench.tracing.loader import OtherLoader
 
 _LIBRARIES = ("torch", "torchdata", "accelerate", "lightning", "pytorch_lightning", "transformers", "functools")
 _DEFAULT_COLLATE = "torch.utils.data._utils.collate"
@@ -59,6 +59,8 @@ def _is_shuffle(sampler: Any) -> bool:
     if "RandomSampler" not in {kind.__name__ for kind in type(sampler).__mro__ if _is_of_library(kind)}:
         return False
     try:
+        if attribute_of(sampler, "_num_samples", "unknown") is None:  # all samples; the dataset need not be asked
+            return not sampler.replacement
         return not sampler.replacement and sampler.num_samples == len(sampler.data_source)
     except Exception:  # a sampler of another library, or a dataset without a length
         return False

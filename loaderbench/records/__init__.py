@@ -143,6 +143,7 @@ from loaderbench.records.words import (
     Standing as Standing,
     Status as Status,
     WorkerSettingName as WorkerSettingName,
+    as_yaml as as_yaml,
     config_label as config_label,
     config_name as config_name,
     format_scalar as format_scalar,

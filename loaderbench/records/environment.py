@@ -67,6 +67,17 @@ class Environment:
     gpus_of_driver: int = 0
     cpus_allowed: str | None = None
 
+    @property
+    def sharable_memory_bytes(self) -> int | None:
+        """The smallest of the machine's memory, the container's limit, and the size of `/dev/shm`."""
+        known = (self.memory_total_bytes, self.memory_limit_bytes, self.shm_total_bytes)
+        return min((found for found in known if found is not None), default=None)
+
+    @property
+    def highest_memory_limit_bytes(self) -> int | None:
+        """What the memory limit can be raised to; `None` if there is no limit."""
+        return self.memory_limit_bytes and self.memory_total_bytes
+
 
 @dataclass(frozen=True)
 class DatasetSummary:

@@ -99,7 +99,7 @@ class Measured:
     or `loop` for a user's own loop. `suite_file` is the path that the command received, and `overrides` the suite keys
     that its flags set, such as `measure.rounds`.
 
-    `cpu_percent_before` is the CPU use of other programs before the first trial, in percent of all CPUs.
+    `cpu_percent_before` is the CPU use of other programs before the first trial, in percent of the available CPUs.
     `assumed_demand` is `None` if no GPU was emulated, and in runs of earlier versions (`consumers.demand_of`).
     `in_progress` is true while the run is not finished and its conclusions are provisional.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
@@ -131,10 +133,21 @@ def varying(config: Config, axes: Mapping[str, Sequence[object]]) -> Config:
 
 
 def format_scalar(value: Scalar) -> str:
-    """A value in YAML notation, so it can be pasted into a suite."""
+    """A value in YAML notation, with text unquoted."""
     if value is None:
         return "null"
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+_PLAIN = re.compile(r"[A-Za-z_/.][\w./:-]*(?<!:)")
+_OTHER_WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n", ".nan", ".inf"}
+
+
+def as_yaml(value: Scalar) -> str:
+    """A value in YAML notation. Text that YAML would interpret differently is quoted like JSON."""
+    if isinstance(value, str) and (not _PLAIN.fullmatch(value) or value.lower() in _OTHER_WORDS):
+        return json.dumps(value)
+    return format_scalar(value)
 
 
 def axis_text(config: Config, axis: str) -> str:

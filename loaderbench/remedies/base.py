@@ -16,9 +16,8 @@ from loaderbench.remedies.pixels import NOT_COMPARED
 from loaderbench.remedies.program import yaml_change
 from loaderbench.remedies.wording import costs, evidence, savings, why_not
 from loaderbench.statistics.configurations import ratio_of, rounds_of_both, ties
-from loaderbench.statistics.intervals import at_another_time, excludes_one
+from loaderbench.statistics.intervals import at_another_time, excludes_one, sd_between_times
 from loaderbench.statistics.judging import WORTH_IT
-from loaderbench.statistics.machine_speed import sd_between_times
 
 MAY_NOT_REPEAT = "The same comparison at another time may show no gain: rounds or the machine's speed varied too much"
 AS_FAST = "No significant difference; recommended because it costs less"

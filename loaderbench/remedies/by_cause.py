@@ -46,7 +46,7 @@ class CauseRemedy:
         code: Code to paste if the change is in the user's code.
         changes_pixels: Whether samples differ afterwards.
         title_in_code: Replaces `title` if the change is in the user's code and the dataset lacks the trait `evident`.
-        title_for: Returns a more exact title for one diagnosis, as `costs_for` does for the costs.
+        title_for: Returns a more exact title for one diagnosis, as `costs_for` and `code_for` do for costs and code.
         evidence_for: Returns the lines of evidence for one diagnosis; by default, the first two of the verdict.
         ends_contention: Whether the fix ends contention between threads. Estimates ignore contention, so such a fix
             is tried first.
@@ -69,6 +69,7 @@ class CauseRemedy:
     evident: str = ""
     title_for: Callable[[Diagnosis], str] | None = None
     costs_for: Callable[[Diagnosis], tuple[str, ...]] | None = None
+    code_for: Callable[[Diagnosis], str] | None = None
     evidence_for: Callable[[Diagnosis], tuple[str, ...]] = _evidence_of_cause
     ends_contention: bool = False
 
@@ -115,7 +116,8 @@ class CauseRemedy:
 
     def _code(self, diagnosis: Diagnosis) -> str | None:
         """Code to paste, without code of a `DataLoader` for data that needs none."""
-        return None if diagnosis.call is not None and "loader = DataLoader(" in (self.code or "") else self.code
+        code = self.code_for(diagnosis) if self.code_for else self.code
+        return None if diagnosis.call is not None and "loader = DataLoader(" in (code or "") else code
 
     def _in_own_iterable(self, diagnosis: Diagnosis, asked: Config) -> Recommendation | None:
         """The advice in words, if a target that returns an iterable of its own does not take the arguments."""

@@ -2,7 +2,7 @@
 
 Triggers when a container's quota is used up, or workers may run on fewer CPUs than their parent.
 
-What it does: lets workers run on all CPUs of the machine. A trial can widen a mask, but cannot raise a quota.
+What it does: lets workers use more CPUs. A trial can widen a mask of workers, but cannot raise a quota.
 
 How to confirm: `loaderbench doctor` lists the available CPUs; workers wait for a CPU less often.
 """
@@ -33,18 +33,20 @@ def _title(found: Diagnosis) -> str:
     return "Raise the CPU quota" if is_throttled(found.facts) else "Widen the CPU affinity of this process"
 
 
+_QUOTA = """# Docker:     docker run --cpus=4 ...
+# Kubernetes: resources.limits.cpu: 4
+"""
+_MASK = """# Docker: docker run --cpuset-cpus=0-3 ...
+# Slurm:  #SBATCH --cpus-per-task=4
+# Linux:  taskset -c 0-3 python train.py
+"""
+
 REMEDY = CauseRemedy(
     id="cpu_quota",
     title="Raise the CPU quota or widen the workers' affinity",
     applies=lambda found: found.named(limits={"quota"}),
     change=_change,
     title_for=_title,
-    code="""import os
-
-def worker_init_fn(_):
-    os.sched_setaffinity(0, range(os.cpu_count()))  # undo the narrower mask of a library
-
-# a quota:     docker run --cpus=4, or resources.limits.cpu of the pod
-# an affinity: docker run --cpuset-cpus=0-3, sbatch --cpus-per-task=4, or taskset -c 0-3
-""",
+    code=_QUOTA + _MASK,
+    code_for=lambda found: _QUOTA if is_throttled(found.facts) else _MASK,
 )

@@ -13,7 +13,7 @@ from loaderbench.remedies.by_cause import CauseRemedy
 REMEDY = CauseRemedy(
     id="fewer_copies",
     title="Copy the next batch during the step, on a separate stream",
-    applies=lambda found: found.verdict.bound == "transfer",
+    applies=lambda found: found.verdict.bound == "transfer" and found.gpu_kind == "cuda",
     code="""import torch
 
 def prefetched(loader, device):  # loader: DataLoader(..., pin_memory=True)

@@ -152,6 +152,7 @@ class Findings:
             does not cap the rate.
         call_of: Returns the call of a target that returns an iterable of its own; `None` for other data.
         classes: Number of class folders of the dataset; `None` for other data.
+        highest_memory_limit_bytes: What the memory limit can be raised to; `None` if there is no limit.
     """
 
     configurations: Sequence[Configuration]
@@ -172,6 +173,7 @@ class Findings:
     demand_of: Callable[[Config], float | None] = lambda _: None
     call_of: Callable[[Config], TargetCall | None] = lambda _: None
     classes: int | None = None
+    highest_memory_limit_bytes: int | None = None
 
     def label(self, config: Config) -> str:
         """Name a configuration by the axes that vary."""

@@ -1,6 +1,6 @@
 """Trials were killed for lack of memory, or could not allocate it.
 
-Triggers when trials of the sweep ran out of memory under the limit of a container, a job or the machine.
+Triggers when trials of the sweep ran out of memory under the limit of a container or a job, and the machine has more.
 
 What it does: raises the limit, so more workers and larger batches fit.
 

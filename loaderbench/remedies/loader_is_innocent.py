@@ -11,6 +11,8 @@ How to confirm: data wait stays below 5% of the step time.
 
 from __future__ import annotations
 
+from loaderbench.diagnosis.thresholds import NOTICED
+from loaderbench.diagnosis.wording import wait_in_percent
 from loaderbench.records import Recommendation
 from loaderbench.remedies.base import already_ok
 from loaderbench.remedies.findings import Findings
@@ -29,7 +31,8 @@ class _LoaderIsInnocent:
             return None
         best = findings.best.config if findings.best else findings.baseline
         whose = "" if findings.profile or best == findings.baseline else " of the best config"
-        wait = f"{found.facts.wait_share * 100:.1f}%"
+        share = found.facts.wait_share
+        wait = wait_in_percent(share) if share < NOTICED <= round(share, 3) else f"{share * 100:.1f}%"
         reason = f"A faster loader{whose} saves at most the data wait: {wait} of step time"
         return already_ok(self.id, _TITLE.format(whose=whose), reason)
 

@@ -16,7 +16,7 @@ from loaderbench.datasets.image_folder import ON_DEVICE
 from loaderbench.datasets.nvimagecodec import DRAWS_FIRST
 from loaderbench.loaders import AXIS, DEFAULT_BACKEND, LOADER_BACKENDS, Code, LoaderBackend, backend_of, own_arguments
 from loaderbench.ranks import RANKS, rank_count
-from loaderbench.records import Config, format_scalar
+from loaderbench.records import Config, as_yaml
 
 _NOT_WITH_BATCH_SAMPLER = ("batch_size", "shuffle", "drop_last")
 
@@ -139,7 +139,7 @@ def yaml_change(
     for name, value in change.items():
         section = _section(name, own, dataset.option_axes())
         if not (section == "args" and value is None and _is_loader_argument(name)):
-            lines[section].append(f"{name}: {format_scalar(value)}")
+            lines[section].append(f"{name}: {as_yaml(value)}")
     if of_target := lines.pop("args"):
         lines["dataset"] += ["args:", *(f"  {line}" for line in of_target)]
     return "\n".join(f"{name}:\n" + indent("\n".join(found), "  ") for name, found in lines.items() if found)

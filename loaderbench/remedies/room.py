@@ -20,6 +20,8 @@ UNTRIED = "Not measured: a trial cannot change a setting of the container or hos
 class RoomRemedy:
     """A fix that triggers when trials of the sweep ran out of shared memory (`shared`) or of memory.
 
+    A memory limit is not raised beyond the machine's memory.
+
     `title` is formatted with the size to set, and `code` with `mib`, the same size in MiB.
     """
 
@@ -35,6 +37,8 @@ class RoomRemedy:
         if found is None or found.shared != self.shared or compute_bound:
             return None
         mib = _power_of_two(MARGIN * max(found.most_bytes or 0, found.limit_bytes) / MIB)
+        if not self.shared and mib * MIB > (findings.highest_memory_limit_bytes or 0):
+            return None
         return Recommendation(
             id=self.id,
             title=self.title.format(in_bytes(mib * MIB)),

@@ -13,7 +13,12 @@ REMEDY = CauseRemedy(
     id="slow_samples",
     title="Repair or drop the slowest samples",
     applies=lambda found: found.named(stages={"stragglers"}),
-    code="""for slow in result.to_dict()["trials"][0]["sample_times"]["slowest"]:
+    code="""import json
+
+run = json.load(open("reports/RUN/run.json"))
+config = (run["best"] or {}).get("config")  # of a sweep
+trials = [trial for trial in run["trials"] if trial["sample_times"] and config in (None, trial["config"])]
+for slow in trials[0]["sample_times"]["slowest"] if trials else ():
     print(slow["wall_s"], slow["index"], slow["path"])
 """,
 )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from loaderbench.consumers import consumer_kind
 from loaderbench.datasets.image_folder import copied_stride
 from loaderbench.diagnosis.epochs import epoch_costs
 from loaderbench.diagnosis.failures import last_words
@@ -30,10 +31,9 @@ from loaderbench.remedies.findings import Findings
 from loaderbench.remedies.larger_batch import caveat_of_batch
 from loaderbench.remedies.pixels import NOT_COMPARED, pixels_of
 from loaderbench.remedies.program import yaml_change
-from loaderbench.remedies.step_cost import longer_step
 from loaderbench.remedies.wording import NO_GAIN, applied, argument, costs, evidence, phrase, retitled
 from loaderbench.statistics.configurations import summarize
-from loaderbench.statistics.intervals import excludes_one
+from loaderbench.statistics.intervals import excludes_one, ratio_interval
 from loaderbench.statistics.judging import ENOUGH_PAIRS, WORTH_IT
 from loaderbench.statistics.ratios import times
 
@@ -289,3 +289,29 @@ def _startup_cost(advice: Recommendation, findings: Findings) -> EpochCost | Non
         if trial.id in advice.trials and advice.change.items() <= trial.config.items() and not trial.epoch_ends
     ]
     return next((cost for cost in epoch_costs(changed, findings.loader) if cost.name == "first_batch"), None)
+
+
+def longer_step(before: Config, after: Config, trials: Iterable[Trial]) -> Iterator[str]:
+    """Yield by what factor the training step gets longer, if it does, in pairs of the same round.
+
+    Step time is the time per batch minus the data wait. Trials in time slices do not record the wait of their slices.
+    """
+    found = list(trials)
+    ratio = ratio_interval(_steps_s(after, found), _steps_s(before, found))
+    if ratio is not None and ratio.est > 1 and excludes_one(ratio):
+        yield f"Training step is {times(ratio)} as long"
+
+
+def _steps_s(config: Config, trials: Iterable[Trial]) -> dict[int, float]:
+    """Seconds per sample spent in the training step, by round."""
+    return {
+        trial.round: (1 - trial.data_wait_share) / trial.samples_per_s
+        for trial in trials
+        if trial.config == config and _has_step(trial) and trial.samples_per_s and trial.data_wait_share is not None
+        if trial.data_wait_share < 1
+    }
+
+
+def _has_step(trial: Trial) -> bool:
+    kind = consumer_kind(trial.consumer or "")
+    return trial.time_slices is None and trial.consumer is not None and kind.consumes and not kind.capped

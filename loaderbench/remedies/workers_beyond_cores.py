@@ -9,11 +9,21 @@ How to confirm: throughput rises while CPU use stays low.
 
 from loaderbench.diagnosis.limits import have_work
 from loaderbench.remedies.by_cause import CauseRemedy
+from loaderbench.remedies.findings import Diagnosis
+from loaderbench.remedies.wording import argument
 from loaderbench.remedies.workers import RAM_OF_PROCESSES, costs_of_workers, loading_in, workers_that_hide
+
+
+def _title(found: Diagnosis) -> str:
+    count = workers_that_hide(found.facts)
+    arguments = ", ".join(argument(*one) for one in loading_in(found, count).items())
+    return f"Set {arguments}" + (" (more than CPUs)" if count * found.facts.ranks > found.facts.cpus else "")
+
 
 REMEDY = CauseRemedy(
     id="workers_beyond_cores",
     title="Set {arguments} (more than CPUs)",
+    title_for=_title,
     values={"arguments": "num_workers=N"},
     effort=0,
     applies=lambda found: (

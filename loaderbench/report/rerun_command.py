@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from loaderbench.loaders import LOADER_BACKENDS, own_arguments
-from loaderbench.records import Config, RunRecord, Scalar, format_scalar
+from loaderbench.records import Config, RunRecord, Scalar, as_yaml
 from loaderbench.report import axes, words
 
 _LONGEST = 400  # characters; a longer command is omitted, because a truncated one would do something else
 _MOST_CHANGES = 3  # measured in all combinations: eight configurations
 _ROUNDS = 6
-_PLAIN = re.compile(r"[A-Za-z_/.][\w./:-]*(?<!:)")
-_OTHER_WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n", ".nan", ".inf"}
 _PLAIN_FILE = re.compile(r"(?!-)[^\x00-\x1f\ud800-\udfff]+")
 
 
@@ -73,18 +70,11 @@ def _data(run: RunRecord) -> list[str]:
     return ["--data", root]
 
 
-def _as_yaml(value: Scalar) -> str:
-    """A value in YAML notation. Text that YAML would interpret differently is quoted like JSON."""
-    if isinstance(value, str) and (not _PLAIN.fullmatch(value) or value.lower() in _OTHER_WORDS):
-        return json.dumps(value)
-    return format_scalar(value)
-
-
 def _command(run: RunRecord, swept: Mapping[str, Sequence[Scalar]], rounds: int) -> str | None:
     file = run.suite_file or f"{run.name}.yaml"
     if not _PLAIN_FILE.fullmatch(file) or run.is_of_script:
         return None
-    values = (f"{axis}={','.join(map(_as_yaml, found))}" for axis, found in swept.items())
+    values = (f"{axis}={','.join(map(as_yaml, found))}" for axis, found in swept.items())
     parts = ["loaderbench", "run", file, *_data(run), *(word for value in values for word in ("-P", value))]
     command = words.clean(" ".join(map(shlex.quote, [*parts, "--rounds", str(rounds), "--no-verify"])))
     return command if len(command) <= _LONGEST and "\n" not in command else None

@@ -28,7 +28,7 @@ from loaderbench.loaders import Prefetch, prefetch_of
 from loaderbench.ranks import rank_count
 from loaderbench.records import Failure, in_bytes
 from loaderbench.runner.protocol import TrialOrder
-from loaderbench.suite.batch_bytes import prefetched_bytes
+from loaderbench.suite.model import prefetched_bytes
 
 _EXITED = (WORKER_EXITED, "process_exited", "hang", "error")
 _KILLED = ("worker_killed", "process_killed", FORK_SERVER_KILLED)

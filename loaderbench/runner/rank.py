@@ -10,9 +10,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from loaderbench.child_processes import ended_with_parent
 from loaderbench.consumers import consumer_of
 from loaderbench.datasets import Built
-from loaderbench.parent_death import ended_with_parent
 from loaderbench.ranks import this_rank
 from loaderbench.runner.measured_process import measure_here, report_failure
 from loaderbench.runner.processes import write_to

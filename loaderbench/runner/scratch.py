@@ -14,7 +14,7 @@ from functools import cache
 from multiprocessing import util
 from pathlib import Path
 
-from loaderbench import locking
+from loaderbench.new_files import CAN_LOCK, hold
 
 PREFIX, _LOCK = "loaderbench-", "lock"
 _EXIT_PRIORITY = -200  # after multiprocessing removes its own folder, at priority -100
@@ -27,13 +27,13 @@ _finalizers: list[util.Finalize] = []
 @cache
 def claim_scratch() -> Path | None:
     """Make this process's folder and remove those of dead processes; `None` if the system has no such locks."""
-    if not locking.KNOWN:  # Windows, where processes communicate without files
+    if not CAN_LOCK:  # Windows, where processes communicate without files
         return None
     parent = _parent_folder()
     _remove_stale(parent)
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
     lock = (folder / "new").open("w")
-    locking.hold(lock)
+    hold(lock)
     (folder / "new").rename(folder / _LOCK)  # locked before another process can find it
     _finalizers.append(util.Finalize(None, _remove, args=(folder, lock), exitpriority=_EXIT_PRIORITY))
     _let_multiprocessing_use(folder)
@@ -77,4 +77,4 @@ def _remove_stale(parent: Path) -> None:
 def _is_unlocked(lock: Path) -> bool:
     """Whether certainly no process holds the lock. Raises `OSError` if there is no lock file."""
     with lock.open("r+") as file:
-        return locking.hold(file) is True
+        return hold(file) is True

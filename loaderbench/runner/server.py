@@ -17,9 +17,8 @@ from typing import Any
 
 import psutil
 
+from loaderbench.child_processes import named_parent, same_path
 from loaderbench.errors import UsageError
-from loaderbench.own_path import same_path
-from loaderbench.parent_death import named_parent
 from loaderbench.runner.processes import end_session, enter_own_session, write_to
 from loaderbench.runner.scratch import claim_scratch
 

@@ -1,13 +1,15 @@
-"""Brings the recordings of other ranks to rank 0 when a script ends: of other machines, or of all other ranks.
+"""Other ranks: their recordings, which come to rank 0 when a script ends, or that they are not recorded.
 
-torchrun's agent on the first machine keeps a store while the ranks run, and tells every rank its address. Source:
-PyTorch, `RendezvousHandler.use_agent_store`.
+Recordings come from other machines, or from all other ranks. torchrun's agent on the first machine keeps a store while
+the ranks run, and tells every rank its address. Source: PyTorch, `RendezvousHandler.use_agent_store`.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
+import shlex
+import sys
 import time
 import zlib
 from collections.abc import Sequence
@@ -17,8 +19,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from loaderbench.ranks import this_rank
+from loaderbench.ranks import rank_of_training, ranks_of_training, this_rank
 from loaderbench.recorder.ranks import named_ranks
+from loaderbench.records import OnlyRank
 from loaderbench.script.recording import SENT, Recording, write_recordings
 
 WAIT_S = 30.0
@@ -117,3 +120,24 @@ def _receive_all(store: Any, prefix: str, machines: Machines, folder: Path) -> s
         write_recordings(folder, pickle.loads(zlib.decompress(data)), name=f"rank{rank}")  # trusted like the training
     excluded = "it" if len(missing) == 1 else "them"
     return f"no data from {named_ranks(missing)}; the report excludes {excluded}" if missing else ""
+
+
+def only_rank() -> OnlyRank | None:
+    """The rank of this process, if no other is recorded with it; else `None`. Ranks of torchrun meet at the end."""
+    rank, ranks = rank_of_training(), ranks_of_training() or 1
+    if rank is None or ranks == 1 or os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        return None
+    return OnlyRank(rank=rank, ranks=ranks, command=f"{_launcher()} {_arguments()}")
+
+
+def _launcher() -> str:
+    """The start of a command that runs and records all ranks."""
+    if "SLURM_PROCID" in os.environ:
+        return "srun --ntasks-per-node=1 loaderbench profile -- torchrun ..."
+    return "loaderbench profile -- " + ("python" if this_rank() is None else "torchrun ...")
+
+
+def _arguments() -> str:
+    """The arguments of this interpreter: a script or module, with the script's own arguments."""
+    found = sys.orig_argv[1:]
+    return "SCRIPT" if not found or "-c" in found else shlex.join(found)

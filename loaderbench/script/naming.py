@@ -17,7 +17,7 @@ from types import CodeType, FrameType, GetSetDescriptorType, MemberDescriptorTyp
 from typing import Any
 
 from loaderbench.code_places import CodeLine, is_library, is_ours
-from loaderbench.tracing.other_loader import OtherLoader
+from loaderbench.tracing.loader import OtherLoader
 
 _MOST_FRAMES = 60
 MOST_HELD = 100  # entries of a dictionary or sequence that are searched for loaders
@@ -203,6 +203,7 @@ class Makers:
 
     def __init__(self) -> None:
         self._of_dataset: list[tuple[weakref.ref[Any], CodeLine]] = []  # also of freed loaders
+        self._most_kept = 64
         self._made: weakref.WeakKeyDictionary[Any, CodeLine] = weakref.WeakKeyDictionary()
 
     def note(self, loader: Any) -> None:
@@ -223,6 +224,12 @@ class Makers:
         if not at.library:
             with suppress(TypeError, AttributeError):  # a list, for example, has no weak references
                 self._of_dataset.append((weakref.ref(loader.dataset), at))
+        if len(self._of_dataset) >= self._most_kept:
+            first = {
+                id(own): (known, line) for known, line in reversed(self._of_dataset) if (own := known()) is not None
+            }
+            self._of_dataset = list(first.values())  # one of each dataset that is in use
+            self._most_kept = max(self._most_kept, 2 * len(first))
 
     def of(self, loader: Any) -> CodeLine | None:
         """The line that created the loader. A framework's copy of a loader counts as created where the original was."""

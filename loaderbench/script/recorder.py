@@ -26,13 +26,17 @@ from loaderbench.ranks import (
     restarts_of_job,
     this_rank,
 )
-from loaderbench.script.dispatched import is_sent_batches, of_a_receiving_rank
 from loaderbench.script.divided_steps import DividedSteps
-from loaderbench.script.hosts import Machines, begin_attempt, exchange, find_machines
+from loaderbench.script.hosts import Machines, begin_attempt, exchange, find_machines, only_rank
 from loaderbench.script.loader_profiler import LoaderProfiler
-from loaderbench.script.missing import of_a_background_thread, with_reason, without_time_between
+from loaderbench.script.missing import (
+    is_sent_batches,
+    of_a_background_thread,
+    of_a_receiving_rank,
+    with_reason,
+    without_time_between,
+)
 from loaderbench.script.naming import Makers, Place, command_of_script, description_of, place_of
-from loaderbench.script.only_rank import only_rank
 from loaderbench.script.order import RecordOrder
 from loaderbench.script.own_imports import own_imports
 from loaderbench.script.recorded_epoch import ClockedEpoch, RecordedEpoch
@@ -217,7 +221,8 @@ class ScriptRecorder:
         if known is not None:
             return known
         place = place_of(loader, self._makers.of(loader))
-        for held_s in (0, 0.02):  # a reader of stacks may hold the earlier
+        may_be_held = len(self._recorded) < MOST_LOADERS and any(one.place == place for one in self._recorded)
+        for held_s in (0, 0.02) if may_be_held else (0,):  # a reader of stacks may hold the earlier
             if known is None and self._recorded:
                 time.sleep(held_s)
                 known = next((one for one in self._recorded if _replaces(one, place, loader)), None)

@@ -22,8 +22,9 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from math import inf
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import torch
@@ -33,9 +34,8 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from loaderbench.cuda_use import uses_cuda
 from loaderbench.profiler.user_stages import AROUND
 from loaderbench.records.stages import WITHOUT_GRADIENTS
-from loaderbench.script.backward_pass import watch_backward
 from loaderbench.script.iterators_around import IteratorsAround
-from loaderbench.script.training_thread import TrainingThread, has_parameters
+from loaderbench.script.model_calls import TrainingThread, has_parameters, watch_backward
 from loaderbench.tracing.clock import StageClock, thread
 from loaderbench.tracing.loop_lines import LineTimes, LoopLineClock, driver_of
 
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 
 _OF_HOOKS = re.compile(r"Using `torch\.compile\(module\)` when there are global hooks", re.IGNORECASE)
+_FUNCTIONS = (FunctionType, MethodType, partial)
 _IGNORED = ("ignore", _OF_HOOKS, Warning, None, 0)
 """A warnings filter in the format of `warnings.filterwarnings`."""
 
@@ -291,9 +292,9 @@ class StepStages:
         self._around.model_called()
         self._end("backward")
         self._enter("optimizer")
-        if callable(named.get("closure")):
+        if isinstance(named.get("closure"), _FUNCTIONS):
             return args, {**named, "closure": self._wrapped_closure(named["closure"])}
-        if len(args) > 1 and callable(args[1]):
+        if len(args) > 1 and isinstance(args[1], _FUNCTIONS):  # a model is callable, too
             return (args[0], self._wrapped_closure(args[1]), *args[2:]), named
         return None
 

@@ -171,7 +171,8 @@ class StepwiseSelection:
         too late to measure that, the others stay.
         """
         judged = [(found, self._judge_part(found, done)) for found in self._together]
-        first, enough = self._together[0], all(how.pairs >= ENOUGH_PAIRS for _, how in judged)
+        enough = all(how.pairs >= ENOUGH_PAIRS for _, how in judged)
+        first = self._together[0] if enough or not late else max(self._together, key=lambda one: self._gain(one, done))
         without = {found.id: self._without(found) for found in self._together}
         for found, _ in judged if enough else ():
             self._note(found, without[found.id])
@@ -247,6 +248,11 @@ class StepwiseSelection:
 
     def _judge(self, candidate: Candidate, done: Sequence[Trial]) -> Judgement:
         return judge(self._with(candidate), self.config, done)
+
+    def _gain(self, candidate: Candidate, done: Sequence[Trial]) -> float:
+        """The estimated gain of a candidate alone; 0 if it has none."""
+        ratio = self._judge(candidate, done).ratio
+        return ratio.est if ratio else 0.0
 
     def _is_compared(self, done: Sequence[Trial], late: bool) -> bool:
         """Whether the result needs no more pairs with the baseline."""

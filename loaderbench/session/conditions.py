@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
 from itertools import product
 
-import psutil
-
 from loaderbench.consumers import consumer_of, needs_accelerator, resolve_consumer
 from loaderbench.consumers.step_options import CPU
 from loaderbench.datasets import DatasetKind, Samples, page_cache
 from loaderbench.diagnosis.warnings import unused_gpus
-from loaderbench.environment import describe_machine
+from loaderbench.environment import busy_percent, describe_machine
 from loaderbench.errors import MissingError
 from loaderbench.formats import FILES, StoredCopy, copy_as
 from loaderbench.loaders import backend_of
@@ -47,8 +44,8 @@ _FIX = "use another decoder, or decode on the CPU in the training step with cons
 class Conditions:
     """Suite, machine, data, plan and consumer of a run.
 
-    `cpu_percent_before` is the use of all CPUs by other programs before the first trial; `None` if the system does not
-    report it.
+    `cpu_percent_before` is the use of the available CPUs by other programs before the first trial; `None` if
+    unknown.
     """
 
     loaded: LoadedSuite
@@ -116,9 +113,7 @@ def find_conditions(loaded: LoadedSuite, server: TrialServer, listener: Listener
     cpus = environment.cpus_allotted
     plan = make_plan(loaded.suite, cpus_allotted=cpus, accelerator=accelerator, consumer=consumer)
     check_stores(loaded, plan.configurations, inputs.samples, listener)
-    busy = None
-    with suppress(OSError):  # no /proc
-        busy = psutil.cpu_percent(interval=STILL_S)
+    busy = busy_percent(STILL_S)
     return Conditions(loaded, environment, inputs, plan, consumer, busy, started_at)
 
 

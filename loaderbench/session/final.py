@@ -27,14 +27,17 @@ ALL_ROUNDS = f"{MOST_ROUNDS} rounds did not separate the finalists"
 NO_TIME = "time limit of the final reached"
 
 
-def measure_final(session: Session) -> None:
-    """Run the final if the sweep is undecided and there is time for a round of two finalists."""
+def measure_final(session: Session, *, leaves_time: bool = False) -> None:
+    """Run the final if the sweep is undecided and there is time for a round of two finalists.
+
+    With `leaves_time`, half of a budget is left even if no other step follows.
+    """
     found = session.found
     session.step = "final"
     if why := session.why_no_later_step:
         found.left_out["final"] = why
         return
-    final = FinalStep(session)
+    final = FinalStep(session, leaves_time=leaves_time)
     try:
         final.run()
     finally:  # a signal can end the final
@@ -44,12 +47,12 @@ def measure_final(session: Session) -> None:
 class FinalStep:
     """The step after the sweep: rounds of its finalists, saved and shown as each trial ends."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, *, leaves_time: bool = False) -> None:
         self._session, plan = session, session.plan
         self._until_s = time.monotonic() + plan.final_s
         if session.deadline_s is not None:
             left_s = session.deadline_s - time.monotonic()
-            share = BUDGET_SHARE if plan.verify_s or plan.isolation_runs else 1.0
+            share = BUDGET_SHARE if plan.verify_s or plan.isolation_runs or leaves_time else 1.0
             self._until_s = min(self._until_s, time.monotonic() + share * left_s)
         self._slices = SlicedRounds(session.measuring, lambda planned: is_alone(planned, session.conditions))
         self._random = random.Random(plan.seed)

@@ -73,7 +73,7 @@ def described(loaded: LoadedSuite) -> str:
 
 def prepare_inputs(loaded: LoadedSuite, listener: Listener) -> RunInputs:
     """Find or generate the files, and read them once if the suite measures with a warm page cache."""
-    check_installed(backends_of(loaded.suite.loader, loaded.suite.sweep))
+    check_installed(backends_of(loaded.suite.loader, loaded.suite.sweep) | backends_of(loaded.suite.baseline, {}))
     found = {one.choice_of_data: _prepare(one, loaded, listener) for one in choices_of_data(loaded.suite)}
     return RunInputs(found)
 

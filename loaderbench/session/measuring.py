@@ -107,7 +107,7 @@ class TrialMeasurer:
     def parity(self, one: Config, other: Config) -> Parity:
         """Whether the loaders of two configurations return the same batches."""
         suite = self._loaded.suite
-        backends = tuple(backends_of(suite.loader, suite.sweep).values())
+        backends = tuple((backends_of(suite.loader, suite.sweep) | backends_of(suite.baseline, {})).values())
         orders = self._dataset_order(one), self._dataset_order(other)
         ask = partial(self._server.ask, log=self._store.log(f"parity-{one.get(AXIS)}"))
         return compare_loaders(ParityOrder(suite.dataset, *orders, backends), ask)

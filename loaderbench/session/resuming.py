@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -10,6 +11,7 @@ from typing import Any
 
 from loaderbench.consumers import demand_rate
 from loaderbench.errors import UsageError
+from loaderbench.plan import Plan
 from loaderbench.records import Config, Environment, Measured, Readings, RunRecord, Trial, to_dict
 from loaderbench.store import RUN_FILE, read_run, readable_timeline, readable_trials
 from loaderbench.store.parquet import note_without_parquet
@@ -132,6 +134,15 @@ def lost_readings(earlier: Earlier) -> str:
     if not lost or note_without_parquet():
         return ""
     return f"{lost} of {len(done)} kept trials have no timeline and no batches: an earlier call was killed"
+
+
+def mixed_round(earlier: Earlier, plan: Plan) -> str:
+    """The last planned round of a grid if it is incomplete, in one line: the machine's speed can have changed since."""
+    kept = Counter(one.round for one in earlier.trials.values() if one.role == "sweep" and one.round <= plan.rounds)
+    last = max(kept, default=0)
+    if plan.is_adaptive or kept[last] in (0, len(plan.configurations)):
+        return ""
+    return f"round {last} has trials of two calls, between which the machine's speed can have changed"
 
 
 def _suites(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:

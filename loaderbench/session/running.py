@@ -28,6 +28,7 @@ from loaderbench.session.resuming import (
     Earlier,
     changed_code,
     lost_readings,
+    mixed_round,
     overrides_of,
     read_earlier,
     refuse_another_suite,
@@ -125,6 +126,8 @@ def _run_into(  # noqa: PLR0917
         session.found.remarks["resume"] = why
     if earlier and (lost := lost_readings(earlier)):
         session.found.remarks["lost"] = lost
+    if earlier and (mixed := mixed_round(earlier, conditions.plan)):
+        session.found.remarks["mixed"] = mixed
     _measure(session, more_rounds)
     return write_results(session)
 
@@ -135,10 +138,13 @@ def _measure(session: Session, more_rounds: MoreRounds | None = None) -> None:
         session.found.copies = session.measuring.write_copies(session.plan.configurations)
         session.found.parity = compare_batches(session.plan, session.measuring)
         measure_sweep(session, lambda after: _show_so_far(session, after))
-        if more_rounds is not None:
+        if more_rounds is not None and not more_rounds.of_best:
             add_rounds(session, more_rounds)
         session.take_over_earlier()
-        measure_final(session)
+        measure_final(session, leaves_time=more_rounds is not None)
+        if more_rounds is not None and more_rounds.of_best:
+            session.step = "rounds"
+            add_rounds(session, more_rounds)
         if session.found.why_partial is None and (session.plan.isolation_trials or session.plan.verify_s):
             _show_so_far(session, "the sweep")
         found = rank(session.so_far()).subject
@@ -171,6 +177,8 @@ def write_results(session: Session) -> SessionResult:
     store.write_run(run.record)
     store.write_timeline(found.readings)
     page = store.write_page(run.to_html())
+    if run.record.complete:
+        store.forget_earlier()
     update_index(store.folder)
     return SessionResult(run, store.folder, page, found.stopped_by or next(iter(found.late_signals), None))
 

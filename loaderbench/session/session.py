@@ -35,7 +35,7 @@ from loaderbench.session.time_left import TimeLeft
 from loaderbench.session.time_slicing import SlicedRounds
 from loaderbench.store import Store
 
-Step = Literal["sweep", "final", "isolation", "freed", "remedies", "pairs"]
+Step = Literal["sweep", "final", "rounds", "isolation", "freed", "remedies", "pairs"]
 
 LATER_STEPS = ("final", "isolation", "bottlenecks", "verification")
 NO_VERIFY = "turned off by --no-verify"
@@ -71,6 +71,7 @@ class RunSoFar:
 
 _AFTER_SWEEP: dict[Step, str] = {
     "final": "during the final; the sweep is complete",
+    "rounds": "during additional rounds; the planned ones are complete",
     "isolation": "during the isolation runs; the sweep is complete",
     "freed": "during the free-stage trials; the sweep is complete",
     "remedies": "while trying fixes; the sweep is complete",
@@ -151,7 +152,8 @@ class Session:
         trial = self._earlier.get(planned.id)
         if trial is None or trial.config != planned.config:
             return None
-        self.found.trials.append(trial)
+        if all(known.id != trial.id for known in self.found.trials):
+            self.found.trials.append(trial)
         return trial
 
     def leave_out(self, planned: PlannedTrial, why: str) -> Trial:

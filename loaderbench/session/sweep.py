@@ -18,7 +18,7 @@ from loaderbench.session.measuring import TrialMeasurer
 from loaderbench.session.session import ALL_FAILED, Session
 from loaderbench.session.time_left import mean_trial_s
 from loaderbench.statistics.gates import LOOKS
-from loaderbench.suite.batch_bytes import prefetched_bytes
+from loaderbench.suite.model import prefetched_bytes
 
 MORE_S = 180.0
 """Seconds for all additional rounds if the suite has no budget: the default budget of `ab`."""
@@ -29,12 +29,14 @@ class MoreRounds:
     """Asks, after a sweep, which configurations need more rounds.
 
     `undecided` returns them, or nothing if all is decided or more rounds would not help. `purpose` says what the rounds
-    are for, and `share` is the part of the remaining time that they may take.
+    are for, and `share` is the part of the remaining time that they may take. `of_best`: they are for the best
+    configuration, which is known after the final.
     """
 
     undecided: Callable[[Measured], Sequence[Config]]
     purpose: str
     share: float = 1.0
+    of_best: bool = False
 
 
 def measure_sweep(session: Session, round_ended: Callable[[str], None] = lambda _: None) -> None:
@@ -102,12 +104,12 @@ def _has_a_winner(session: Session) -> bool:
 
 
 def compare_batches(plan: Plan, measuring: TrialMeasurer) -> tuple[Parity, ...]:
-    """Compare each loader of the sweep with that of torch, or with the first one if torch's is not in the sweep."""
-    names = [str(name) for name in plan.axes.get(AXIS, ())]
+    """Compare each loader of the plan with that of torch, or with the first one if torch's is not in the plan."""
+    names = list(dict.fromkeys(str(config[AXIS]) for config in plan.configurations if AXIS in config))
     if len(names) < 2:
         return ()
     against = DEFAULT_BACKEND if DEFAULT_BACKEND in names else names[0]
-    first = {name: next(config for config in plan.configurations if config[AXIS] == name) for name in names}
+    first = {name: next(config for config in plan.configurations if config.get(AXIS) == name) for name in names}
     return tuple(measuring.parity(first[name], first[against]) for name in names if name != against)
 
 

@@ -168,6 +168,12 @@ class SlicedRounds:
                 guard.forget(each.process.session)
         finally:  # after a second signal, the guard ends what has not ended
             threads.shutdown(wait=False)
+            if sliced:  # measured completely, so a signal loses nothing
+                self._keep(begun, slices, keep)
+        if not sliced:
+            self._keep(begun, slices, keep)
+
+    def _keep(self, begun: Sequence[Begun], slices: Sequence[TimeSlices | None], keep: Keep) -> None:
         for each, taken in zip(begun, slices, strict=True):
             if each.process.followed:
                 keep(self._measure.outcome(each, taken))

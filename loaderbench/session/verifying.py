@@ -26,7 +26,7 @@ from loaderbench.session.time_left import mean_trial_s
 from loaderbench.session.time_slicing import SlicedRounds
 from loaderbench.statistics.judging import ENOUGH_PAIRS, judged
 from loaderbench.suite import Suite
-from loaderbench.suite.batch_bytes import batch_bytes, prefetched_bytes
+from loaderbench.suite.model import batch_bytes, prefetched_bytes
 
 STEPS_SHARE = 0.8
 """Share of the time for trying fixes; the rest is for a combination, or for comparing the result with the baseline."""

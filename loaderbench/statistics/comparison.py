@@ -230,14 +230,21 @@ def _missing(before: Sequence[float], after: Sequence[float], why_after: str) ->
 def _headline_change(changes: Sequence[MetricChange], before: RunRecord, after: RunRecord) -> MetricChange:
     """The change in samples/s of the best configuration that both runs measured, by the rates of `after`.
 
-    If the best configuration of `before` only fails in `after`, it is that one.
+    If the best configuration of `before` only fails in `after`, it is that one. So it is if it regressed, and no other
+    configuration of `after` is as fast as it was.
     """
     rates = [change for change in changes if change.metric == "samples_per_s"]
     reference = _best_of(before, rates, lambda change: change.before)
     if fails_only_after(reference):
         return reference
     both = [change for change in rates if change.change is not None]
-    return _best_of(after, both or rates, lambda change: change.after)
+    latest = _best_of(after, both or rates, lambda change: change.after)
+    is_lost = reference.outcome == "regressed" and _rate(latest.after) < _rate(reference.before)
+    return reference if is_lost else latest
+
+
+def _rate(found: Interval | None) -> float:
+    return found.est if found else 0.0
 
 
 def _best_of(
@@ -245,7 +252,7 @@ def _best_of(
 ) -> MetricChange:
     """The change of the run's best configuration, or else of the fastest one in that run."""
     named = next((change for change in rates if run.best is not None and change.config == run.best.config), None)
-    return named or max(rates, key=lambda change: found.est if (found := side(change)) else 0)
+    return named or max(rates, key=lambda change: _rate(side(change)))
 
 
 def fails_only_after(change: MetricChange) -> bool:

@@ -9,8 +9,7 @@ from loaderbench.loaders.worker_options import WORKER_OPTIONS
 from loaderbench.records import Config, Interval, RunRecord, TunedArguments
 from loaderbench.statistics.configurations import PRACTICAL_TIE, ratio_of, rounds_of_both
 from loaderbench.statistics.gates import LEVEL_OF_LOOKS
-from loaderbench.statistics.intervals import FEWEST_ROUNDS, LEVEL, at_another_time, is_above_one
-from loaderbench.statistics.machine_speed import sd_between_times
+from loaderbench.statistics.intervals import FEWEST_ROUNDS, LEVEL, at_another_time, is_above_one, sd_between_times
 from loaderbench.statistics.open_fixes import open_fixes
 
 DEFAULTS: Config = {"prefetch_factor": PREFETCH, "persistent_workers": False}

@@ -135,7 +135,7 @@ def may_be_decided(gate: Gate, comparison: Comparison) -> bool:
         return False
     before, after = (_half_width(found, gate.metric) for found in (own.before, own.after))
     if before is None or after is None:
-        return False
+        return before is not None and own.after is not None  # one process has no interval, two have
     rate = gate.metric == "samples_per_s"
     distance = log(own.change.est / (1 + gate.limit)) if rate else own.change.est - gate.limit
     return abs(distance) + after > before

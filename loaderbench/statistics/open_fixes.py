@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from loaderbench.records import NOTHING_LEFT, Config, Interval, RunRecord, Tried, Verification
 from loaderbench.statistics.configurations import PRACTICAL_TIE
-from loaderbench.statistics.intervals import at_another_time
-from loaderbench.statistics.machine_speed import sd_between_times
+from loaderbench.statistics.intervals import at_another_time, sd_between_times
 
 
 @dataclass(frozen=True, kw_only=True)

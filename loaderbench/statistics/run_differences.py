@@ -80,8 +80,9 @@ def _data(before: RunRecord, after: RunRecord) -> Iterator[tuple[str, Scalar, Sc
     then, now = before.dataset, after.dataset
     dataset = saved_dataset(before.section("dataset"))
     if dataset is not None and dataset.data_axes.keys() & _axes(before, after):
-        return
-    if then.root is not None and then.root == now.root:
+        made_then, made_now = ({"generate": run.section("dataset").get("generate")} for run in (before, after))
+        yield from _fixed("dataset option dataset.{}", made_then, made_now, _axes(before, after))
+    elif then.root is not None and then.root == now.root:
         yield "number of files", then.files, now.files
         yield "number of classes", then.classes, now.classes
         yield "number of files in the folder", then.total_files, now.total_files

@@ -56,6 +56,7 @@ def _row(trial: Trial, plain: Iterable[str]) -> dict[str, Any]:
         for gpu in trial.gpus
         if gpu.performance is not None
         for name, value in vars(gpu.performance).items()
+        if name != "not_measured"
     }
     fields = {**values, **device, **parts, **trial.metrics, "failure": trial.failure and trial.failure.kind}
     return {axis_column(name, fields): value for name, value in trial.config.items()} | fields

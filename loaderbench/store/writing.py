@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -14,8 +15,7 @@ from shlex import quote
 from typing import IO
 
 from loaderbench.errors import UsageError
-from loaderbench.locking import hold
-from loaderbench.new_files import free_place, whole_file
+from loaderbench.new_files import free_place, hold, whole_file
 from loaderbench.records import Readings, RunRecord, Trial, to_dict
 from loaderbench.store.batches import BATCHES_FILE, write_batches
 from loaderbench.store.parquet import note_without_parquet
@@ -40,11 +40,22 @@ class Store:
             self._trials = self._open_trials()
 
     def keep_only(self, trials: Iterable[Trial]) -> None:
-        """Start over with these trials; failed trials and those of later steps are measured again."""
+        """Start over with these trials; failed trials and those of later steps are measured again.
+
+        Until `forget_earlier`, the earlier files are kept as `run.json.earlier` and `trials.jsonl.earlier`.
+        """
         self._trials.close()
         with _one_line_errors(self.folder / TRIALS_FILE):
+            for name in (RUN_FILE, TRIALS_FILE):
+                with suppress(FileNotFoundError):
+                    shutil.copyfile(self.folder / name, self.folder / f"{name}.earlier")
             self._write(TRIALS_FILE, "".join(map(_line, trials)))
             self._trials = self._open_trials()
+
+    def forget_earlier(self) -> None:
+        """Remove the files of the earlier call, since this one is complete."""
+        for name in (RUN_FILE, TRIALS_FILE):
+            (self.folder / f"{name}.earlier").unlink(missing_ok=True)
 
     def _open_trials(self) -> IO[str]:
         """Open the file of trials for appending, with an exclusive lock."""

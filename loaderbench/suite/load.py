@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,12 @@ class LoadedSuite:
     def folder(self) -> Path:
         """The absolute folder of the suite's file."""
         return self.file.resolve().parent
+
+    def selected(self) -> LoadedSuite:
+        """The suite without values of its baseline that flags leave out of an axis."""
+        lists = {found.path[-1]: found.value for found in self.overrides if isinstance(found.value, list)}
+        kept = {axis: value for axis, value in self.suite.baseline.items() if value in lists.get(axis, [value])}
+        return replace(self, suite=self.suite.model_copy(update={"baseline": kept}))
 
     @contextmanager
     def saying_where(self) -> Iterator[None]:

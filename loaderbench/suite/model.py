@@ -9,9 +9,10 @@ from pydantic import BeforeValidator, Field, PlainValidator, create_model, model
 
 from loaderbench.consumers import AUTO, CONSUMER_KINDS
 from loaderbench.datasets import DATASET_KINDS, DEFAULT_KIND, DatasetKind
-from loaderbench.loaders import LOADER_BACKENDS, loader_axes
+from loaderbench.loaders import LOADER_BACKENDS, loader_axes, prefetch_of
 from loaderbench.options import Amount, Count, Part, Seed, within_limits
-from loaderbench.records import Scalar
+from loaderbench.ranks import process_count
+from loaderbench.records import Config, Scalar
 
 _NUMBER = r"\d+(?:\.\d+)?"
 _UNITS = rf"(?:({_NUMBER})h)?(?:({_NUMBER})m(?:in)?)?(?:({_NUMBER})s)?"
@@ -148,3 +149,22 @@ def suite_schema() -> dict[str, Any]:
 
 def _or_empty(section: dict[str, Any]) -> dict[str, Any]:
     return {"default": section.pop("default", None), "anyOf": [section, {"type": "null"}]}
+
+
+def batch_bytes(suite: Suite, config: Config) -> int | None:
+    """Bytes of one batch; `None` if unknown."""
+    found = prefetch_of(suite.loader, config)
+    each = suite.dataset.with_axes(config).sample_bytes()
+    return None if each is None or found.batch_size is None else found.batch_size * each
+
+
+def prefetched_bytes(suite: Suite, config: Config) -> int | None:
+    """Bytes of all batches that are ready or in flight, in all ranks; `None` if their size or count is unknown.
+
+    0 if the consumer's own process loads, because nothing is shared then.
+    """
+    found = prefetch_of(suite.loader, config)
+    if not found.shares_memory:
+        return 0
+    each = batch_bytes(suite, config)
+    return None if each is None or found.batches is None else found.batches * each * process_count(config)

@@ -24,6 +24,9 @@ def patch_classes(parts: Parts) -> list[str]:
         if base in done:
             continue
         done.add(base)
+        if hasattr(base, "__torch_function__"):  # a tensor: all tensors would be timed
+            refused.append(base.__name__)
+            continue
         try:
             for name, method in methods.items():
                 setattr(base, name, method)

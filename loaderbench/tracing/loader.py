@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import sys
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from inspect import isgenerator
@@ -19,12 +20,26 @@ from loaderbench.tracing.batch_choice import BatchChoice
 from loaderbench.tracing.block import BLOCK_BYTES, Block
 from loaderbench.tracing.lines import LineClock
 from loaderbench.tracing.made import Made, MadeBatches
-from loaderbench.tracing.other_loader import OtherLoader
 from loaderbench.tracing.parts import Finder, SampleProxy, maker_of
 from loaderbench.tracing.reading import Mark, Traced, mark, read
 from loaderbench.tracing.taking import NotifyingSampler, Taken, TakingClock
 from loaderbench.tracing.tracer import Count, Tracer
 from loaderbench.tracing.worker import TracedCollate, TracedInit
+
+
+class OtherLoader(ABC):
+    """A loader with the attributes of torch's `DataLoader`.
+
+    `of_user` is the loader object that the user holds, and `passed` is what the library passes to torch's iterator.
+    """
+
+    of_user: Any
+    passed: Any
+
+    @abstractmethod
+    def begin_epoch(self) -> Iterator[Any]:
+        """Begin an epoch like the library."""
+
 
 Begin = Callable[[Any], Iterator[Any]]
 """Begins an epoch over a loader, like `iter`."""
@@ -52,6 +67,8 @@ class LoaderTrace:
     ) -> None:
         self.workers = int(loader.num_workers)
         self._loader, self._marks_only, self._begin = loader, marks_only, begin
+        if self.workers and not marks_only:
+            import PIL.Image  # noqa: F401 - once, so forked workers do not import it in each epoch
         self._memory = _shared_memory(BLOCK_BYTES * max(1, self.workers), start_method_of(loader))
         self.blocks = [Block(self._memory, worker) for worker in range(max(1, self.workers))]
         self.taking = TakingClock()

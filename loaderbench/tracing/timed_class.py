@@ -53,6 +53,8 @@ def move_new_attributes(timed: type, base: type, members: Collection[str]) -> No
 
 def timed_class(base: Any, methods: Methods) -> type:
     """A subclass with timed methods that passes for its base. Raises `TypeError` if subclassing would be noticed."""
+    if hasattr(base, "__torch_function__"):
+        raise TypeError(f"results of {base.__name__} would be of the timed class")
     hook_owner = next(kind for kind in base.__mro__ if "__init_subclass__" in vars(kind))
     if hook_owner.__module__.partition(".")[0] not in _HARMLESS:
         raise TypeError(f"{base.__name__} cannot be subclassed for timing")

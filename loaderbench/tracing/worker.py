@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import mmap
+import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.util import Finalize
 from typing import Any
 
@@ -23,7 +24,7 @@ class TracedInit:
     """A `worker_init_fn` that runs the user's, and then traces the worker's copy of the dataset.
 
     `memory` holds a block for each worker. `marks_only`: time only the stages that the user's code marks. `lines`: also
-    take stack samples, from a thread. `count` is as in `LoaderTrace`.
+    take stack samples, from a thread. `count` is as in `LoaderTrace`. `pid` is the process that begins the epoch.
     """
 
     memory: Any
@@ -31,15 +32,18 @@ class TracedInit:
     marks_only: bool
     lines: bool = False
     count: Count | None = None
+    pid: int = field(default_factory=os.getpid)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle without the memory of forked workers, which cannot be sent. Copies count in memory nobody reads."""
         memory = bytearray(len(self.memory)) if isinstance(self.memory, mmap.mmap) else self.memory
-        return TracedInit, (memory, self.original, self.marks_only, self.lines, self.count)
+        return TracedInit, (memory, self.original, self.marks_only, self.lines, self.count, self.pid)
 
     def __call__(self, worker_id: int) -> None:
         """Start tracing in the worker, before its first sample."""
-        active.clear()
+        in_thread = os.getpid() == self.pid
+        if not in_thread:
+            active.clear()
         if self.original is not None:
             self.original(worker_id)
         if (worker_id + 1) * BLOCK_BYTES > len(self.memory):  # the loader has more workers than when the epoch began
@@ -48,6 +52,9 @@ class TracedInit:
 
         info = get_worker_info()
         block = Block(self.memory, worker_id)
+        if in_thread:  # nothing would restore the user's classes
+            block.fail("its workers are threads of the main process")
+            return
         try:
             tracer = Tracer(block, count=self.count)
             _trace(info.dataset if info else None, tracer, self.marks_only)
@@ -67,18 +74,27 @@ class TracedInit:
 class TracedCollate:
     """A `collate_fn` that times the user's, in a worker or in the main process."""
 
-    original: Callable[[Any], Any]
+    original: Callable[..., Any]
 
-    def __call__(self, samples: Any) -> Any:
-        """Collate samples into a batch."""
-        tracer = active.tracer()
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TracedCollate, (self.original,)
+
+    def __getattr__(self, name: str) -> Any:
+        """An attribute of the user's function, for a loader whose own code reads it."""
+        return getattr(self.original, name)
+
+    def __call__(self, samples: Any, *args: Any, **named: Any) -> Any:
+        """Collate samples into a batch. Only a loader's own code has further arguments."""
+        tracer, collate = active.tracer(), self.original
+        if args or named:
+            collate = lambda own: self.original(own, *args, **named)  # noqa: E731
         if tracer is None:
-            return self.original(samples)
+            return collate(samples)
         if _unknown_senders:
             _find_sender()
         if _refused:
             _time_next_samples(sys._getframe(1).f_locals.get("self"))  # the worker's fetcher
-        return tracer.collate(self.original, samples)
+        return tracer.collate(collate, samples)
 
 
 _unknown_senders: list[tuple[Block, Any]] = []

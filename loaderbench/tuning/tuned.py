@@ -151,5 +151,5 @@ def _why_none(run: RunRecord) -> str:
     if ratio <= 1 + PRACTICAL_TIE:
         return AS_FAST
     maybe, rounds = numbers.gain(ratio, None, None).main, rounds_in_common(run, config)
-    within = f"within the noise of {rounds} rounds; use a longer budget"
+    within = f"within the noise of {count(rounds, 'round')}; use a longer budget"
     return f"{arguments_in_words(config)} may be faster ({maybe}), but {within}"

@@ -73,8 +73,8 @@ def _step_may_gain(tuned: Tuned, own: OwnLoop) -> Iterator[str]:
     step_share = (tuned.samples_per_s or 0.0) * (own.step_s_per_sample or 0.0)
     if workers < before and own.computes_on_cpu and step_share >= MOST:
         yield (
-            f"The trials emulate the step as slow as it was with {before} workers. It computes on the CPU and may be "
-            "faster with fewer workers, so the gain may be larger"
+            f"The trials emulate the step as slow as it was with {count(before, 'worker')}. It computes on the CPU and "
+            "may be faster with fewer workers, so the gain may be larger"
         )
 
 
@@ -95,9 +95,14 @@ def cautions(caveats: Iterable[str]) -> Iterator[str]:
 def _neighbors(tuned: Tuned) -> Iterator[str]:
     if tuned.others_cpus is not None:
         yield (
-            f"Warning: other programs used {tuned.others_cpus:.1f} of {cpus_allotted():g} CPUs during the trials. "
+            f"Warning: other programs used {tuned.others_cpus:.1f} of {_cpus()} during the trials. "
             "Without them, other arguments may be faster: tune again when the CPUs are free"
         )
+
+
+def _cpus() -> str:
+    allotted = cpus_allotted()
+    return f"{allotted:g} CPU{'' if allotted == 1 else 's'}"
 
 
 def _threads(tuned: Tuned, own: OwnLoop) -> Iterator[str]:
@@ -106,7 +111,7 @@ def _threads(tuned: Tuned, own: OwnLoop) -> Iterator[str]:
     if own.host_threads > 1 and own.host_threads + int(workers) > cpus_allotted():
         yield (
             f"The training step uses {own.host_threads} threads, which compete with workers for "
-            f"{cpus_allotted():g} CPUs (trials include this). Try torch.set_num_threads(1) in the main process, "
+            f"{_cpus()} (trials include this). Try torch.set_num_threads(1) in the main process, "
             "then tune again"
         )
 

@@ -13,9 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from command_line import in_process
-from nvml_stub import StubNvml
+from nvml_stub import NOT_SUPPORTED, StubNvml
 
 from loaderbench.attach import watch
 from loaderbench.attach.stacks import StackRecorder, py_spy
@@ -236,6 +237,9 @@ def test_gpus_are_those_with_a_process_of_the_training(stub_nvml: StubNvml) -> N
     stub_nvml.set({"process_pid@1": 4321}, gpus=3)
     code = "found, why = gpus_used_by({1, 4321}); show([[one.index for one in found], why])"
     assert stub_nvml.run_python(code) == [[1], ""]
+    stub_nvml.set({"process_pid@1": 4321, "nvmlDeviceGetMemoryInfo": NOT_SUPPORTED}, gpus=3)
+    shared = stub_nvml.run_python("(found,), why = gpus_used_by({4321}); show([found.index, found.memory_total_bytes])")
+    assert shared == [1, psutil.virtual_memory().total]
     none = stub_nvml.run_python("show(gpus_used_by({7}))")
     assert none[0] == []
     assert "no GPU reports a process of the training" in none[1]

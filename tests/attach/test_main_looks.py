@@ -11,7 +11,7 @@ import pytest
 
 from loaderbench.attach import watch
 from loaderbench.attach.watch import MainLooks
-from loaderbench.monitors.blocked import FEWEST_LOOKS, RUNNING
+from loaderbench.monitors.blocked import FEWEST_LOOKS, LOCK, RUNNING
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -47,3 +47,10 @@ def test_where_the_kernel_hides_what_a_sleeping_thread_is_blocked_on_nothing_is_
     monkeypatch.setattr(watch, "kind_at", lambda _: RUNNING)
     looks = looked_at(process)
     assert (looks.shares, looks.wait_share) == (None, None)
+
+
+@pytest.mark.parametrize("process", ["import threading; threading.Event().wait()"], indirect=True)
+def test_a_wait_for_another_thread_can_be_a_wait_for_a_batch(process: int) -> None:
+    looks = looked_at(process)
+    assert looks.kinds[LOCK] > FEWEST_LOOKS
+    assert looks.wait_share is None

@@ -21,7 +21,7 @@ from test_thresholds import (
 
 from loaderbench.diagnosis.cause import find_cause
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.diagnosis.wording import cpus_in_use, in_kernel, in_seconds
+from loaderbench.diagnosis.wording import available_cpus, cpus_in_use, in_kernel, in_seconds
 from loaderbench.records import CodeAround, Hotspot
 
 AROUND = CodeAround(place="prepared (train.py:8)", wall_s=0.045)
@@ -351,3 +351,8 @@ def test_the_kernel_s_share_comes_with_the_faults_of_a_sample() -> None:
     assert in_kernel(facts).startswith("80%")
     assert "1,000 page faults/sample" in in_kernel(facts)
     assert in_kernel(replace(DECODING, loads=None)).startswith("0%")
+
+
+def test_one_cpu_is_singular() -> None:
+    assert cpus_in_use(replace(DECODING, cpus=1.0, own_cpus=1.0)).startswith("1.0 of 1 CPU busy")
+    assert available_cpus(replace(DECODING, cpus=0.5)) == "0.5 CPUs"

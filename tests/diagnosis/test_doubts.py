@@ -8,7 +8,7 @@ import pytest
 from test_cause import BLOCKED, DECODING, NO_REASON, parts
 
 from loaderbench.diagnosis.cause import Cause
-from loaderbench.diagnosis.doubts import conflicting, near_tie, speaks_against
+from loaderbench.diagnosis.verdict import conflicting, near_tie, speaks_against
 
 
 @pytest.mark.parametrize(("second_s", "tie", "word"), [(0.59, False, False), (0.6, False, True), (0.85, True, True)])

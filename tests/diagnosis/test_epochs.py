@@ -172,3 +172,7 @@ def test_an_epoch_cost_of_a_trial_is_a_share_of_an_epoch_without_it() -> None:
     within_s = 100 / (900 / (90 * 0.19))
     assert (found.name, found.s_per_epoch) == ("boundary", pytest.approx(0.1))
     assert found.share == pytest.approx(0.1 / (0.1 + within_s))
+
+
+def test_threads_are_started_once_and_not_in_each_epoch() -> None:
+    assert epoch_costs([trial(time_to_first_batch_s=1.1)], {"loader": "threads"}) == ()

@@ -97,3 +97,10 @@ def test_a_batch_that_ran_out_of_memory_bounds_the_prediction() -> None:
     found = memory(*fits, failed)
     assert (found.too_large, found.largest_batch) == ((96,), 95), "measured, against a line that says more"
     assert memory(trial(32, 4 * GIB, 5 * GIB), failed).too_large == (96,), "without a line, too"
+
+
+def test_a_batch_that_fitted_is_not_above_the_largest() -> None:
+    failed = replace(trial(48, None), status="failed", failure=Failure("device_memory", "", ""), gpus=())
+    found = memory(trial(32, 4 * GIB, 5 * GIB), trial(64, 7 * GIB, 8 * GIB), failed)
+    assert found.too_large == (48,)
+    assert (found.largest_batch or 0) > 700

@@ -39,7 +39,7 @@ def check_that_no_more_cpus_are_free_and_busy_than_there_are(facts: Facts) -> No
     found = verdict_of(facts)
     free = figure(r"([\d.]+) CPUs free", found.headline)
     for line in found.evidence:
-        busy, of = figure(r"([\d.]+) of [\d.]+ CPUs busy", line), figure(r"[\d.]+ of ([\d.]+) CPUs busy", line)
+        busy, of = figure(r"([\d.]+) of [\d.]+ CPUs? busy", line), figure(r"[\d.]+ of ([\d.]+) CPUs? busy", line)
         spinning = figure(r"([\d.]+) of them spinning", line) or 0.0
         if free is not None and busy is not None and of is not None:
             assert free <= of - busy + spinning + ROUNDED, (found.headline, line)

@@ -28,13 +28,14 @@ def test_the_smallest_that_failed_is_named_and_the_largest_need_kept() -> None:
 def test_a_memory_limit_says_its_size_alone() -> None:
     found = find_shortage([failed({"num_workers": 2}, "worker_killed", needs=75, has=900)])
     assert found is not None
-    assert str(found.evidence()) == "Memory: num_workers=2 failed; memory limit: 900 MiB"
+    assert str(found.evidence()) == "Memory: num_workers=2 failed; at most 900 MiB can be used"
 
 
 @pytest.mark.parametrize(
     "trial",
     [
         failed({"num_workers": 2}, "collate"),
+        failed({"num_workers": 2}, "device_memory"),
         failed({"num_workers": 2}, has=None),
         failed({"num_workers": 1}),
         failed({"batch_size": 64}),
@@ -46,7 +47,13 @@ def test_only_more_workers_than_these_count_and_only_what_ran_out(trial: Trial) 
 
 @pytest.mark.parametrize(
     ("kind", "fails"),
-    [("shared_memory_full", True), ("too_many_files", True), ("too_many_processes", True), ("hang", False)],
+    [
+        ("shared_memory_full", True),
+        ("too_many_files", True),
+        ("too_many_processes", True),
+        ("hang", False),
+        ("device_memory", False),
+    ],
 )
 def test_more_workers_fail_by_what_runs_out_alone(kind: str, fails: bool) -> None:
     trial = failed({"num_workers": 2}, kind, has=None)
@@ -58,7 +65,7 @@ def test_where_nothing_fits_the_verdict_says_in_what() -> None:
     trials = [failed({"num_workers": 0}, "fork_server_killed", has=500)]
     found = decide(None, "emulated", 1000.0, 0, trials=trials, shortage=find_shortage(trials))
     assert found.headline == "nothing was measured: every trial failed; memory (500 MiB) is too small"
-    assert found.evidence[-1] == "Memory: num_workers=0 failed; memory limit: 500 MiB"
+    assert found.evidence[-1] == "Memory: num_workers=0 failed; at most 500 MiB can be used"
 
 
 def test_larger_batches_that_do_not_fit_say_nothing_of_more_workers() -> None:

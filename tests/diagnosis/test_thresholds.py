@@ -8,9 +8,9 @@ import pytest
 from test_cause import BLOCKED, DECODING, NO_REASON, cause_of, parts, states
 
 from loaderbench.diagnosis.cause import Cause
-from loaderbench.diagnosis.doubts import speaks_against
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.limits import disturbed
+from loaderbench.diagnosis.verdict import speaks_against
 
 StageAndLimit = tuple[str, str | None]
 DECODES, BUSY, READS = ("decode", "workers"), ("decode", "cpu"), ("read", "storage_latency")

@@ -1,18 +1,24 @@
 """The limits that bind a process are found wherever in the tree they stand."""
 
+import os
 from pathlib import Path
 
+import psutil
 import pytest
 
 from loaderbench.environment import (
     Limits,
+    allotted_to,
+    busy_percent,
     cpus_allotted,
+    machine,
     oom_kills,
     process_limit,
     quota_periods,
     read_limits,
     refused_processes,
 )
+from loaderbench.environment.cgroups import memory_left_bytes
 
 
 def tree(root: Path, files: dict[str, str]) -> tuple[Path, Path]:
@@ -68,7 +74,7 @@ def test_the_quota_binds_below_the_affinity() -> None:
     assert cpus_allotted(Limits()) >= 1
 
 
-def test_the_group_that_is_held_back_most_tells_its_periods(tmp_path: Path) -> None:
+def test_each_group_with_a_quota_tells_its_periods(tmp_path: Path) -> None:
     membership, mount = tree(
         tmp_path,
         {
@@ -78,10 +84,11 @@ def test_the_group_that_is_held_back_most_tells_its_periods(tmp_path: Path) -> N
         },
     )
     membership.write_text("0::/a/b\n")
-    assert quota_periods(membership, mount) == (40, 30)
+    top, inner = str(mount), str(mount / "a")
+    assert quota_periods(membership, mount) == {inner: (40, 30), top: (90, 2)}
     (tmp_path / "membership").write_text("0::/\n")
-    assert quota_periods(membership, mount) == (90, 2)
-    assert quota_periods(tmp_path / "none", mount) is None
+    assert quota_periods(membership, mount) == {top: (90, 2)}
+    assert quota_periods(tmp_path / "none", mount) == {}
 
 
 def test_the_tightest_process_limit_counts_and_refusals_are_counted(tmp_path: Path) -> None:
@@ -106,3 +113,35 @@ def test_what_the_out_of_memory_killer_ended_is_counted(tmp_path: Path, file: st
     assert oom_kills(tmp_path / "cgroup", tmp_path / "fs") is None
     (group / file).write_text("oom_kill_disable 0\noom_kill 3\n")
     assert oom_kills(tmp_path / "cgroup", tmp_path / "fs") == 3
+
+
+@pytest.mark.parametrize(
+    ("used", "limit", "cached"),
+    [
+        ("memory.current", "memory.max", "inactive_file"),
+        ("memory.usage_in_bytes", "memory.limit_in_bytes", "total_inactive_file"),
+    ],
+)
+def test_the_memory_that_is_left_under_a_limit(tmp_path: Path, used: str, limit: str, cached: str) -> None:
+    files = {f"a/{used}": "7000\n", f"a/{limit}": "8000\n", "a/memory.stat": f"anon 5\n{cached} 1500\n"}
+    membership, mount = tree(tmp_path, {**files, used: "100\n"})
+    membership.write_text("0::/a\n")
+    assert memory_left_bytes(membership, mount) == 2500
+    membership.write_text("0::/\n")
+    assert memory_left_bytes(membership, mount) is None
+
+
+def test_what_is_available_to_this_process_is_found_from_outside_too() -> None:
+    found = allotted_to(os.getpid())
+    assert found.cpus == cpus_allotted()
+    assert found.memory_bytes == read_limits().memory_bytes
+    assert found.shm_bytes == psutil.disk_usage("/dev/shm").total
+
+
+def test_only_the_available_cpus_count_as_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(psutil, "cpu_percent", lambda *_, **__: [100.0, 0.0, 50.0])
+    monkeypatch.setattr(machine.os, "cpu_count", lambda: 3)
+    monkeypatch.setattr(machine, "allowed_cpus", lambda: [0, 2])
+    assert busy_percent(0.1) == 75.0
+    monkeypatch.setattr(machine, "allowed_cpus", lambda: [3])
+    assert busy_percent(0.1) is None

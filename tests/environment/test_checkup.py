@@ -7,16 +7,19 @@ from typing import Any
 
 import pytest
 
+from loaderbench.environment import Limits
 from loaderbench.environment.checkup import (
     Check,
     PackageHealth,
+    check_memory,
     check_open_files,
     check_processes,
+    check_quota,
     check_shared_memory,
     look_at_packages,
 )
 
-MIB = 2**20
+MIB, GIB = 2**20, 2**30
 
 
 @pytest.mark.parametrize(
@@ -99,3 +102,20 @@ def test_files_of_the_current_folder_are_not_mistaken_for_modules(
     found = look_at_packages()
     assert not found.crashed
     assert "not a module" not in str(found.found)
+
+
+def test_memory_that_others_in_the_container_use_is_not_available() -> None:
+    limits = Limits(memory_bytes=8 * GIB)
+    assert check_memory(256 * GIB, 200 * GIB, limits, None).state == "ok"
+    found = check_memory(256 * GIB, 200 * GIB, limits, GIB // 2)
+    assert (found.state, found.said) == (
+        "warn",
+        "200.0 GiB free of 256.0 GiB; cgroup limit: 8.0 GiB, 512 MiB of it unused",
+    )
+
+
+def test_of_several_cgroups_the_most_throttled_one_is_told() -> None:
+    assert check_quota({}).state == "ok"
+    found = check_quota({"outer": (100_000, 10), "inner": (100, 60)})
+    assert found.state == "warn"
+    assert "60.0%" in found.said

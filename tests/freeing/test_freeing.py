@@ -25,14 +25,22 @@ from counted import (
     distinct,
 )
 from PIL import Image
-from torch.utils.data import Dataset, IterableDataset, Subset
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    SequentialSampler,
+    Subset,
+    TensorDataset,
+)
 from torchvision.datasets import ImageFolder
 from torchvision.transforms import ToTensor
 
 from loaderbench.datasets.decoders import decode_pillow
 from loaderbench.datasets.image_samples import TRANSFORMS, StoredSamples
 from loaderbench.formats import FORMATS, written_copy
-from loaderbench.freeing import Freeing
+from loaderbench.freeing import CannotFreeError, Freeing
 from loaderbench.freeing.dataset import free_dataset
 from loaderbench.freeing.loader import free_loader
 from loaderbench.loaders import LOADER_BACKENDS
@@ -249,3 +257,13 @@ def test_a_stage_of_samples_that_are_seeded_and_made_in_one_call_is_free(photos:
     found = batches_with(SeededSamples(part, seed=3), "decode", shuffle=False)
     assert made.decode.made <= KEPT
     assert len(found) == BATCHES
+
+
+def test_samples_that_are_asked_for_several_at_once_cannot_be_freed() -> None:
+    numbers = torch.arange(64.0)
+    loader: Any = DataLoader(
+        TensorDataset(numbers), batch_size=None, sampler=BatchSampler(SequentialSampler(numbers), 4, drop_last=True)
+    )
+    batches = LOADER_BACKENDS["torch"].build(loader, {}, seed=0)
+    with pytest.raises(CannotFreeError, match="several samples at once"):
+        free_loader(batches, Freeing(stage="sample", kept=8, seed=0))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import zlib
 from collections.abc import Callable, Iterator
@@ -97,3 +99,19 @@ def test_a_thread_that_has_ended_is_not_read() -> None:
     for _ in range(2):
         watch.read([], [busy])
     assert watch.states() is None
+
+
+def test_the_time_of_child_programs_counts_once_for_all_threads_of_a_process() -> None:
+    burn = "import time\nwhile time.process_time() < 0.6: pass"
+    wait = threading.Event()
+    with thread(lambda: wait.wait(0.01)) as one, thread(lambda: wait.wait(0.01)) as other:
+        watches = [WorkerWatch(), WorkerWatch()]
+        for _ in range(2):
+            for watch, numbers in zip(watches, ([one], [one, other]), strict=True):
+                watch.read([], numbers)
+            subprocess.run([sys.executable, "-c", burn], check=True)
+        of_one, of_both = (watch.states() for watch in watches)
+    assert of_one is not None
+    assert of_both is not None
+    assert of_one.children_cpu_share
+    assert of_both.children_cpu_share == pytest.approx(of_one.children_cpu_share / 2, rel=0.2)

@@ -14,7 +14,7 @@ import pytest
 
 from loaderbench.cpu_lists import allowed_cpus
 from loaderbench.monitors import machine, proc
-from loaderbench.monitors.machine import MachineWatch, busy_s, other_ranks, use_of_this_program
+from loaderbench.monitors.machine import MachineWatch, ProgramUse, busy_s, other_ranks, use_of_this_program
 from loaderbench.records import MachineUse
 
 
@@ -89,7 +89,7 @@ def test_too_short_a_time_tells_nothing() -> None:
 
 
 def test_the_share_of_throttled_periods_is_of_those_that_passed() -> None:
-    told = iter([(100, 10), (120, 25)])
+    told = iter([{"a": (100, 10)}, {"a": (120, 25)}])
     watch = MachineWatch(lambda: next(told))
     watch.begin()
     time.sleep(0.3)
@@ -184,3 +184,20 @@ def test_cpus_are_found_by_their_numbers(monkeypatch: pytest.MonkeyPatch) -> Non
     assert busy_s([0, 2]) == 3.0
     assert busy_s([2]) == 2.0
     assert busy_s([0, 1]) is None
+
+
+def test_a_rank_that_ended_takes_nothing_from_the_others() -> None:
+    before = ProgramUse({1: 3600.0, 2: 50.0}, 4, 2)
+    assert ProgramUse({2: 53.0}, 2).since(before) == pytest.approx(3.0)
+    assert ProgramUse({1: 3601.0, 2: 53.0, 3: 0.5}, 6, 3).since(before) == pytest.approx(4.5)
+
+
+def test_of_nested_quotas_the_one_that_is_used_up_counts() -> None:
+    told = iter([{"outer": (100_000, 5_000), "inner": (10, 0)}, {"outer": (100_100, 5_000), "inner": (110, 90)}])
+    watch = MachineWatch(lambda: next(told))
+    watch.begin()
+    time.sleep(0.3)
+    watch.look()
+    use = watch.use()
+    assert use is not None
+    assert use.throttled_share == 0.9

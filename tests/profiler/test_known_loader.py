@@ -244,3 +244,16 @@ def test_the_length_of_a_sampler_of_the_user_is_not_asked_for() -> None:
         for _ in prof.iter(DataLoader(dataset, batch_size=4, sampler=sampler)):
             pass
     assert (sampler.asked, trial_of(prof.result).samples) == (0, 60)
+
+
+def test_shuffling_is_known_without_asking_the_dataset() -> None:
+    class OfOneThread(Listed):
+        is_open = True
+
+        def __len__(self) -> int:
+            assert self.is_open, "asked in another thread"
+            return super().__len__()
+
+    loader: DataLoader[Any] = DataLoader(OfOneThread(), 4, shuffle=True)
+    OfOneThread.is_open = False
+    assert own_arguments_of(loader) == "shuffle=True"

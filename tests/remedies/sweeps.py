@@ -61,7 +61,7 @@ def short_of_room(kind: str, *, limit_bytes: int, needed_bytes: int | None = Non
         replace(trial, status="failed", samples_per_s=None, failure=failure) if trial.config["num_workers"] else trial
         for trial in found.trials
     ]
-    return replace(found, trials=trials)
+    return replace(found, trials=trials, highest_memory_limit_bytes=1 << 40)
 
 
 def answers(given: Findings) -> dict[str, Recommendation]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 from planted_causes import CAUSES, CONFIG, CONVERTED, FACTS, FOLDER, NARROW, advice, diagnosis, told
 from sweeps import answers, findings
 
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.records import Candidate
+from loaderbench.records import Candidate, Recommendation
 from loaderbench.remedies import (
     REMEDIES,
     Findings,
@@ -233,6 +235,60 @@ def test_snippets_of_arguments_can_be_run_and_others_say_what_to_write() -> None
     found = advice(CAUSES["out_of_order"])[0]
     assert "in_order=False" in (found.snippet or "")
     assert "sched_setaffinity" in (advice(CAUSES["cpu_quota"])[0].snippet or "")
+
+
+def test_a_throttled_quota_is_raised_by_its_own_flags_and_a_mask_by_others() -> None:
+    throttled = advice(replace(CAUSES["cpu_quota"], facts=replace(FACTS, throttled_share=0.6)))[0]
+    assert throttled.title == "Raise the CPU quota"
+    assert "docker run --cpus=" in (throttled.snippet or "")
+    assert "affinity" not in (throttled.snippet or "")
+    masked = advice(replace(CAUSES["cpu_quota"], facts=FACTS))[0]
+    assert masked.title == "Widen the CPU affinity of this process"
+    assert "taskset" in (masked.snippet or "")
+
+
+def test_mixed_precision_fits_the_data_and_the_kind_of_gpu() -> None:
+    def advised(**parts: object) -> Recommendation | None:
+        found = replace(diagnosis(CAUSES["mixed_precision"]), profile=True, **parts)  # type: ignore[arg-type]
+        return next((one for one in told(found) if one.id == "mixed_precision"), None)
+
+    text = advised(traits={"no_images": "text"})
+    assert text is not None
+    assert text.title == "Use mixed precision"
+    assert "channels_last" not in (text.snippet or "")
+    images = advised()
+    assert images is not None
+    assert "channels_last" in (images.snippet or "")
+    assert advised(gpu_kind="mps") is None
+    transfer = diagnosis(CAUSES["fewer_copies"])
+    assert "fewer_copies" in {one.id for one in told(transfer)}
+    assert "fewer_copies" not in {one.id for one in told(replace(transfer, gpu_kind="xpu"))}
+
+
+@pytest.mark.parametrize(("cpus", "more"), [(2, True), (64, False)])
+def test_workers_are_more_than_cpus_only_where_they_are(cpus: int, more: bool) -> None:
+    facts = replace(CAUSES["workers_beyond_cores"].facts, cpus=cpus, workers=8)
+    found = next(one for one in advice(replace(CAUSES["workers_beyond_cores"], facts=facts)) if one.change)
+    assert found.title == "Set num_workers=32" + (" (more than CPUs)" if more else "")
+
+
+def test_a_wait_just_below_the_limit_is_not_rounded_up_to_it() -> None:
+    case = replace(CAUSES["more_workers"], bound="compute", limit="none", facts=replace(FACTS, wait_share=0.0496))
+    assert "at most the data wait: 4.9% of step time" in (advice(case)[0].reason or "")
+
+
+def test_the_code_for_slow_samples_reads_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    slow = {"wall_s": 0.7, "index": 3, "path": "a.jpg"}
+    trials = [
+        {"config": {"num_workers": 0}, "sample_times": None},
+        {"config": {"num_workers": 1}, "sample_times": {"slowest": []}},
+        {"config": {"num_workers": 2}, "sample_times": {"slowest": [slow]}},
+    ]
+    run = tmp_path / "run.json"
+    run.write_text(json.dumps({"best": {"config": {"num_workers": 2}}, "trials": trials}))
+    code = advice(CAUSES["slow_samples"])[0].snippet or ""
+    exec(code.replace("reports/RUN/run.json", str(run)), {})
+    assert capsys.readouterr().out == "0.7 3 a.jpg\n"
 
 
 def test_more_workers_are_not_advised_where_they_did_not_fit() -> None:

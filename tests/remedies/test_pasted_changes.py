@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from planted_causes import FOLDER
+from ruamel.yaml import YAML
 
 from loaderbench.records import Config
 from loaderbench.remedies.program import python_program, yaml_change
@@ -114,3 +115,15 @@ def test_a_program_names_no_axis_of_another_loader() -> None:
     config: Config = {"loader": "torch", "num_workers": 2, "threads": 4, "queued": None}
     assert "was made with" not in python_program(config, LOADER, FOLDER)
     assert "was made with" not in python_program({**config, "threads": None}, LOADER, None)
+
+
+@pytest.mark.parametrize("value", ["16", "a: b", "yes", "plain", None, 0.5, True])
+def test_a_change_of_a_suite_loads_as_what_was_measured(value: Any) -> None:
+    change = {"precision": value}
+    assert YAML(typ="safe").load(yaml_change(change, change, {}, None)) == {"dataset": {"args": change}}
+
+
+def test_a_dataset_of_whole_batches_is_loaded_without_drop_last() -> None:
+    code = python_program({"batch_size": None, "num_workers": 2}, {"drop_last": True}, None)
+    assert "batch_size=None" in code
+    assert "drop_last" not in code

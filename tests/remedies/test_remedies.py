@@ -26,7 +26,6 @@ def test_the_registry_holds_each_remedy_under_its_file_s_name() -> None:
         "pixels",
         "target",
         "program",
-        "step_cost",
         "verified",
         "workers",
         "pinning",

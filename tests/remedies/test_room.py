@@ -47,3 +47,14 @@ def test_other_failures_are_no_shortage() -> None:
     assert not {"larger_shared_memory", "larger_memory_limit"} & answers(given).keys()
     profile = replace(short_of_room("shared_memory_full", limit_bytes=64 * MIB), profile=True)
     assert "larger_shared_memory" not in answers(profile)
+
+
+@pytest.mark.parametrize("highest", [None, (2 << 30) - 1])
+def test_a_memory_limit_is_raised_only_up_to_the_memory_of_the_machine(highest: int | None) -> None:
+    given = short_of_room("worker_killed", limit_bytes=900 * MIB)
+    assert "larger_memory_limit" not in answers(replace(given, highest_memory_limit_bytes=highest))
+    assert "larger_memory_limit" in answers(replace(given, highest_memory_limit_bytes=2 << 30))
+
+
+def test_a_full_gpu_is_no_shortage_of_the_host() -> None:
+    assert "larger_memory_limit" not in answers(short_of_room("device_memory", limit_bytes=80 << 30))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from loaderbench.records import TimeSlices, Trial
-from loaderbench.remedies.step_cost import longer_step
+from loaderbench.remedies.verified import longer_step
 
 BEFORE, AFTER = {"decoder": "pillow"}, {"decoder": "device"}
 

@@ -13,7 +13,7 @@ from run_factory import trial, typical
 from run_hostile import HOSTILE
 
 from loaderbench.conclusion import conclude
-from loaderbench.diagnosis.hosts import storage_evidence
+from loaderbench.diagnosis.ranks import storage_evidence
 from loaderbench.recorder.ranks import NOT_TIMED, RankRun, merge_ranks
 from loaderbench.records import Config, Limit, MachineUse, RankReadings, Readings, RunRecord, TimelinePoint
 from loaderbench.records.words import SENT_BY_RANK_0

@@ -14,7 +14,7 @@ from loaderbench.records import Config, Failure, PlannedTrial
 from loaderbench.runner import TrialOrder, failure_details
 from loaderbench.runner.failure_details import explained
 from loaderbench.suite import Suite
-from loaderbench.suite.batch_bytes import prefetched_bytes
+from loaderbench.suite.model import prefetched_bytes
 
 
 def order(config: Config, dataset: dict[str, Any] | None = None, loader: dict[str, Any] | None = None) -> TrialOrder:

@@ -12,7 +12,7 @@ import pytest
 import torch
 from recorded_loop import Loop, step_stages
 
-from loaderbench.script.backward_pass import watch_backward
+from loaderbench.script.model_calls import watch_backward
 from loaderbench.script.step_stages import StepStages
 
 BATCHES = [torch.ones(2, 4)] * 20

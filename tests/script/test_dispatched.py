@@ -16,7 +16,7 @@ from scripts import HEAD, profile, write
 from loaderbench.profiler.measured import Script
 from loaderbench.records.words import SENT_BY_RANK_0
 from loaderbench.result import load
-from loaderbench.script.dispatched import HOME_OF_DISPATCHER, is_sent_batches, of_a_receiving_rank
+from loaderbench.script.missing import HOME_OF_DISPATCHER, is_sent_batches, of_a_receiving_rank
 
 
 class Dispatcher:

@@ -139,3 +139,11 @@ def test_a_recording_that_saw_no_epoch_leaves_torch_as_it_was(tmp_path: Path) ->
 def test_an_empty_python_path_adds_no_folder(own: str | None, path: list[str], tmp_path: Path) -> None:
     order = RecordOrder(folder=str(tmp_path), python_path=own)
     assert order.environment()["PYTHONPATH"].split(os.pathsep) == path
+
+
+def test_of_many_loaders_over_few_datasets_few_places_are_kept() -> None:
+    makers, datasets = Makers(), [set[int](), set[int]()]
+    for number in range(1_000):
+        Loader(makers, datasets[number % 2])
+    assert len(makers._of_dataset) <= 64
+    assert all(makers.of(make(makers, dataset)) is not None for dataset in datasets)

@@ -20,7 +20,7 @@ from loaderbench.monitors.machine import other_ranks
 from loaderbench.records import OnlyRank
 from loaderbench.result import load
 from loaderbench.script import tuning_ranks
-from loaderbench.script.only_rank import only_rank
+from loaderbench.script.hosts import only_rank
 from loaderbench.script.recorded_processes import begun_pids, note_begun, ranks_by_files, wait_for_last_saves
 from loaderbench.script.recording import write_recordings
 from loaderbench.script.tuning_ranks import (

@@ -361,3 +361,20 @@ def test_a_step_in_which_torch_compiles_does_not_count_and_is_the_last_divided(p
     assert hooked == [1, 2, 3, 4, 5]
     assert compiler.graphs == 2  # with hooks, and without
     assert "compile" in profiler.steps.stages.why_not_divided
+
+
+class StepOnModel(torch.optim.SGD):
+    """An optimizer whose step takes a model, which is callable, but no closure."""
+
+    def step(self, model: Any) -> None:  # type: ignore[override]
+        for parameter in model.parameters():
+            parameter.grad = None
+
+
+def test_an_optimizer_gets_the_model_that_the_script_passes(profiler: Loop) -> None:
+    model = torch.nn.Linear(4, 1)
+    optimizer = StepOnModel(model.parameters(), lr=0.1)
+    for _ in profiler.epoch(BATCHES):
+        model(torch.ones(2, 4)).sum().backward()
+        optimizer.step(model)
+    assert all(parameter.grad is None for parameter in model.parameters())

@@ -10,7 +10,7 @@ from saved_recordings import saved_at, trial_of
 
 from loaderbench.conclusion import conclude
 from loaderbench.script.missing import WHY_NO_WAIT, of_a_background_thread, with_reason
-from loaderbench.script.training_thread import TrainingThread
+from loaderbench.script.model_calls import TrainingThread
 
 
 def in_a_thread(call: Callable[[], object]) -> None:

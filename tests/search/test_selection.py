@@ -209,7 +209,7 @@ def test_out_of_time_it_decides_with_what_there_is() -> None:
 
 
 @pytest.mark.parametrize("trials_together", [0, 4, 8, 12])
-def test_cut_short_before_three_pairs_of_the_combination_the_least_costly_is_kept(trials_together: int) -> None:
+def test_cut_short_before_three_pairs_of_the_combination_the_largest_gain_is_kept(trials_together: int) -> None:
     selection = StepwiseSelection(PRESENT, BASELINE, of(DECODER, UINT8), seed=0)
     done: list[Trial] = []
     rate = product(decoder=1.2, normalize=1.3)

@@ -286,3 +286,13 @@ def test_the_order_within_a_round_is_drawn_and_the_same_for_the_same_seed() -> N
 
     assert len({tuple(order) for order in orders(0)}) > 1
     assert orders(0) == orders(0) != orders(1)
+
+
+def test_out_of_time_the_larger_of_two_gains_stays_though_it_takes_more_effort() -> None:
+    selection = trying(Candidate("cheap", {"persistent_workers": True}, effort=0), Candidate("large", {"decoder": "b"}))
+    rounds, rate = list[Trial](), still(persistent_workers=1.06, decoder=1.6)
+    for _ in range(4):  # three of each alone, one of both
+        planned = selection.next_round(rounds)
+        rounds += [_trial(one.id, one.config, one.round, rate(one.config, one.round)) for one in planned]
+    selection.finish(rounds)
+    assert [tried.id for tried in selection.tried if tried.accepted] == ["large"]

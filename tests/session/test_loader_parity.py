@@ -61,3 +61,9 @@ def test_a_fix_that_is_another_loader_is_tried_only_where_its_batches_are_the_sa
         assert step._gives_the_same(Candidate("dali_loader", {"loader": "dali", "threads": 2}), config) is (not refused)
     assert [one["loader"] for one, _ in measuring.asked] == ["dali"]
     assert [found.refused for found in step._found.parity] == [refused]
+
+
+def test_the_loader_of_the_baseline_is_compared_too(tmp_path: Path) -> None:
+    measuring: Any = TrialMeasurer()
+    plan = plan_of(tmp_path, "{loader: [threads], threads: [1, 2]}\nbaseline: {loader: torch}")
+    assert [(one.loader, one.against) for one in compare_batches(plan, measuring)] == [("threads", "torch")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -84,3 +85,14 @@ def test_an_incomplete_sweep_gets_no_more_rounds(monkeypatch: pytest.MonkeyPatch
     session.found.why_partial = "interrupted"
     add(session, [TWO])
     assert not measuring.asked
+
+
+def test_rounds_that_an_earlier_call_measured_are_in_the_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    session, measuring = swept(monkeypatch)
+    known = session.plan.trial(TWO, 3)
+    trial = replace(session.found.trials[0], id=known.id, config=TWO, round=3)
+    session._earlier = {known.id: trial}
+    session.found.trials.append(trial)
+    add(session, [TWO], [])
+    assert [one.round for one in measuring.asked] == [4]
+    assert [one.id for one in session.found.trials].count(known.id) == 1

@@ -21,6 +21,7 @@ from loaderbench.session.resuming import (
     Earlier,
     changed_code,
     lost_readings,
+    mixed_round,
     overrides_of,
     read_earlier,
     refuse_another_suite,
@@ -287,3 +288,13 @@ def test_what_is_over_or_was_no_sweep_is_not_gone_on_with(
 def test_a_folder_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=re.escape(f"--resume {tmp_path / 'none'}: no such run folder")):
         read_earlier(tmp_path / "none")
+
+
+def test_a_round_with_trials_of_two_calls_is_noted(left: Any, tmp_path: Path) -> None:
+    def mixed(configurations: int, *, is_adaptive: bool = False) -> str:
+        plan: Any = SimpleNamespace(rounds=3, configurations=range(configurations), is_adaptive=is_adaptive)
+        return mixed_round(read_earlier(tmp_path), plan)
+
+    assert mixed(1) == ""
+    assert mixed(2).startswith("round 1 has trials of two calls")
+    assert mixed(2, is_adaptive=True) == ""

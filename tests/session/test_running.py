@@ -91,7 +91,14 @@ class FakePlan(str):
     """Prints its name."""
 
     __slots__ = ()
-    configurations = ("all",)
+    configurations, rounds, is_adaptive = ("all",), 1, False
+
+
+class FakeRecord(str):
+    """Prints its name."""
+
+    __slots__ = ()
+    complete = False
 
 
 class FakeSession(SimpleNamespace):
@@ -123,7 +130,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         plan=FakePlan("plan"),
         measured=lambda *given: given[-1],
     )
-    finished = SimpleNamespace(record="concluded", to_html=lambda: "<p>")
+    finished = SimpleNamespace(record=FakeRecord("concluded"), to_html=lambda: "<p>")
     for name, fake in {
         "Store": FakeStore,
         "TrialServer": lambda: server,
@@ -137,7 +144,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         "measure_sweep": lambda session, _: step("sweep")(session),
         "_show_so_far": lambda _, after: LOG.append(f"provisional after {after}"),
         "rank": lambda _: step("rank")(),
-        "measure_final": lambda _: step("final")(),
+        "measure_final": lambda *_, **__: step("final")(),
         "measure_isolation": step("isolation"),
         "measure_bottlenecks": step("freed"),
         "try_remedies": step("remedies"),

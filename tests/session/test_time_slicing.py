@@ -13,6 +13,7 @@ from loaderbench.environment import describe_machine
 from loaderbench.recorder.measure import FEWEST_BATCHES
 from loaderbench.records import Config, PlannedTrial, Trial
 from loaderbench.runner import TrialRunner, TrialServer
+from loaderbench.runner.guard import SessionGuard
 from loaderbench.session import time_slicing
 from loaderbench.session.inputs import prepare_inputs
 from loaderbench.session.listener import Listener
@@ -177,3 +178,18 @@ def test_where_processes_are_few_trials_run_one_after_the_other(
 ) -> None:
     monkeypatch.setattr(time_slicing, "process_limit", lambda: limit)
     assert SlicedRounds(None)._in_slices is in_slices  # type: ignore[arg-type]
+
+
+def test_a_round_that_is_measured_is_kept_when_a_signal_comes_while_it_ends(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forget = SessionGuard.forget
+
+    def interrupted(guard: SessionGuard, session: int) -> None:
+        forget(guard, session)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(SessionGuard, "forget", interrupted)
+    trials = run(WORK, WORK)
+    assert statuses(trials) == ["completed", "completed"]
+    assert all(trial.time_slices for trial in trials)

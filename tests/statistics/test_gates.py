@@ -337,3 +337,22 @@ def test_nothing_can_be_decided_without_a_spread() -> None:
     found = Comparison(outcome="inconclusive", headline="", metrics=(change,), reasons=(), config={})
     for gate in ("samples_per_s:-5%", "data_wait_share:+3pp"):
         assert not may_be_decided(parse_gate(gate, ""), found)
+
+
+def test_a_second_round_can_decide_what_one_cannot() -> None:
+    before, after = Interval(100.0, 99.0, 101.0), Interval(70.0, None, None)
+    change = MetricChange(
+        config={}, metric="samples_per_s", before=before, after=after,
+        change=Interval(0.7, None, None), outcome="inconclusive",
+    )  # fmt: skip
+    found = Comparison(outcome="inconclusive", headline="", metrics=(change,), reasons=(), config={})
+    assert may_be_decided(parse_gate("samples_per_s:-30%", ""), found)
+
+
+def test_a_best_that_regressed_decides_where_nothing_else_is_as_fast_as_it_was() -> None:
+    before = run({0: [279, 280, 281], 2: [463, 464, 465]})
+    after = run({0: [279, 280, 281], 2: [115, 116, 117]})
+    found = compare_runs(before, after)
+    assert found.outcome == "regressed"
+    assert "with num_workers=2" in found.headline
+    assert judge_gate(parse_gate("samples_per_s:-5%", "--fail-if"), after, found).outcome == "failed"

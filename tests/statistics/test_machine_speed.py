@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from loaderbench.records import Trial
-from loaderbench.statistics.machine_speed import LEAST_SD, SHARE_OF_SPEED_SD, sd_between_times
+from loaderbench.statistics.intervals import LEAST_SD, SHARE_OF_SPEED_SD, sd_between_times
 
 
 def decoded(*times_s: float | None, role: Any = "sweep") -> list[Trial]:

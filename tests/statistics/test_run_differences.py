@@ -203,3 +203,18 @@ def test_an_argument_of_a_target_that_is_named_like_an_option_says_nothing_of_an
     now = replace(now, dataset=DatasetSummary("target mine:other"))
     both = [replace(one, plan=replace(one.plan, axes={**one.plan.axes, "root": ["a"]})) for one in (then, now)]
     assert compare_runs(*both).outcome == "incomparable"
+
+
+@pytest.mark.parametrize(
+    ("part", "axis", "then", "now"),
+    [
+        ("args", "target", {"size": 224}, {"size": 512}),
+        ("generate", "skip_bad", {"images": 512}, {"images": 5000}),
+    ],
+)
+def test_an_axis_of_data_hides_no_other_difference_of_the_data(part: str, axis: str, then: Any, now: Any) -> None:
+    kind = "target" if axis == "target" else "image_folder"
+    both = (of_suite(dataset={"kind": kind, part: value}) for value in (then, now))
+    first, second = (replace(one, plan=replace(one.plan, axes={**one.plan.axes, axis: [0, 1]})) for one in both)
+    assert compare_runs(first, first).outcome == "within noise"
+    assert compare_runs(first, second).outcome == "incomparable"

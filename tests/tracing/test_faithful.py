@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import queue
 import random
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from multiprocessing.context import SpawnContext
 from typing import Any
 
 import numpy as np
@@ -264,3 +267,83 @@ def test_an_item_of_a_stream_that_is_a_batch_counts_as_its_samples(workers: int)
     found = trace.read()
     trace.stop()
     assert (found.batches, found.samples, found.traced) == (4, 64, 64)
+
+
+@WORKERS
+def test_a_tensor_as_dataset_gives_tensors(workers: int) -> None:
+    numbers = torch.arange(LENGTH * 2.0).reshape(LENGTH, 2)
+    batches, found = traced(DataLoader(numbers, batch_size=4, num_workers=workers))  # type: ignore[arg-type]
+    assert [type(batch) for batch in batches] == [torch.Tensor, torch.Tensor]
+    assert torch.equal(torch.cat(batches), numbers)
+    assert found.samples == (LENGTH - 4 if workers else LENGTH), "a worker's first batch is not timed"
+    assert "__getitem__" not in vars(torch.Tensor)
+
+
+def test_indices_from_a_tensor_are_plain_tensors() -> None:
+    kinds: list[type] = []
+
+    class Asked(Base):
+        def __getitem__(self, index: Any) -> Any:
+            kinds.append(type(index))
+            return super().__getitem__(int(index))
+
+    traced(DataLoader(Asked(), batch_size=None, sampler=torch.arange(LENGTH)))  # type: ignore[arg-type]
+    assert set(kinds) == {torch.Tensor}
+
+
+class Padding:
+    """A collate function with an attribute and an option, as a loader's own code may use them."""
+
+    pad = 7
+
+    def __call__(self, samples: list[int], pad: int = 0) -> list[int]:
+        return [*samples, pad]
+
+
+class Bucketed(DataLoader[Any]):
+    def __iter__(self) -> Any:
+        for indices in self.batch_sampler:  # type: ignore[union-attr]
+            collate: Any = self.collate_fn
+            yield collate([self.dataset[index] for index in indices], pad=collate.pad)
+
+
+@WORKERS
+def test_a_loader_s_own_code_can_use_its_collate_function_as_before(workers: int) -> None:
+    loader = Bucketed(Base(), batch_size=4, num_workers=workers, collate_fn=Padding())
+    assert list(LoaderTrace(loader).batches()) == [[0, 1, 2, 3, 7], [4, 5, 6, 7, 7]]
+
+
+class ThreadQueue(queue.Queue[Any]):
+    def close(self) -> None:
+        """A queue of threads has nothing to close."""
+
+    cancel_join_thread = close
+
+
+class ProcessOfThread(threading.Thread):
+    pid = 0
+
+    def terminate(self) -> None:
+        """A thread cannot be ended."""
+
+
+class ThreadContext(SpawnContext):
+    """Workers that are threads, as in MONAI's `ThreadDataLoader(use_thread_workers=True)`."""
+
+    Process: Any = ProcessOfThread
+
+    def Queue(self, maxsize: int = 0) -> Any:  # noqa: N802
+        return ThreadQueue(maxsize)
+
+
+def test_workers_that_are_threads_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.utils.data._utils.signal_handling, "_set_worker_signal_handlers", lambda: None)
+    monkeypatch.setattr(torch.utils.data._utils.worker, "_worker_info", None)
+    monkeypatch.setattr(torch, "set_num_threads", lambda _: None)
+    before = vars(Base)["__getitem__"], open
+    loader = DataLoader(Base(), batch_size=4, num_workers=1, multiprocessing_context=ThreadContext())
+    batches, found = traced(loader)
+    assert [batch.tolist() for batch in batches] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert (vars(Base)["__getitem__"], open) == before
+    assert not found.samples
+    assert any("threads of the main process" in error for error in found.reasons)

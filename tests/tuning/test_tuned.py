@@ -33,8 +33,7 @@ from loaderbench.statistics.faster_arguments import (
     undecided_pair,
     with_tuned,
 )
-from loaderbench.statistics.intervals import at_another_time
-from loaderbench.statistics.machine_speed import LEAST_SD
+from loaderbench.statistics.intervals import LEAST_SD, at_another_time
 from loaderbench.store import read_run
 from loaderbench.tuning.tuned import AS_FAST, NO_DECISION, Tuned, tuned_by
 from loaderbench.tuning.words import asides

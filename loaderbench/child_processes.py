@@ -1,7 +1,4 @@
-"""Kill a child process when its parent dies, even during the child's startup.
-
-The parent starts the child inside `named_parent`, and the child runs its slow imports inside `ended_with_parent`.
-"""
+"""How Python processes are started: they find their modules where this process does, and end with it."""
 
 from __future__ import annotations
 
@@ -11,6 +8,38 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+
+_SAFE_PATH = "PYTHONSAFEPATH"  # from Python 3.11 on
+_OURS = "loaderbench"
+
+
+@contextmanager
+def same_path() -> Iterator[None]:
+    """Let Python processes started in the block skip the working directory, unless this process looks there too."""
+    if _SAFE_PATH in os.environ or _looks_in_working_directory():
+        yield
+        return
+    os.environ[_SAFE_PATH] = _OURS
+    try:
+        yield
+    finally:
+        os.environ.pop(_SAFE_PATH, None)
+
+
+def forget_same_path() -> None:
+    """In a process started in the block: let the Python programs that it starts look where they always do."""
+    if os.environ.get(_SAFE_PATH) == _OURS:
+        del os.environ[_SAFE_PATH]
+
+
+def _looks_in_working_directory() -> bool:
+    try:
+        here = Path.cwd()
+        return any(not entry or Path(entry).resolve() == here for entry in sys.path)
+    except OSError:  # the working directory was removed
+        return False
+
 
 PR_SET_PDEATHSIG = 1  # from <linux/prctl.h>
 _PARENT = "LOADERBENCH_PARENT"
