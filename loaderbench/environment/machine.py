@@ -30,7 +30,7 @@ def cpus_allotted(limits: Limits | None = None) -> float:
 
 @dataclass(frozen=True)
 class Allotted:
-    """What is available to a process: CPUs, memory under a cgroup's limit, and the size of `/dev/shm`."""
+    """CPUs, memory under a cgroup's limit, and the size of `/dev/shm`."""
 
     cpus: float
     memory_bytes: int | None
@@ -84,10 +84,7 @@ def describe_machine(
 
 
 def busy_percent(seconds: float) -> float | None:
-    """CPU time that all programs use in the next seconds, in percent of the CPUs available to this process.
-
-    `None` if the system reports nothing, or numbers its CPUs differently.
-    """
+    """CPU time that all programs use in the next seconds, in percent of the available CPUs; `None` if unknown."""
     try:
         each = psutil.cpu_percent(seconds, percpu=True)
     except OSError:  # no /proc
