@@ -102,7 +102,7 @@ def measured_of(seen: Seen, name: str) -> tuple[Measured, Readings]:
 
 
 def _of_training(environment: Environment, watch: TrainingWatch) -> Environment:
-    """The environment with the limits of the training, rather than those of this process."""
+    """The environment with the limits of the training."""
     found, reasons = watch.allotted, dict(environment.not_measured)
     reasons.pop("memory_limit_bytes", None)
     reasons.pop("shm_total_bytes", None)

@@ -200,7 +200,9 @@ def limit_of_work(limit: Limit, facts: Facts) -> str:
 def _too_few_workers(facts: Facts) -> str:
     """`too few workers: 2 busy, 1.4 CPUs free`."""
     spinning = " or spinning" if facts.library_cpus >= SPARE_CPUS else ""
-    free = "" if facts.spare_cpus is None else f", {facts.spare_cpus:.1f} CPUs free{spinning}"
+    others = facts.others_cpus or 0.0
+    spare = max(0.0, (facts.spare_cpus or 0.0) - (others if others >= SPARE_CPUS else 0.0))
+    free = "" if facts.spare_cpus is None else f", {spare:.1f} CPUs free{spinning}"
     if not facts.workers:
         return f"no workers{' (num_workers=0)' if facts.is_loader else ''}{free}"
     at_work = round(facts.workers * (1 - facts.ended_share))

@@ -55,7 +55,7 @@ def check_cpus(online: int, affinity: int, limits: Limits) -> Check:
 
 
 def check_quota(periods: Mapping[str, tuple[int, int]]) -> Check:
-    """Whether the CPU quota has throttled this container, by the periods of each cgroup."""
+    """Whether the CPU quota of a cgroup has throttled this container."""
     if not periods:
         return Check("CPU quota", "ok", "none, or never reached")
     share = max(throttled / passed for passed, throttled in periods.values())

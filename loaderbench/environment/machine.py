@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from statistics import fmean
 
 import psutil
 
@@ -91,7 +90,7 @@ def busy_percent(seconds: float) -> float | None:
         return None
     cpus = allowed_cpus()
     known = len(each) == os.cpu_count() and max(cpus) < len(each)
-    return fmean(each[cpu] for cpu in cpus) if known else None
+    return sum(each[cpu] for cpu in cpus) / len(cpus) if known else None
 
 
 @cache

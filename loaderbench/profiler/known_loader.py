@@ -12,7 +12,8 @@ from loaderbench.recorder.inside import path_of
 from loaderbench.recorder.own_arguments import own_arguments_of
 from loaderbench.recorder.samples import batch_size_of, is_stream
 from loaderbench.records import Config
-from loaderbench.tracing.loader import OtherLoader, is_loader, start_method_of, worker_arguments
+from loaderbench.tracing.loader import is_loader, start_method_of, worker_arguments
+from loaderbench.tracing.other_loader import OtherLoader
 
 _MOST_LONGER = 2.0
 """A dataset that replaces a freed one is at most this many times as long, or as short."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from loaderbench.recorder.attributes import attribute_of
-from loaderbench.tracing.loader import OtherLoader
+from loaderbench.tracing.other_loader import OtherLoader
 
 _LIBRARIES = ("torch", "torchdata", "accelerate", "lightning", "pytorch_lightning", "transformers", "functools")
 _DEFAULT_COLLATE = "torch.utils.data._utils.collate"

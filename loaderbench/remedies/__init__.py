@@ -11,8 +11,7 @@ from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
 from loaderbench.remedies.findings import Diagnosis, Findings
 from loaderbench.remedies.pixels import with_pixel_cost
 from loaderbench.remedies.streams import with_stream_caveat
-from loaderbench.remedies.target import with_target
-from loaderbench.remedies.verified import COMBINATION, with_start_caveat, with_trials
+from loaderbench.remedies.verified import COMBINATION, with_start_caveat, with_target, with_trials
 
 __all__ = ["REMEDIES", "Diagnosis", "Findings", "Remedy", "candidates_for", "recommend"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from loaderbench.consumers import consumer_kind
+from loaderbench.consumers import NOTHING, consumer_kind
 from loaderbench.datasets.image_folder import copied_stride
 from loaderbench.diagnosis.epochs import epoch_costs
 from loaderbench.diagnosis.failures import last_words
@@ -36,6 +36,7 @@ from loaderbench.statistics.configurations import summarize
 from loaderbench.statistics.intervals import excludes_one, ratio_interval
 from loaderbench.statistics.judging import ENOUGH_PAIRS, WORTH_IT
 from loaderbench.statistics.ratios import times
+from loaderbench.statistics.target_rate import AT_THE_CAP
 
 COMBINATION = "combination"
 
@@ -315,3 +316,24 @@ def _steps_s(config: Config, trials: Iterable[Trial]) -> dict[int, float]:
 def _has_step(trial: Trial) -> bool:
     kind = consumer_kind(trial.consumer or "")
     return trial.time_slices is None and trial.consumer is not None and kind.consumes and not kind.capped
+
+
+def with_target(advice: Recommendation, findings: Findings) -> Recommendation:
+    """Set whether the recommendation's rate meets the demand; unchanged without a demand or a rate.
+
+    The demand is met if the rate's lower bound meets it. A consumer that caps the rate hides how far a change exceeds
+    the demand, so a gain near the cap is a floor, whether or not the demand is met.
+    """
+    after = advice.after
+    demand = findings.demand_of({**(advice.against or findings.baseline), **advice.change})
+    if demand is None or after is None or advice.gain is None:
+        return advice
+    sure = after.est if after.lo is None else after.lo
+    capped = after.est >= AT_THE_CAP * demand and not _is_own_rate(advice, findings)
+    return replace(advice, gain=replace(advice.gain, is_floor=capped), meets_target=sure >= demand)
+
+
+def _is_own_rate(advice: Recommendation, findings: Findings) -> bool:
+    """Whether the recommendation's trials ran without a consumer."""
+    trials = [trial for trial in (*findings.trials, *findings.remedy_trials) if trial.id in advice.trials]
+    return bool(trials) and all(trial.consumer == NOTHING for trial in trials)

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
-from loaderbench.tracing.loader import OtherLoader
+from loaderbench.tracing.other_loader import OtherLoader
 
 Iterate = Callable[[Any], Iterator[Any]]
 """Creates torch's iterator over the object that fastai passes to it."""

@@ -17,7 +17,7 @@ from types import CodeType, FrameType, GetSetDescriptorType, MemberDescriptorTyp
 from typing import Any
 
 from loaderbench.code_places import CodeLine, is_library, is_ours
-from loaderbench.tracing.loader import OtherLoader
+from loaderbench.tracing.other_loader import OtherLoader
 
 _MOST_FRAMES = 60
 MOST_HELD = 100  # entries of a dictionary or sequence that are searched for loaders

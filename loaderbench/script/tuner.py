@@ -22,7 +22,8 @@ from loaderbench.script.order import RecordOrder
 from loaderbench.script.training_end import TrainingEnd, end_again
 from loaderbench.script.tuning_ranks import all_take_batches, one_rank_tunes, shortest_step_s
 from loaderbench.stderr import say
-from loaderbench.tracing.loader import OtherLoader, worker_arguments
+from loaderbench.tracing.loader import worker_arguments
+from loaderbench.tracing.other_loader import OtherLoader
 from loaderbench.tuning import OwnLoop, Tuned, TuneOrder, TuningInterrupted, tune_loader
 
 Result = TypeVar("Result")

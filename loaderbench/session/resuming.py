@@ -137,7 +137,7 @@ def lost_readings(earlier: Earlier) -> str:
 
 
 def mixed_round(earlier: Earlier, plan: Plan) -> str:
-    """The last planned round of a grid if it is incomplete, in one line: the machine's speed can have changed since."""
+    """One line if two calls measured the last planned round of a grid; else empty."""
     kept = Counter(one.round for one in earlier.trials.values() if one.role == "sweep" and one.round <= plan.rounds)
     last = max(kept, default=0)
     if plan.is_adaptive or kept[last] in (0, len(plan.configurations)):

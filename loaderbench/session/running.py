@@ -138,11 +138,12 @@ def _measure(session: Session, more_rounds: MoreRounds | None = None) -> None:
         session.found.copies = session.measuring.write_copies(session.plan.configurations)
         session.found.parity = compare_batches(session.plan, session.measuring)
         measure_sweep(session, lambda after: _show_so_far(session, after))
-        if more_rounds is not None and not more_rounds.of_best:
+        of_best = more_rounds is not None and more_rounds.of_best
+        if more_rounds is not None and not of_best:
             add_rounds(session, more_rounds)
         session.take_over_earlier()
-        measure_final(session, leaves_time=more_rounds is not None)
-        if more_rounds is not None and more_rounds.of_best:
+        measure_final(session, leaves_time=of_best)
+        if more_rounds is not None and of_best:
             session.step = "rounds"
             add_rounds(session, more_rounds)
         if session.found.why_partial is None and (session.plan.isolation_trials or session.plan.verify_s):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 import sys
 import weakref
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from inspect import isgenerator
@@ -20,26 +19,12 @@ from loaderbench.tracing.batch_choice import BatchChoice
 from loaderbench.tracing.block import BLOCK_BYTES, Block
 from loaderbench.tracing.lines import LineClock
 from loaderbench.tracing.made import Made, MadeBatches
+from loaderbench.tracing.other_loader import OtherLoader
 from loaderbench.tracing.parts import Finder, SampleProxy, maker_of
 from loaderbench.tracing.reading import Mark, Traced, mark, read
 from loaderbench.tracing.taking import NotifyingSampler, Taken, TakingClock
 from loaderbench.tracing.tracer import Count, Tracer
 from loaderbench.tracing.worker import TracedCollate, TracedInit
-
-
-class OtherLoader(ABC):
-    """A loader with the attributes of torch's `DataLoader`.
-
-    `of_user` is the loader object that the user holds, and `passed` is what the library passes to torch's iterator.
-    """
-
-    of_user: Any
-    passed: Any
-
-    @abstractmethod
-    def begin_epoch(self) -> Iterator[Any]:
-        """Begin an epoch like the library."""
-
 
 Begin = Callable[[Any], Iterator[Any]]
 """Begins an epoch over a loader, like `iter`."""

@@ -19,7 +19,7 @@ from threading import Thread
 from types import FunctionType, GeneratorType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
-from loaderbench.tracing.loader import OtherLoader
+from loaderbench.tracing.other_loader import OtherLoader
 from loaderbench.tuning.described import made_with
 
 NO_FORK = "this system cannot fork, and trials run in forked copies of the process"

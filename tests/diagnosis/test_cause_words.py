@@ -97,6 +97,7 @@ def test_who_is_kept_busy_is_counted() -> None:
 def test_the_cpus_that_workers_could_use_are_said_where_they_are_known() -> None:
     assert ", 0.9 CPUs free;" in headline(replace(DECODING, own_cpus=1.1))
     assert "free" not in headline(replace(DECODING, own_cpus=None))
+    assert ", 0.2 CPUs free;" in headline(replace(DECODING, own_cpus=1.1, others_cpus=0.7)), "not what others use"
 
 
 def test_cpus_that_library_threads_wait_on_are_free_for_workers_and_not_called_idle() -> None:

@@ -10,7 +10,7 @@ from sweeps import TODAY
 from loaderbench.consumers import NOTHING
 from loaderbench.records import Gain, Interval, Recommendation, Trial
 from loaderbench.remedies.findings import Findings
-from loaderbench.remedies.target import with_target
+from loaderbench.remedies.verified import with_target
 
 DEMAND = 1_000.0
 

@@ -24,7 +24,6 @@ def test_the_registry_holds_each_remedy_under_its_file_s_name() -> None:
         "by_cause",
         "estimate",
         "pixels",
-        "target",
         "program",
         "verified",
         "workers",
