@@ -101,7 +101,7 @@ def without_collection() -> Iterator[None]:
 
 
 class _WithoutCollection:
-    """Disables garbage collection until the last of several threads has left."""
+    """Disables collection until the last thread has left."""
 
     def __init__(self) -> None:
         self._lock, self._inside, self._collected = threading.Lock(), 0, False
@@ -120,7 +120,7 @@ class _WithoutCollection:
                 gc.enable()
 
     def renew(self) -> None:
-        """In a forked process, which has none of these threads."""
+        """In a forked process, without these threads."""
         if self._inside and self._collected:
             gc.enable()
         self._lock, self._inside = threading.Lock(), 0

@@ -3,10 +3,9 @@
 Linux only. Source: proc(5), `/proc/<pid>/status` (voluntary context switches: how often the main thread was blocked),
 `/proc/<pid>/io` (`rchar`: bytes returned by read(2) and similar calls) and `/proc/<pid>/schedstat`.
 
-If requests take the time, their number per second is constant while their bytes vary; if bytes take the time, it is the
-other way around. The test for two paired variances decides whether one varies less. Sources: Pitman, A Note on Normal
-Correlation, Biometrika 1939; Morgan, A Test for the Significance of the Difference between the Two Variances in a
-Sample from a Normal Bivariate Population, Biometrika 1939.
+The one that takes the time varies less per second. A test for two paired variances decides. Sources: Pitman, A Note on
+Normal Correlation, Biometrika 1939; Morgan, A Test for the Significance of the Difference between the Two Variances in
+a Sample from a Normal Bivariate Population, Biometrika 1939.
 """
 
 from __future__ import annotations

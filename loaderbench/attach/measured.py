@@ -109,7 +109,7 @@ def _of_training(environment: Environment, watch: TrainingWatch) -> Environment:
     if found.memory_bytes is None:
         reasons["memory_limit_bytes"] = "no cgroup memory limit"
     if found.shm_bytes is None:
-        reasons["shm_total_bytes"] = "/dev/shm of the training is not readable"
+        reasons["shm_total_bytes"] = "not readable"
     return replace(
         environment,
         cpus_allotted=found.cpus,

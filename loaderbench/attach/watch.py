@@ -26,7 +26,17 @@ from loaderbench.monitors import (
     kind_at,
     proc,
 )
-from loaderbench.monitors.blocked import DEVICE, FEWEST_LOOKS, LOCK, OTHER, PAGE_FAULT, QUEUE, RUNNING, STORAGE
+from loaderbench.monitors.blocked import (
+    DEVICE,
+    FEWEST_LOOKS,
+    LOCK,
+    OTHER,
+    PAGE_FAULT,
+    QUEUE,
+    RUNNING,
+    STORAGE,
+    kind_at_worker,
+)
 from loaderbench.monitors.machine import ProgramUse, is_alive, of_all, use_of, use_of_this_program
 from loaderbench.monitors.workers import PINNING_THREAD
 
@@ -88,7 +98,8 @@ class TrainingWatch:
     def __init__(self, training: Training, use_on: Callable[[Sequence[int]], ProgramUse]) -> None:
         self.training, self.cpus = training, allowed_cpus(training.pid)
         self.workers, self.main_process, self.main_looks = WorkerWatch(), WorkerWatch(), MainLooks()
-        self.worker_looks, self.awaited, self.blocked_reads = Blocked(), AwaitedLooks(), BlockedReads()
+        self.worker_looks, self.awaited = Blocked(at=kind_at_worker), AwaitedLooks()
+        self.blocked_reads = BlockedReads()
         self.allotted = allotted_to(training.pid)
         self._use, self._periods = ProgramUse({}, 0), dict[str, tuple[int, int]]()
         self.machine = MachineWatch(self._quota_periods, lambda: use_on(self.cpus), self.cpus)
@@ -233,7 +244,7 @@ class AwaitedLooks:
             self._seen[found] += 1
 
     def _find(self, workers: Sequence[int]) -> str:
-        idle = [pid for pid in workers if self._kind(pid) == QUEUE]
+        idle = [pid for pid in workers if kind_at_worker(f"{self._root}/{pid}") == QUEUE]
         if len(idle) == len(workers):
             return "transport"
         return "order" if any(map(self._is_done, idle)) else "making"

@@ -90,7 +90,7 @@ def _of_trial(trial: Trial, loader: Mapping[str, Any]) -> Iterator[tuple[CostNam
 
 
 def _starts_workers(arguments: Mapping[str, Any]) -> bool:
-    """Whether each epoch starts its workers again. Other loaders than torch's keep theirs."""
+    """Whether each epoch starts its workers again. Only torch's loaders do."""
     return backend_of(arguments).is_torchs and not arguments.get("persistent_workers")
 
 

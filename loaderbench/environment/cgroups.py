@@ -44,7 +44,7 @@ def quota_periods(membership: Path = MEMBERSHIP, mount: Path = MOUNT) -> dict[st
 def memory_left_bytes(membership: Path = MEMBERSHIP, mount: Path = MOUNT) -> int | None:
     """Bytes that can still be used under the memory limits; `None` without a limit.
 
-    Cached file pages that the kernel can drop at once (`inactive_file`) count as unused.
+    Cached files (`inactive_file`) count as unused.
     """
     left = []
     for folder in _groups(membership, mount):

@@ -37,7 +37,7 @@ class Allotted:
 
 
 def allotted_to(pid: int) -> Allotted:
-    """What is available to another process, as far as this one can read its limits."""
+    """What another process may use, as far as this one can read its limits."""
     limits = read_limits(Path(f"/proc/{pid}/cgroup"))
     return Allotted(
         _allotted(usable_cores(pid), limits), limits.memory_bytes, _shm_total_bytes(f"/proc/{pid}/root/dev/shm")

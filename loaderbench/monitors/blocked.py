@@ -6,10 +6,11 @@ Linux only. Source: proc(5), `/proc/<pid>/wchan`. The value 0 means that the thr
 from __future__ import annotations
 
 import os
+import platform
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from random import Random
@@ -30,6 +31,7 @@ RUNNING, LOCK, STORAGE, DEVICE, QUEUE, OTHER = "running", "lock", "storage", "de
 OWN_THREADS = "own_threads"
 """A main thread at a lock, while some threads of its process work and others are blocked on I/O."""
 
+_POLL = "7"  # the number of the system call
 PAGE_FAULT = "page_fault"
 """A thread that needs a page from a file or from swap, outside of any system call."""
 
@@ -58,6 +60,13 @@ def kind_at(folder: str) -> str | None:
     return PAGE_FAULT if call.startswith("-1 ") else RUNNING if call.startswith("running") else kind
 
 
+def kind_at_worker(folder: str) -> str | None:
+    """Like `kind_at`, for torch's workers. One without work polls with a limit of 5 s (`MP_STATUS_CHECK_INTERVAL`)."""
+    kind = kind_at(folder)
+    words = proc.read_text(f"{folder}/syscall").split() if kind == QUEUE and platform.machine() == "x86_64" else []
+    return DEVICE if words[:1] == [_POLL] and not 4_000 < int(words[3], 16) <= 5_000 else kind
+
+
 def kind_of(wchan: str) -> str | None:
     """Classify a kernel function; `None` if it reveals nothing. A kernel that hides it writes 0."""
     if wchan in ("", "0"):
@@ -73,9 +82,9 @@ class Blocked:
     A sample counts `weight` times, because a rare sample represents more time.
     """
 
-    def __init__(self, root: str = "/proc") -> None:
+    def __init__(self, root: str = "/proc", at: Callable[[str], str | None] = kind_at) -> None:
         self.weight = 1
-        self._root = root
+        self._root, self._at = root, at
         self._random = Random()  # the global generator belongs to the training script
         self._seen: dict[int, Counter[str]] = {}
 
@@ -114,7 +123,7 @@ class Blocked:
         self._seen.setdefault(pid, Counter())[kind or OTHER] += self.weight
 
     def _kind(self, process: str) -> str | None:
-        return kind_at(f"{self._root}/{process}")
+        return self._at(f"{self._root}/{process}")
 
     def _cause_of_lock_wait(self, pid: int) -> str:
         """The cause of a main thread's wait for a lock: I/O, if another thread of its process is blocked on I/O.

@@ -43,7 +43,7 @@ class ProgramUse:
         return sum(self.cpu_s_by_rank.values())
 
     def since(self, before: ProgramUse) -> float:
-        """CPU seconds since an earlier reading. A rank that has ended since counts 0."""
+        """CPU seconds since an earlier reading, without ranks that have ended."""
         used = (cpu_s - before.cpu_s_by_rank.get(pid, 0.0) for pid, cpu_s in self.cpu_s_by_rank.items())
         return sum(max(0.0, cpu_s) for cpu_s in used)
 

@@ -20,8 +20,6 @@ UNTRIED = "Not measured: a trial cannot change a setting of the container or hos
 class RoomRemedy:
     """A fix that triggers when trials of the sweep ran out of shared memory (`shared`) or of memory.
 
-    A memory limit is not raised beyond the machine's memory.
-
     `title` is formatted with the size to set, and `code` with `mib`, the same size in MiB.
     """
 

@@ -30,7 +30,7 @@ NO_TIME = "time limit of the final reached"
 def measure_final(session: Session, *, leaves_time: bool = False) -> None:
     """Run the final if the sweep is undecided and there is time for a round of two finalists.
 
-    With `leaves_time`, half of a budget is left even if no other step follows.
+    With `leaves_time`, half of a budget is left.
     """
     found = session.found
     session.step = "final"

@@ -29,8 +29,8 @@ class MoreRounds:
     """Asks, after a sweep, which configurations need more rounds.
 
     `undecided` returns them, or nothing if all is decided or more rounds would not help. `purpose` says what the rounds
-    are for, and `share` is the part of the remaining time that they may take. `of_best`: they are for the best
-    configuration, which is known after the final.
+    are for, and `share` is the part of the remaining time that they may take. `of_best`: they follow the final,
+    which can change the best.
     """
 
     undecided: Callable[[Measured], Sequence[Config]]

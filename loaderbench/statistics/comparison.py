@@ -230,8 +230,8 @@ def _missing(before: Sequence[float], after: Sequence[float], why_after: str) ->
 def _headline_change(changes: Sequence[MetricChange], before: RunRecord, after: RunRecord) -> MetricChange:
     """The change in samples/s of the best configuration that both runs measured, by the rates of `after`.
 
-    If the best configuration of `before` only fails in `after`, it is that one. So it is if it regressed, and no other
-    configuration of `after` is as fast as it was.
+    If the best configuration of `before` only fails in `after`, it is that one. So it is if it regressed and none in
+    `after` is as fast as it was.
     """
     rates = [change for change in changes if change.metric == "samples_per_s"]
     reference = _best_of(before, rates, lambda change: change.before)

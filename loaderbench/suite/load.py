@@ -63,7 +63,7 @@ class LoadedSuite:
         return self.file.resolve().parent
 
     def selected(self) -> LoadedSuite:
-        """The suite without values of its baseline that flags leave out of an axis."""
+        """The suite without baseline values that flags leave out."""
         lists = {found.path[-1]: found.value for found in self.overrides if isinstance(found.value, list)}
         kept = {axis: value for axis, value in self.suite.baseline.items() if value in lists.get(axis, [value])}
         return replace(self, suite=self.suite.model_copy(update={"baseline": kept}))

@@ -80,11 +80,11 @@ class TracedCollate:
         return TracedCollate, (self.original,)
 
     def __getattr__(self, name: str) -> Any:
-        """An attribute of the user's function, for a loader whose own code reads it."""
+        """An attribute of the user's function."""
         return getattr(self.original, name)
 
     def __call__(self, samples: Any, *args: Any, **named: Any) -> Any:
-        """Collate samples into a batch. Only a loader's own code has further arguments."""
+        """Collate samples into a batch. Only a loader's own code passes more."""
         tracer, collate = active.tracer(), self.original
         if args or named:
             collate = lambda own: self.original(own, *args, **named)  # noqa: E731

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import platform
+import subprocess
 import sys
 import time
 from itertools import permutations
@@ -12,7 +14,18 @@ from typing import Any
 
 import pytest
 
-from loaderbench.monitors.blocked import INTERVAL_S, MOST_APART, RARE_INTERVAL_S, Blocked, BlockedThread, kind_of
+from loaderbench.monitors.blocked import (
+    DEVICE,
+    INTERVAL_S,
+    MOST_APART,
+    QUEUE,
+    RARE_INTERVAL_S,
+    Blocked,
+    BlockedThread,
+    kind_at,
+    kind_at_worker,
+    kind_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -243,3 +256,18 @@ def test_later_samples_are_rarer_and_have_more_weight(monkeypatch: pytest.Monkey
     assert pauses_s == [INTERVAL_S] * 250 + [RARE_INTERVAL_S] * 251
     frequent_s, rare_s = 250 * INTERVAL_S, 250 * RARE_INTERVAL_S
     assert watch.blocked.shares() == pytest.approx({"lock": 1 - rare_s / (frequent_s + rare_s), "queue": 0.8})
+
+
+@pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="numbers of Linux on x86-64")
+@pytest.mark.parametrize(("limit_s", "kind"), [(5, QUEUE), (10, DEVICE), (1, DEVICE)])
+def test_a_worker_that_polls_with_another_limit_than_torch_s_waits_for_a_device(limit_s: int, kind: str) -> None:
+    code = f"import multiprocessing\nours, theirs = multiprocessing.Pipe()\nprint(flush=True)\nours.poll({limit_s})"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(0.2)
+        folder = f"/proc/{process.pid}"
+        if not Path(folder, "syscall").read_text().startswith("7 "):
+            pytest.skip("this kernel hides the system call")
+        assert (kind_at(folder), kind_at_worker(folder)) == (QUEUE, kind)
+        process.kill()
