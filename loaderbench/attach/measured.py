@@ -35,7 +35,7 @@ from loaderbench.records import (
 TRIAL = "attach"
 OUTSIDE = "not visible from outside the process"
 ONE_THREAD = "no workers and no stacks, so loading and training look the same"
-AT_A_LOCK = "the main thread waits for a lock, maybe of a thread that takes batches"
+AT_A_LOCK = "the main thread waits for a lock, maybe for a thread with batches"
 HIDDEN = "the kernel hides what threads wait for"
 
 BY_STACKS = "data wait: share of main-thread stacks inside next()"

@@ -53,7 +53,7 @@ class Store:
             self._trials = self._open_trials()
 
     def forget_earlier(self) -> None:
-        """Remove the files of the earlier call."""
+        """Remove the earlier files."""
         for name in (RUN_FILE, TRIALS_FILE):
             (self.folder / f"{name}.earlier").unlink(missing_ok=True)
 
