@@ -35,7 +35,7 @@ from loaderbench.records import (
 TRIAL = "attach"
 OUTSIDE = "not visible from outside the process"
 ONE_THREAD = "no workers and no stacks, so loading and training look the same"
-AT_A_LOCK = "the main thread waits for a lock, maybe for a thread with batches"
+AT_A_LOCK = "the main thread waits for a lock, maybe for a thread"
 HIDDEN = "the kernel hides what threads wait for"
 
 BY_STACKS = "data wait: share of main-thread stacks inside next()"
@@ -102,7 +102,7 @@ def measured_of(seen: Seen, name: str) -> tuple[Measured, Readings]:
 
 
 def _of_training(environment: Environment, watch: TrainingWatch) -> Environment:
-    """The environment with the limits of the training."""
+    """`environment` with the training's limits."""
     found, reasons = watch.allotted, dict(environment.not_measured)
     reasons.pop("memory_limit_bytes", None)
     reasons.pop("shm_total_bytes", None)
