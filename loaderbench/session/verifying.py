@@ -34,6 +34,8 @@ STEPS_SHARE = 0.8
 COMBINING_SHARE = 0.5
 """How far a combination that has begun may exceed the time, as a share of it."""
 
+LEAST_SHARE = 0.5  # of the planned time for fixes, however slow the sweep is
+
 MOST_OF_PLAN = 1.15
 """Limit for the run, as a multiple of the time that the plan expects."""
 
@@ -70,10 +72,9 @@ def _why_not(session: Session, subject: Config | None) -> str:
 def until_s(plan: Plan, subject: Config, sweep: Sequence[Trial], began_s: float, freed: Sequence[Trial] = ()) -> float:
     """The monotonic time after which no more fixes are tried, for a suite without a budget.
 
-    `began_s` is the start of the run. A machine that slows the sweep down leaves less time, but at least enough to
-    judge one fix by few pairs. A CUDA start longer than planned does not: the fixes get more time, and as many are
-    tried as without it. If the free-stage trials (`freed`) took longer than planned, as with large batches, fixes get
-    proportionally more of the time that the run has left.
+    `began_s` is the start of the run. A slow sweep leaves less time, but at least half, and enough for one fix. After
+    a CUDA start longer than planned, as many fixes are tried as otherwise. If the free-stage trials (`freed`) took
+    longer than planned, as with large batches, fixes get proportionally more of the time that the run has left.
     """
     now_s = time.monotonic()
     if plan.start_s:
@@ -81,7 +82,7 @@ def until_s(plan: Plan, subject: Config, sweep: Sequence[Trial], began_s: float,
     one_fix_s = 2 * ENOUGH_PAIRS * _expected_s(plan, subject, sweep) / STEPS_SHARE
     allowed_s = began_s + MOST_OF_PLAN * plan.estimated_with_fixes_s - now_s
     slower = max(1.0, mean_trial_s(freed, FREED_TRIAL_S) / FREED_TRIAL_S)
-    return now_s + min(MOST_VERIFY_S, slower * plan.verify_s, max(one_fix_s, allowed_s))
+    return now_s + min(MOST_VERIFY_S, slower * plan.verify_s, max(one_fix_s, LEAST_SHARE * plan.verify_s, allowed_s))
 
 
 class RemedyStep:

@@ -355,11 +355,11 @@ def test_a_candidate_that_failed_is_not_put_off_since_that_saves_no_time(clock: 
     assert len(put_off) == 1
 
 
-@pytest.mark.parametrize(("ran_s", "left_s"), [(0.0, 120.0), (40.0, 120.0), (112.5, 60.0), (160.0, 15.0), (1e4, 15.0)])
-def test_a_sweep_that_took_long_leaves_less_time_for_fixes_and_enough_for_one(
+@pytest.mark.parametrize(("ran_s", "left_s"), [(0.0, 120.0), (40.0, 120.0), (90.0, 82.5), (160.0, 60.0), (1e4, 60.0)])
+def test_a_sweep_that_took_long_leaves_less_time_for_fixes_and_at_least_half(
     clock: Clock, ran_s: float, left_s: float
 ) -> None:
-    """The plan expects 150 s, 120 of them for fixes. Six trials of two seconds judge a fix, in 4/5 of the time."""
+    """The plan expects 150 s, 120 of them for fixes."""
     plan = replace(PLAN, isolation_runs=0, freed_s=0.0, trial_s=(20.0 - FIRST_CHILD_S) / PLAN.trials)
     plan = replace(plan, freed_s=150.0 - plan.final_s - plan.estimated_s - plan.verify_s)
     assert MOST_OF_PLAN * plan.estimated_with_fixes_s == pytest.approx(172.5)
