@@ -133,7 +133,7 @@ def varying(config: Config, axes: Mapping[str, Sequence[object]]) -> Config:
 
 
 def format_scalar(value: Scalar) -> str:
-    """A value in YAML notation, with text unquoted."""
+    """A value in YAML notation, text unquoted."""
     if value is None:
         return "null"
     return str(value).lower() if isinstance(value, bool) else str(value)

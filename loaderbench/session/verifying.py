@@ -34,7 +34,7 @@ STEPS_SHARE = 0.8
 COMBINING_SHARE = 0.5
 """How far a combination that has begun may exceed the time, as a share of it."""
 
-LEAST_SHARE = 0.5  # of the planned time for fixes, however slow the sweep is
+LEAST_SHARE = 0.5  # of the planned time for fixes
 
 MOST_OF_PLAN = 1.15
 """Limit for the run, as a multiple of the time that the plan expects."""
