@@ -82,7 +82,8 @@ def until_s(plan: Plan, subject: Config, sweep: Sequence[Trial], began_s: float,
     one_fix_s = 2 * ENOUGH_PAIRS * _expected_s(plan, subject, sweep) / STEPS_SHARE
     allowed_s = began_s + MOST_OF_PLAN * plan.estimated_with_fixes_s - now_s
     slower = max(1.0, mean_trial_s(freed, FREED_TRIAL_S) / FREED_TRIAL_S)
-    return now_s + min(MOST_VERIFY_S, slower * plan.verify_s, max(one_fix_s, LEAST_SHARE * plan.verify_s, allowed_s))
+    verify_s = slower * plan.verify_s
+    return now_s + min(MOST_VERIFY_S, verify_s, max(one_fix_s, LEAST_SHARE * verify_s, allowed_s))
 
 
 class RemedyStep:
