@@ -38,10 +38,8 @@ class Allotted:
 
 def allotted_to(pid: int) -> Allotted:
     """What another process may use, as far as this one can read its limits."""
-    limits = read_limits(Path(f"/proc/{pid}/cgroup"))
-    return Allotted(
-        _allotted(usable_cores(pid), limits), limits.memory_bytes, _shm_total_bytes(f"/proc/{pid}/root/dev/shm")
-    )
+    limits, shm = read_limits(Path(f"/proc/{pid}/cgroup")), Path(f"/proc/{pid}", "root/dev/shm")
+    return Allotted(_allotted(usable_cores(pid), limits), limits.memory_bytes, _shm_total_bytes(str(shm)))
 
 
 def _allotted(affinity: int, limits: Limits) -> float:

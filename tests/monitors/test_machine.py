@@ -9,6 +9,7 @@ import sys
 import time
 from collections import namedtuple
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
@@ -88,15 +89,23 @@ def test_too_short_a_time_tells_nothing() -> None:
     assert watch.use() is None
 
 
-def test_the_share_of_throttled_periods_is_of_those_that_passed() -> None:
-    told = iter([{"a": (100, 10)}, {"a": (120, 25)}])
+@pytest.mark.parametrize(
+    ("began", "last", "share"),
+    [
+        ({"a": (100, 10)}, {"a": (120, 25)}, 0.75),
+        ({"outer": (100_000, 5_000), "inner": (10, 0)}, {"outer": (100_100, 5_000), "inner": (110, 90)}, 0.9),
+    ],
+    ids=["one quota", "nested quotas"],
+)
+def test_the_share_of_throttled_periods_is_of_those_that_passed(began: Any, last: Any, share: float) -> None:
+    told = iter([began, last])
     watch = MachineWatch(lambda: next(told))
     watch.begin()
     time.sleep(0.3)
     watch.look()
     use = watch.use()
     assert use is not None
-    assert use.throttled_share == 0.75
+    assert use.throttled_share == share
 
 
 def machine_of(monkeypatch: pytest.MonkeyPatch, swap_kb: int, *counts: str) -> MachineUse:
@@ -190,14 +199,3 @@ def test_a_rank_that_ended_takes_nothing_from_the_others() -> None:
     before = ProgramUse({1: 3600.0, 2: 50.0}, 4, 2)
     assert ProgramUse({2: 53.0}, 2).since(before) == pytest.approx(3.0)
     assert ProgramUse({1: 3601.0, 2: 53.0, 3: 0.5}, 6, 3).since(before) == pytest.approx(4.5)
-
-
-def test_of_nested_quotas_the_one_that_is_used_up_counts() -> None:
-    told = iter([{"outer": (100_000, 5_000), "inner": (10, 0)}, {"outer": (100_100, 5_000), "inner": (110, 90)}])
-    watch = MachineWatch(lambda: next(told))
-    watch.begin()
-    time.sleep(0.3)
-    watch.look()
-    use = watch.use()
-    assert use is not None
-    assert use.throttled_share == 0.9
