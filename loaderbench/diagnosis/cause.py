@@ -184,7 +184,7 @@ def quota_holds_back(facts: Facts) -> Cause | None:
 
 def threads_outnumber_cpus(facts: Facts) -> Cause | None:
     """More threads want to run than there are CPUs, so they wait in the run queue; see the facts in `NEEDED`."""
-    threads = f"{facts.competing_threads:.1f} runnable on {available_cpus(facts)}"
+    threads = f"{facts.competing_threads:.1f} runnable on {available_cpus(facts.cpus)}"
     waited = f"waiting for a CPU {in_percent(facts.waited_for_cpu)} of the time"
     less = "fewer workers" if facts.fewer_are_faster else "one library thread in each"
     why = f"{threads}; {f'{less} measured as faster' if facts.less_is_faster else waited}"

@@ -173,7 +173,7 @@ def _more_of(cause: Cause, facts: Facts) -> tuple[Evidence, ...]:
 
 def _neighbors(cause: Cause, facts: Facts) -> tuple[Evidence, ...]:
     """How many CPUs other programs hold, if these are the limit."""
-    held = f"{facts.others_cpus or 0:.1f} of {available_cpus(facts)} busy"
+    held = f"{facts.others_cpus or 0:.1f} of {available_cpus(facts.cpus)} busy"
     return (Evidence("cause", "Other programs", held),) if cause.limit == "neighbors" else ()
 
 

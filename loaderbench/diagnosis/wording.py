@@ -47,7 +47,7 @@ def in_kernel(facts: Facts) -> str:
 
 def cpus_in_use(facts: Facts) -> str:
     """The CPUs that this program uses, and those of other programs if they disturb."""
-    return "CPUs busy: not known" if facts.own_cpus is None else _busy(facts, f"{available_cpus(facts)} busy")
+    return "CPUs busy: not known" if facts.own_cpus is None else _busy(facts, f"{available_cpus(facts.cpus)} busy")
 
 
 def cpus_alone(facts: Facts) -> str:
@@ -215,7 +215,7 @@ def _too_few_workers(facts: Facts) -> str:
 def threads_compete(facts: Facts) -> str:
     """`6 threads compete for 2 CPUs`, with one decimal if the mean is fractional."""
     threads = f"{facts.competing_threads:.1f}".removesuffix(".0")
-    return f"{threads} threads compete for {available_cpus(facts)}"
+    return f"{threads} threads compete for {available_cpus(facts.cpus)}"
 
 
 def where(work: str, facts: Facts) -> str:
@@ -231,6 +231,6 @@ def where(work: str, facts: Facts) -> str:
     return f"; {stage_name(work)}{mostly} is the largest stage{share}"
 
 
-def available_cpus(facts: Facts) -> str:
-    """The available CPUs as `2 CPUs`."""
-    return f"{facts.cpus:g} CPU{'' if facts.cpus == 1 else 's'}"
+def available_cpus(cpus: float) -> str:
+    """A number of CPUs as `2 CPUs`."""
+    return f"{cpus:g} CPU{'' if cpus == 1 else 's'}"

@@ -61,7 +61,7 @@ def kind_at(folder: str) -> str | None:
 
 
 def kind_at_worker(folder: str) -> str | None:
-    """Like `kind_at`, for torch's workers. One without work polls with a limit of 5 s (`MP_STATUS_CHECK_INTERVAL`)."""
+    """Like `kind_at`, for torch's workers. Without work, one polls for 5 s (`MP_STATUS_CHECK_INTERVAL`)."""
     kind = kind_at(folder)
     words = proc.read_text(f"{folder}/syscall").split() if kind == QUEUE and platform.machine() == "x86_64" else []
     return DEVICE if words[:1] == [_POLL] and not 4_000 < int(words[3], 16) <= 5_000 else kind

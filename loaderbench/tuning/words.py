@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from loaderbench.code_places import CodeLine
 from loaderbench.diagnosis.thresholds import MOST
+from loaderbench.diagnosis.wording import available_cpus
 from loaderbench.environment import cpus_allotted
 from loaderbench.loaders.worker_options import WORKER_OPTIONS, setup_code
 from loaderbench.records import Config
@@ -95,14 +96,9 @@ def cautions(caveats: Iterable[str]) -> Iterator[str]:
 def _neighbors(tuned: Tuned) -> Iterator[str]:
     if tuned.others_cpus is not None:
         yield (
-            f"Warning: other programs used {tuned.others_cpus:.1f} of {_cpus()} during the trials. "
-            "Without them, other arguments may be faster: tune again when the CPUs are free"
+            f"Warning: other programs used {tuned.others_cpus:.1f} of {available_cpus(cpus_allotted())} during the "
+            "trials. Without them, other arguments may be faster: tune again when the CPUs are free"
         )
-
-
-def _cpus() -> str:
-    allotted = cpus_allotted()
-    return f"{allotted:g} CPU{'' if allotted == 1 else 's'}"
 
 
 def _threads(tuned: Tuned, own: OwnLoop) -> Iterator[str]:
@@ -111,8 +107,8 @@ def _threads(tuned: Tuned, own: OwnLoop) -> Iterator[str]:
     if own.host_threads > 1 and own.host_threads + int(workers) > cpus_allotted():
         yield (
             f"The training step uses {own.host_threads} threads, which compete with workers for "
-            f"{_cpus()} (trials include this). Try torch.set_num_threads(1) in the main process, "
-            "then tune again"
+            f"{available_cpus(cpus_allotted())} (trials include this). Try torch.set_num_threads(1) in the main "
+            "process, then tune again"
         )
 
 

@@ -356,4 +356,4 @@ def test_the_kernel_s_share_comes_with_the_faults_of_a_sample() -> None:
 
 def test_one_cpu_is_singular() -> None:
     assert cpus_in_use(replace(DECODING, cpus=1.0, own_cpus=1.0)).startswith("1.0 of 1 CPU busy")
-    assert available_cpus(replace(DECODING, cpus=0.5)) == "0.5 CPUs"
+    assert (available_cpus(0.5), available_cpus(1)) == ("0.5 CPUs", "1 CPU")
