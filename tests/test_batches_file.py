@@ -14,8 +14,8 @@ from pyarrow import parquet
 from loaderbench.errors import UsageError
 from loaderbench.records import BatchTimes, Readings, TimelinePoint
 from loaderbench.records.timeline import MOMENTS
-from loaderbench.store import Store, batches, readable_timeline
-from loaderbench.store.batches import BATCHES_FILE, batches_frame
+from loaderbench.store import Store, parquet as parquet_files, readable_timeline
+from loaderbench.store.parquet import BATCHES_FILE, batches_frame
 
 MADE = BatchTimes(
     epoch=0,
@@ -85,8 +85,8 @@ def test_a_field_that_is_added_gets_the_column_it_declares(monkeypatch: pytest.M
         retries: int = 0
         node: str | None = None
 
-    monkeypatch.setattr(batches, "BatchTimes", WithMore)
-    schema = batches._schema()
+    monkeypatch.setattr(parquet_files, "BatchTimes", WithMore)
+    schema = parquet_files._schema()
     assert [(str(schema.field(name).type), schema.field(name).nullable) for name in ("retries", "node")] == [
         ("int64", False),
         ("string", True),

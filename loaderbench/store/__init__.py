@@ -1,8 +1,7 @@
 """The run folder: written during the run, and read without executing anything in it."""
 
-from loaderbench.store.batches import BATCHES_FILE, batches_frame
 from loaderbench.store.frames import timeline_frame, trials_frame
-from loaderbench.store.parquet import note_without_parquet
+from loaderbench.store.parquet import BATCHES_FILE, batches_frame, note_without_parquet
 from loaderbench.store.reading import (
     files_of,
     folder_of,

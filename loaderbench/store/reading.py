@@ -13,8 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from loaderbench.errors import RunFileError
 from loaderbench.records import READABLE_VERSIONS, SCHEMA_VERSION, Readings, RunRecord, Trial
 from loaderbench.records.words import out_of_range
-from loaderbench.store.batches import BATCHES_FILE, read_batches
-from loaderbench.store.parquet import parquet
+from loaderbench.store.parquet import BATCHES_FILE, parquet, read_batches
 from loaderbench.store.schema_1 import UpgradeError, upgraded_run, upgraded_trial
 from loaderbench.store.writing import LOGS_FOLDER, PAGE_FILE, RUN_FILE, TIMELINE_COLUMNS, TIMELINE_FILE, TRIALS_FILE
 

@@ -17,8 +17,7 @@ from typing import IO
 from loaderbench.errors import UsageError
 from loaderbench.new_files import free_place, hold, whole_file
 from loaderbench.records import Readings, RunRecord, Trial, to_dict
-from loaderbench.store.batches import BATCHES_FILE, write_batches
-from loaderbench.store.parquet import note_without_parquet
+from loaderbench.store.parquet import BATCHES_FILE, note_without_parquet, write_batches
 
 RUN_FILE, TRIALS_FILE, TIMELINE_FILE, PAGE_FILE = "run.json", "trials.jsonl", "timeline.parquet", "report.html"
 LOGS_FOLDER = "logs"
