@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from loaderbench.freeing.values import copy_of, unshared
+from loaderbench.freeing.replay import copy_of, unshared
 
 Collate = Callable[[Any], Any]
 

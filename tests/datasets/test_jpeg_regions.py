@@ -23,7 +23,7 @@ from loaderbench.datasets import DatasetOrder  # noqa: E402
 from loaderbench.datasets.image_folder import ImageFolder  # noqa: E402
 from loaderbench.datasets.jpeg_regions import JpegRegions, open_jpeg  # noqa: E402
 from loaderbench.errors import BadImageError  # noqa: E402
-from loaderbench.freeing.values import copy_of  # noqa: E402
+from loaderbench.freeing.replay import copy_of  # noqa: E402
 from loaderbench.records import IDENTICAL  # noqa: E402
 from loaderbench.remedies.program import python_program  # noqa: E402
 from loaderbench.store import read_run  # noqa: E402

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from loaderbench.freeing.values import copy_of, is_same
+from loaderbench.freeing.replay import copy_of, is_same
 
 
 def test_an_opened_image_is_the_same_as_its_copy_until_it_is_changed(tmp_path: Path) -> None:
