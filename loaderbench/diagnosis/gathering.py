@@ -11,7 +11,7 @@ from loaderbench.diagnosis.code_facts import fed_by, mostly_in_sample
 from loaderbench.diagnosis.epochs import without_epoch_starts
 from loaderbench.diagnosis.facts import Facts, Seconds
 from loaderbench.diagnosis.hotspots import busiest_own_line
-from loaderbench.diagnosis.step_parts import REST, step_shares
+from loaderbench.diagnosis.slow_steps import REST, step_shares
 from loaderbench.diagnosis.thread_work import NO_WORK, stages_with_thread_work, thread_work, with_thread_work
 from loaderbench.diagnosis.thresholds import GIL_WAIT_S, LOOKS_APART, MOST, NOTICED
 from loaderbench.loaders import worker_count

@@ -13,8 +13,7 @@ from math import log
 from statistics import median
 
 from loaderbench.diagnosis.gathering import workers_of
-from loaderbench.diagnosis.slow_steps import largest_difference, lost_in_backward, slow_in_steps
-from loaderbench.diagnosis.step_parts import step_shares
+from loaderbench.diagnosis.slow_steps import largest_difference, lost_in_backward, slow_in_steps, step_shares
 from loaderbench.diagnosis.thresholds import NOTICED
 from loaderbench.diagnosis.wording import in_percent
 from loaderbench.ranks import RANKS

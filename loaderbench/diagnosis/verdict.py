@@ -16,7 +16,7 @@ from loaderbench.diagnosis.measured_cause import with_measured
 from loaderbench.diagnosis.operational import LIMIT_NAMES, bounds_in_words, operational_bounds
 from loaderbench.diagnosis.ranking import Subject
 from loaderbench.diagnosis.shortage import Shortage
-from loaderbench.diagnosis.step_parts import longer_than_the_wait, step_parts_in_words
+from loaderbench.diagnosis.slow_steps import longer_than_the_wait, step_parts_in_words
 from loaderbench.diagnosis.swapping import swapping_in_words, waits_for_swap
 from loaderbench.diagnosis.thresholds import ALMOST, CONFLICT, NOTICED, TIED, TRANSFER
 from loaderbench.diagnosis.wording import (

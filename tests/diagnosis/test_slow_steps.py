@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from loaderbench.diagnosis.ranks import of_job
-from loaderbench.diagnosis.slow_steps import BACKWARD, LEAST_WORK, slow_in_steps, with_estimated_waits
-from loaderbench.diagnosis.step_parts import REST
+from loaderbench.diagnosis.slow_steps import BACKWARD, LEAST_WORK, REST, slow_in_steps, with_estimated_waits
 from loaderbench.records import LoopLine, Rank, Verdict
 
 KEEPS_UP = Verdict(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from loaderbench.diagnosis.ranking import Subject
-from loaderbench.diagnosis.step_parts import REST, longer_than_the_wait, step_parts_in_words, step_shares
+from loaderbench.diagnosis.slow_steps import REST, longer_than_the_wait, step_parts_in_words, step_shares
 from loaderbench.diagnosis.verdict import decide
 from loaderbench.records import Interval, LoopLine, RankReadings, StageCost, Trial
 from loaderbench.records.stages import WITHOUT_GRADIENTS

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from loaderbench.diagnosis.slow_steps import BACKWARD
-from loaderbench.diagnosis.step_parts import REST
+from loaderbench.diagnosis.slow_steps import BACKWARD, REST
 from loaderbench.records import HostUse, Rank
 from loaderbench.report import numbers, style, words
 from loaderbench.report.model import Block, Chart, Column, Details, Json, Paragraph, Row, Section, Table, Text
