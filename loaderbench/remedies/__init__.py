@@ -9,9 +9,9 @@ from loaderbench.records import Candidate, Recommendation
 from loaderbench.remedies.base import Remedy
 from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
 from loaderbench.remedies.findings import Diagnosis, Findings
-from loaderbench.remedies.pixels import with_pixel_cost
 from loaderbench.remedies.streams import with_stream_caveat
 from loaderbench.remedies.verified import COMBINATION, with_start_caveat, with_target, with_trials
+from loaderbench.remedies.wording import with_pixel_cost
 
 __all__ = ["REMEDIES", "Diagnosis", "Findings", "Remedy", "candidates_for", "recommend"]
 

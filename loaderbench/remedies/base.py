@@ -12,9 +12,8 @@ from loaderbench.records import (
     Recommendation,
 )
 from loaderbench.remedies.findings import Findings
-from loaderbench.remedies.pixels import NOT_COMPARED
 from loaderbench.remedies.program import yaml_change
-from loaderbench.remedies.wording import costs, evidence, savings, why_not
+from loaderbench.remedies.wording import NOT_COMPARED, costs, evidence, savings, why_not
 from loaderbench.statistics.configurations import ratio_of, rounds_of_both, ties
 from loaderbench.statistics.intervals import at_another_time, excludes_one, sd_between_times
 from loaderbench.statistics.judging import WORTH_IT

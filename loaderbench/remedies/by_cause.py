@@ -12,9 +12,8 @@ from loaderbench.loaders import AXIS, backend_of
 from loaderbench.records import Candidate, Config, Recommendation
 from loaderbench.remedies.base import Remedy
 from loaderbench.remedies.findings import Diagnosis, Findings
-from loaderbench.remedies.pixels import NOT_COMPARED
 from loaderbench.remedies.program import yaml_change
-from loaderbench.remedies.wording import argument
+from loaderbench.remedies.wording import NOT_COMPARED, argument
 
 Change = Callable[[Diagnosis], Config]
 

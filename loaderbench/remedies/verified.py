@@ -29,9 +29,18 @@ from loaderbench.records.words import count
 from loaderbench.remedies.base import doubts, gain_at_another_time
 from loaderbench.remedies.findings import Findings
 from loaderbench.remedies.larger_batch import caveat_of_batch
-from loaderbench.remedies.pixels import NOT_COMPARED, pixels_of
 from loaderbench.remedies.program import yaml_change
-from loaderbench.remedies.wording import NO_GAIN, applied, argument, costs, evidence, phrase, retitled
+from loaderbench.remedies.wording import (
+    NO_GAIN,
+    NOT_COMPARED,
+    applied,
+    argument,
+    costs,
+    evidence,
+    phrase,
+    pixels_of,
+    retitled,
+)
 from loaderbench.statistics.configurations import summarize
 from loaderbench.statistics.intervals import excludes_one, ratio_interval
 from loaderbench.statistics.judging import ENOUGH_PAIRS, WORTH_IT

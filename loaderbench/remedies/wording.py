@@ -1,12 +1,24 @@
-"""Wording of a fix: its title, rates, gain and cost, and why it is not recommended."""
+"""Wording of a fix: its title, rates, gain, costs and changed pixels, and why it is not recommended."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from loaderbench.loaders import backend_of, worker_count
-from loaderbench.records import Config, Configuration, Interval, Scalar, Standing
+from loaderbench.records import (
+    IDENTICAL,
+    Config,
+    Configuration,
+    Interval,
+    PixelChange,
+    Recommendation,
+    Scalar,
+    Standing,
+    Tried,
+    Verification,
+)
 from loaderbench.statistics.intervals import excludes_one
 from loaderbench.statistics.judging import SMALL
 from loaderbench.statistics.ratios import times
@@ -111,3 +123,24 @@ def _differences(less: Configuration, more: Configuration, loader: Config, *, ma
         if points >= _CPU_POINTS:
             phrases.append(f"{points:.0f} percentage points {much} CPU use")
     return tuple(phrases)
+
+
+NOT_COMPARED = PixelChange(None, "not compared: the fix was not tried")
+"""The pixel change of an untried fix that is known to change pixels."""
+
+
+def pixels_of(known: PixelChange | None, found: Tried | Verification) -> PixelChange | None:
+    """The measured pixel change, or the reason why a known change was not measured; `None` if no pixels change."""
+    why_not = found.not_measured.get("psnr_db", "")
+    if found.psnr_db is not None:
+        return PixelChange(found.psnr_db)
+    if known is None or why_not == IDENTICAL.why_not:
+        return None
+    return PixelChange(None, why_not or "not compared in this run")
+
+
+def with_pixel_cost(advice: Recommendation) -> Recommendation:
+    """Add `Changes pixels: PSNR 34 dB` to the costs of a recommendation that changes pixels."""
+    if advice.pixels is None:
+        return advice
+    return replace(advice, costs=(*advice.costs, f"Changes pixels: {advice.pixels.psnr_in_words}"))

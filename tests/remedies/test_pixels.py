@@ -14,7 +14,7 @@ from loaderbench.conclusion import conclude
 from loaderbench.records import IDENTICAL, PixelChange, Reasons, Tried
 from loaderbench.remedies import REMEDIES
 from loaderbench.remedies.by_cause import CauseRemedy
-from loaderbench.remedies.pixels import NOT_COMPARED, pixels_of
+from loaderbench.remedies.wording import NOT_COMPARED, pixels_of
 from loaderbench.store import read_run, run_json
 
 EXAMPLE = Path(__file__).parents[2] / "reports" / "examples" / "two-cores"
