@@ -17,7 +17,7 @@ from loaderbench.diagnosis.operational import Bounds, at_work_s, operational_bou
 from loaderbench.diagnosis.ranking import find_subject
 from loaderbench.diagnosis.thresholds import CONFLICT
 from loaderbench.records import Config, Limit, Reasons, RunRecord, Trial, Verdict
-from loaderbench.records.stages import stage_place
+from loaderbench.records.words import stage_place
 
 PartName = Literal["storage", "workers", "cpus", "ipc", "step"]
 

@@ -15,7 +15,7 @@ from statistics import median
 
 from loaderbench.diagnosis.wording import in_percent, label_of, stage_name
 from loaderbench.records import About, Evidence, Rank, Trial
-from loaderbench.records.stages import WITHOUT_GRADIENTS
+from loaderbench.records.words import WITHOUT_GRADIENTS
 
 REST = "rest of the step"
 _LISTED = 0.01  # share of step time; smaller parts are not listed

@@ -13,8 +13,7 @@ from loaderbench.diagnosis.limits import busiest, disturbed, first_making_share,
 from loaderbench.diagnosis.thresholds import LOCKED, NOTICED, SPARE_CPUS
 from loaderbench.loaders import worker_count
 from loaderbench.records import Evidence, Interval, Limit, StageCost, Trial, WorkerStates
-from loaderbench.records.stages import STAGE_NAMES
-from loaderbench.records.words import NOT_READ_TWICE
+from loaderbench.records.words import NOT_READ_TWICE, STAGE_NAMES
 
 NEIGHBORS = "other programs use CPUs that the loader needs"
 NOTABLY_IDLE = 0.2  # idle share of the workers' time; below it, they count as busy

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Literal, get_args
 
 from loaderbench.records import BatchTimes, Trial
-from loaderbench.records.stages import stage_place
+from loaderbench.records.words import stage_place
 from loaderbench.report.view import View, representative, trials_of
 
 UNDIVIDED = "sample"

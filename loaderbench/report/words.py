@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Mapping
 
 from loaderbench.records import Config, IsolationRunName, config_name
-from loaderbench.records.stages import STAGE_NAMES
+from loaderbench.records.words import STAGE_NAMES
 from loaderbench.report.model import Text
 
 WHOLE_LIMIT = 20_000  # characters of a title; more would bloat the report and never be read

@@ -33,7 +33,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 from loaderbench.cuda_use import uses_cuda
 from loaderbench.profiler.user_stages import AROUND
-from loaderbench.records.stages import WITHOUT_GRADIENTS
+from loaderbench.records.words import WITHOUT_GRADIENTS
 from loaderbench.script.iterators_around import IteratorsAround
 from loaderbench.script.model_calls import TrainingThread, has_parameters, watch_backward
 from loaderbench.tracing.clock import StageClock, thread

@@ -8,7 +8,7 @@ from loaderbench.diagnosis.ranking import Subject
 from loaderbench.diagnosis.slow_steps import REST, longer_than_the_wait, step_parts_in_words, step_shares
 from loaderbench.diagnosis.verdict import decide
 from loaderbench.records import Interval, LoopLine, RankReadings, StageCost, Trial
-from loaderbench.records.stages import WITHOUT_GRADIENTS
+from loaderbench.records.words import WITHOUT_GRADIENTS
 
 PARTS = {
     "transfer": StageCost(wall_s=0.002, cpu_s=0.002),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loaderbench.diagnosis.wording import stage_name
-from loaderbench.records.stages import STAGE_NAMES, stage_place
+from loaderbench.records.words import STAGE_NAMES, stage_place
 from loaderbench.report import words
 
 IN_TABLES = ("read", "decode", "transform", "augment", "sample", "collate", "transport")

@@ -14,7 +14,7 @@ from recorded_loop import Loop, step_stages
 
 from loaderbench.profiler.user_stages import UserStages
 from loaderbench.recorder.batches import STEADY
-from loaderbench.records.stages import WITHOUT_GRADIENTS
+from loaderbench.records.words import WITHOUT_GRADIENTS
 from loaderbench.script.divided_steps import EARLY_STEPS, EVERY, DividedSteps
 from loaderbench.script.step_stages import IN_A_PIPELINE, StepStages
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from loaderbench.records.stages import STAGE_NAMES
+from loaderbench.records.words import STAGE_NAMES
 from loaderbench.report import numbers, words
 from loaderbench.report.lanes import Kind, Lanes, Made, Piece, Ready, kind_of
 from loaderbench.report.lanes_window import Window

@@ -10,8 +10,7 @@ from loaderbench.consumers import consumer_kind
 from loaderbench.diagnosis.pipeline import COPY, REST, PartName, Pipeline, PipelinePart, describe_pipeline
 from loaderbench.diagnosis.wording import stage_name
 from loaderbench.records import Limit, config_label, varying
-from loaderbench.records.stages import IPC, STAGE_NAMES
-from loaderbench.records.words import count
+from loaderbench.records.words import IPC, STAGE_NAMES, count
 from loaderbench.report import numbers, tables, words
 from loaderbench.report.model import Block, Column, Fact, Row, Section, Table, Text, Value
 from loaderbench.report.pipe import Piece, draw_pipe

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 from loaderbench.diagnosis.hotspots import Stack, find_hotspots, stack_shares
 from loaderbench.records import Hotspot, StackFrame, StackLooks, Trial
-from loaderbench.records.stages import stage_place
-from loaderbench.records.words import count
+from loaderbench.records.words import count, stage_place
 from loaderbench.report import numbers, style, tables, words
 from loaderbench.report.model import Breakdown, Chart, Column, Details, Json, Row, Section, Table, Text, data_table
 from loaderbench.report.view import View, trials_with_stacks

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 
 from loaderbench.diagnosis.wording import loaded_by
 from loaderbench.records import LoopLine, StageCost, Trial
-from loaderbench.records.stages import WITHOUT_GRADIENTS, stage_place
-from loaderbench.records.words import count, sum_if_all_known
+from loaderbench.records.words import WITHOUT_GRADIENTS, count, stage_place, sum_if_all_known
 from loaderbench.report import numbers, tables, words
 from loaderbench.report.model import Breakdown, Column, Row, Table, Text, Value
 from loaderbench.report.view import has_data_wait, why
