@@ -1,4 +1,7 @@
-"""The iterator that a script gets for an epoch: it records the batches, and otherwise is torch's own."""
+"""The iterator that a script gets for an epoch: it records the batches, and otherwise is torch's own.
+
+It also ends a script whose loader is tuned, even if the script catches the exit.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,40 @@ import sys
 import time
 from collections import deque
 from collections.abc import Iterator
-from typing import Any
+from functools import cache
+from typing import Any, NoReturn
 
 from loaderbench.script.divided_steps import DividedSteps
-from loaderbench.script.training_end import EndedBatches, TrainingEnd
+from loaderbench.stderr import say
+
+
+class TrainingEnd(SystemExit):
+    """Ends the script with exit code 0."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+
+class EndedBatches:
+    """An iterator that raises `TrainingEnd` for every batch."""
+
+    def __iter__(self) -> EndedBatches:
+        return self
+
+    def __next__(self) -> Any:
+        end_again()
+
+
+def end_again() -> NoReturn:
+    """Raise `TrainingEnd` in a script that has caught it, for example with a bare `except`."""
+    _say_why()
+    raise TrainingEnd
+
+
+@cache
+def _say_why() -> None:
+    say("the script continues after the exit that follows tuning; its loaders give no more batches")
+
 
 _OF_EPOCHS = frozenset(("_batches", "_loader", "_own", "_since_s", "_steps", "_steps_cpu_s"))
 

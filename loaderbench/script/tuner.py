@@ -19,7 +19,7 @@ from loaderbench.script.divided_steps import DividedSteps
 from loaderbench.script.loader_profiler import LoaderProfiler
 from loaderbench.script.naming import Makers
 from loaderbench.script.order import RecordOrder
-from loaderbench.script.training_end import TrainingEnd, end_again
+from loaderbench.script.recorded_epoch import TrainingEnd, end_again
 from loaderbench.script.tuning_ranks import all_take_batches, one_rank_tunes, shortest_step_s
 from loaderbench.stderr import say
 from loaderbench.tracing.loader import worker_arguments
