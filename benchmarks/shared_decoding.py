@@ -26,8 +26,7 @@ from torchvision.transforms.functional import pil_to_tensor, resize
 
 from loaderbench.datasets.photos import generate_photos
 from loaderbench.loaders.shared_workers import SharedWorkers
-from loaderbench.statistics.intervals import ratio_interval
-from loaderbench.statistics.ratios import times
+from loaderbench.statistics.intervals import ratio_interval, times
 
 BATCH, AHEAD, SIDE, WARM_UP_STEPS = 16, 4, 224, 8
 LARGER_SIDES = 1.4  # of the first rank's photographs, where ranks are uneven

@@ -34,8 +34,7 @@ from loaderbench.diagnosis.wording import in_percent, in_seconds
 from loaderbench.records import Interval, RunRecord, config_label
 from loaderbench.remedies.base import AS_FAST, MAY_NOT_REPEAT
 from loaderbench.statistics.configurations import rounds_of_both
-from loaderbench.statistics.intervals import at_another_time, excludes_one, sd_between_times
-from loaderbench.statistics.ratios import times
+from loaderbench.statistics.intervals import at_another_time, excludes_one, sd_between_times, times
 from loaderbench.store import RUN_FILE, read_run
 
 RECORDED = Path(__file__).parent / "recorded"

@@ -16,8 +16,7 @@ from loaderbench.diagnosis.wording import in_main_process, stage_name
 from loaderbench.records import Bottleneck, Evidence, FreedPart, Interval, Reasons, Stage, StageCost, Trial
 from loaderbench.records.words import NO_WORKER_PROCESSES
 from loaderbench.statistics.configurations import Round, rates_of
-from loaderbench.statistics.intervals import excludes_one, rate_interval, ratio_interval
-from loaderbench.statistics.ratios import percent_gain, times
+from loaderbench.statistics.intervals import excludes_one, percent_gain, rate_interval, ratio_interval, times
 
 NOT_MEASURED = "no free-stage trial ran"
 NOT_SIGNIFICANT, NO_GAIN = "not significant", "no gain"

@@ -29,9 +29,15 @@ from loaderbench.records import (
     config_label,
 )
 from loaderbench.statistics.configurations import rates_of, ratio_of
-from loaderbench.statistics.intervals import excludes_one, is_above_one, is_below_one, rate_interval, ratio_interval
+from loaderbench.statistics.intervals import (
+    excludes_one,
+    is_above_one,
+    is_below_one,
+    percent_gain,
+    rate_interval,
+    ratio_interval,
+)
 from loaderbench.statistics.judging import SMALL, WORTH_IT
-from loaderbench.statistics.ratios import percent_gain
 
 KEY = "worker_settings."
 ONE_THREAD: Config = {"worker_threads": 1}

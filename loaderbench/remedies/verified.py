@@ -42,9 +42,8 @@ from loaderbench.remedies.wording import (
     retitled,
 )
 from loaderbench.statistics.configurations import summarize
-from loaderbench.statistics.intervals import excludes_one, ratio_interval
+from loaderbench.statistics.intervals import excludes_one, ratio_interval, times
 from loaderbench.statistics.judging import ENOUGH_PAIRS, WORTH_IT
-from loaderbench.statistics.ratios import times
 from loaderbench.statistics.target_rate import AT_THE_CAP
 
 COMBINATION = "combination"

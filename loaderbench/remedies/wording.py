@@ -19,9 +19,8 @@ from loaderbench.records import (
     Tried,
     Verification,
 )
-from loaderbench.statistics.intervals import excludes_one
+from loaderbench.statistics.intervals import excludes_one, times
 from loaderbench.statistics.judging import SMALL
-from loaderbench.statistics.ratios import times
 
 TITLE_LIMIT, COMBINED_LIMIT = 60, 90
 """Maximum length in characters. One fix shares a terminal line with its gain; a combination has a line to itself."""

@@ -10,7 +10,7 @@ import math
 from loaderbench.records import Interval, moment
 from loaderbench.report.model import Value
 from loaderbench.report.words import NAME_LIMIT, plain, sentence
-from loaderbench.statistics.ratios import times_and_bounds
+from loaderbench.statistics.intervals import times_and_bounds
 
 NOT_MEASURED = "not measured"
 NOT_RUN = "not run"

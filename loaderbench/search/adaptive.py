@@ -12,9 +12,8 @@ from loaderbench.ranks import process_count
 from loaderbench.records import Config, Dropped, PlannedTrial, Trial
 from loaderbench.search.grid import BytesOf, Grid
 from loaderbench.statistics.configurations import PRACTICAL_TIE, rate_of
-from loaderbench.statistics.intervals import FEWEST_ROUNDS, ratio_interval
+from loaderbench.statistics.intervals import FEWEST_ROUNDS, ratio_interval, times
 from loaderbench.statistics.racing import RaceState, is_tie, standing
-from loaderbench.statistics.ratios import times
 
 FAILED = "none of its trials completed"
 

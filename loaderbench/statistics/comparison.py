@@ -35,9 +35,9 @@ from loaderbench.statistics.intervals import (
     interval_of_log,
     rate_interval,
     share_interval,
+    times,
     welch_interval,
 )
-from loaderbench.statistics.ratios import times
 from loaderbench.statistics.run_differences import differences, doubts
 from loaderbench.statistics.target_rate import CAPPED, is_hidden
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from loaderbench.records import Interval
-from loaderbench.statistics.ratios import percent_gain, times
+from loaderbench.statistics.intervals import percent_gain, times
 
 
 @pytest.mark.parametrize(
