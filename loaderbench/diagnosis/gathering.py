@@ -7,12 +7,18 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-from loaderbench.diagnosis.code_facts import fed_by, mostly_in_sample
 from loaderbench.diagnosis.epochs import without_epoch_starts
 from loaderbench.diagnosis.facts import Facts, Seconds
 from loaderbench.diagnosis.hotspots import busiest_own_line
+from loaderbench.diagnosis.loading_thread import (
+    NO_WORK,
+    fed_by,
+    mostly_in_sample,
+    stages_with_thread_work,
+    thread_work,
+    with_thread_work,
+)
 from loaderbench.diagnosis.slow_steps import REST, step_shares
-from loaderbench.diagnosis.thread_work import NO_WORK, stages_with_thread_work, thread_work, with_thread_work
 from loaderbench.diagnosis.thresholds import GIL_WAIT_S, LOOKS_APART, MOST, NOTICED
 from loaderbench.loaders import worker_count
 from loaderbench.records import Environment, Trial, WaitParts, WorkerStates
