@@ -1,6 +1,6 @@
 """What a loading thread waits for: locks, other processes, and other threads of its own process.
 
-Stack samples of the loading code show the calls that wait, and the stage of calls of libraries.
+Stack samples of the loading code also show which stage most of its library calls belong to.
 
 A library such as Arrow or OpenCV can work in native threads, and a dataset in a thread pool or an event loop. The
 loading thread then waits at a lock of the operating system, but no lock limits the work.

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from loaderbench.consumers import consumer_kind, describe_target
-from loaderbench.diagnosis.bottlenecks import bottlenecks_in_words
+from loaderbench.diagnosis.bottlenecks import bottlenecks_in_words, with_measured
 from loaderbench.diagnosis.cause import RULES, Cause, apply, find_cause
 from loaderbench.diagnosis.epochs import costs_in_words
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.failures import last_words
 from loaderbench.diagnosis.limits import disturbed, have_work, idle_time
-from loaderbench.diagnosis.measured_cause import with_measured
 from loaderbench.diagnosis.operational import LIMIT_NAMES, bounds_in_words, operational_bounds
 from loaderbench.diagnosis.ranking import Subject
 from loaderbench.diagnosis.shortage import Shortage

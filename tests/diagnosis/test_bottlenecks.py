@@ -11,10 +11,10 @@ from loaderbench.diagnosis.bottlenecks import (
     bottlenecks_in_words,
     describe_bottlenecks,
     stages_to_free,
+    with_measured,
 )
 from loaderbench.diagnosis.cause import find_cause
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.diagnosis.measured_cause import with_measured
 from loaderbench.diagnosis.ranking import Subject
 from loaderbench.diagnosis.verdict import decide
 from loaderbench.records import Bottleneck, Failure, Interval, Stage, StageCost, TimeSlices, Trial, Verdict

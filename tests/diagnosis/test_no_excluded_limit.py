@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, note, settings
 from random_facts import PARTS, Draws, draws
 
+from loaderbench.diagnosis.bottlenecks import with_measured
 from loaderbench.diagnosis.cause import Cause, find_cause
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.limits import narrow_mask
-from loaderbench.diagnosis.measured_cause import with_measured
 from loaderbench.diagnosis.ranking import Subject
 from loaderbench.diagnosis.thresholds import (
     BLOCKED,
