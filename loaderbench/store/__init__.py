@@ -1,6 +1,5 @@
 """The run folder: written during the run, and read without executing anything in it."""
 
-from loaderbench.store.frames import timeline_frame, trials_frame
 from loaderbench.store.parquet import BATCHES_FILE, batches_frame, note_without_parquet
 from loaderbench.store.reading import (
     files_of,
@@ -9,6 +8,8 @@ from loaderbench.store.reading import (
     read_run,
     readable_timeline,
     readable_trials,
+    timeline_frame,
+    trials_frame,
 )
 from loaderbench.store.writing import (
     PAGE_FILE,

@@ -1,21 +1,26 @@
-"""Reads a run folder without executing anything in it."""
+"""Reads a run folder without executing anything in it, and turns trials and readings into pandas data frames."""
 
 from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
 from loaderbench.errors import RunFileError
-from loaderbench.records import READABLE_VERSIONS, SCHEMA_VERSION, Readings, RunRecord, Trial
-from loaderbench.records.words import out_of_range
+from loaderbench.records import READABLE_VERSIONS, SCHEMA_VERSION, Readings, RunRecord, TimelinePoint, Trial, to_dict
+from loaderbench.records.words import axis_column, out_of_range
 from loaderbench.store.parquet import BATCHES_FILE, parquet, read_batches
 from loaderbench.store.schema_1 import UpgradeError, upgraded_run, upgraded_trial
 from loaderbench.store.writing import LOGS_FOLDER, PAGE_FILE, RUN_FILE, TIMELINE_COLUMNS, TIMELINE_FILE, TRIALS_FILE
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MAX_RUN_BYTES = 500_000_000
 _LONGEST_NUMBER = 30  # characters
@@ -175,3 +180,50 @@ NUMBERS: dict[str, Any] = {
     "parse_float": lambda text: _in_range(float(text), text),
     "parse_int": lambda text: _in_range(int(text), text),
 }
+
+
+def trials_frame(trials: Iterable[Trial]) -> pd.DataFrame:
+    """One row per trial: its axes as separate columns, then every field and metric that is a plain value.
+
+    An axis named like another column is prefixed with `axis_`.
+    """
+    import pandas as pd
+
+    hints = get_type_hints(Trial)
+    plain = [field.name for field in fields(Trial) if _is_plain(hints[field.name])]
+    rows = [_row(trial, plain) for trial in trials]
+    return pd.DataFrame(rows) if rows else pd.DataFrame(columns=[*plain, "failure"])
+
+
+def timeline_frame(points: Iterable[TimelinePoint]) -> pd.DataFrame:
+    """One row per reading: `trial`, `t_s`, `metric`, `value`."""
+    import pandas as pd
+
+    return pd.DataFrame([to_dict(point) for point in points], columns=list(TIMELINE_COLUMNS))
+
+
+def _is_plain(declared: Any) -> bool:
+    """Whether a field holds a string or a number, possibly `None`; fields that hold a record get no column."""
+    if get_origin(declared) in (Union, UnionType):
+        return all(map(_is_plain, get_args(declared)))
+    return get_origin(declared) is Literal or declared in (str, int, float, bool, NoneType)
+
+
+_OF_GPUS = (
+    *("utilization_percent", "memory_used_bytes", "power_w", "energy_per_sample_j", "sm_clock_mhz", "memory_clock_mhz"),
+    *("pcie_generation", "pcie_width"),
+)
+
+
+def _row(trial: Trial, plain: Iterable[str]) -> dict[str, Any]:
+    values = {name: getattr(trial, name) for name in plain}
+    device = {f"gpu{gpu.index}_{name}": getattr(gpu, name) for gpu in trial.gpus for name in _OF_GPUS}
+    parts = {
+        f"gpu{gpu.index}_{name}": value
+        for gpu in trial.gpus
+        if gpu.performance is not None
+        for name, value in vars(gpu.performance).items()
+        if name != "not_measured"
+    }
+    fields = {**values, **device, **parts, **trial.metrics, "failure": trial.failure and trial.failure.kind}
+    return {axis_column(name, fields): value for name, value in trial.config.items()} | fields
