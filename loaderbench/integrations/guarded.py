@@ -16,8 +16,7 @@ from loaderbench.errors import MissingError, UsageError
 from loaderbench.runner.forking import ForkingServer
 from loaderbench.session import run_suite
 from loaderbench.suite import LoadedSuite, Suite
-from loaderbench.tuning.forked import call_in_copy
-from loaderbench.tuning.obstacles import NO_FORK
+from loaderbench.tuning.forked import NO_FORK, call_in_copy
 
 TARGET = "loaderbench.integrations.guarded:guarded_loader"
 _guarded: list[Any] = []

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from loaderbench.datasets import Built, DatasetOrder
 from loaderbench.datasets.target import Target
 from loaderbench.tracing.loader import start_method_of
-from loaderbench.tuning.obstacles import held_by
+from loaderbench.tuning.forked import held_by
 
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader

@@ -18,8 +18,7 @@ from loaderbench.session import Listener, MoreRounds, run_suite
 from loaderbench.statistics.faster_arguments import undecided_pair
 from loaderbench.tracing.loader import worker_arguments
 from loaderbench.tuning import own_loader
-from loaderbench.tuning.forked import call_in_copy
-from loaderbench.tuning.obstacles import why_not_tried
+from loaderbench.tuning.forked import call_in_copy, why_not_tried
 from loaderbench.tuning.plan import TuneOrder, TunePlan, make_tune_plan
 from loaderbench.tuning.tuned import Tuned, tuned_by
 

@@ -28,7 +28,7 @@ from plain_streams import Divided, Stream, divides
 from torch.utils.data import DataLoader
 
 from loaderbench.script.fastai import FastaiLoader
-from loaderbench.tuning.obstacles import NO_FORK, NOT_OF_TORCH, why_not_tried
+from loaderbench.tuning.forked import NO_FORK, NOT_OF_TORCH, why_not_tried
 
 
 class Holding:
