@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from loaderbench.attach.blocked_reads import BlockedReads
-from loaderbench.attach.idle_loaders import IdleLoaders
 from loaderbench.attach.job import Training
+from loaderbench.attach.workers import BlockedReads, IdleLoaders
 from loaderbench.cpu_lists import allowed_cpus
 from loaderbench.diagnosis.thresholds import NOTICED
 from loaderbench.environment import allotted_to, quota_periods

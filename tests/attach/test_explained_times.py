@@ -6,7 +6,7 @@ from statistics import correlation, fmean
 
 import pytest
 
-from loaderbench.attach.blocked_reads import FEWEST_PAIRS, share_explained
+from loaderbench.attach.workers import FEWEST_PAIRS, share_explained
 
 STEADY = [100.0, 101, 99, 100, 100, 102, 98, 100]
 VARIED = [100.0, 140, 60, 120, 80, 130, 70, 100]

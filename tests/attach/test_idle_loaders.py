@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from loaderbench.attach.idle_loaders import IdleLoaders
+from loaderbench.attach.workers import IdleLoaders
 
 AT_QUEUE, SLEEPS, RUNS = "do_poll", "hrtimer_nanosleep", "0"
 TRAIN, VALIDATION = [2, 3], [4, 5]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from loaderbench.attach.blocked_reads import BlockedReads
 from loaderbench.attach.watch import AwaitedLooks
+from loaderbench.attach.workers import BlockedReads
 
 AT_QUEUE, SLEEPS, RUNS, AT_LOCK = "do_poll", "hrtimer_nanosleep", "0", "futex_do_wait"
 MAIN = 1
