@@ -103,7 +103,9 @@ def _raise_for_end(result: SessionResult) -> None:
     """Raise `Interrupted` if a signal ended the run, and `NoMeasurementError` if a version has no rate."""
     run = result.run.record
     if result.stopped_by is not None:
-        raise Interrupted(f"loaderbench: interrupted; results so far: {result.folder}", result.stopped_by)
+        raise Interrupted(
+            f"loaderbench: interrupted; results so far: {result.folder}; it cannot be resumed", result.stopped_by
+        )
     if run.comparison is None or not any(change.change for change in run.comparison.metrics):
         raise NoMeasurementError(_nothing_measured(run, result.page))
 

@@ -75,11 +75,11 @@ def _check_gpu(index: int, out: str | None) -> None:
     from loaderbench.runner.gpu_checks import check_gpu, find_gpu
 
     server = TrialServer()
-    gpu = find_gpu(server, index)
     place = out or f"loaderbench-gpu-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}.json"
     Outputs(page=place).check()
     with redirect_stdout(sys.stderr) if place == STDOUT else nullcontext():
         bad = _check_machine()
+        gpu = find_gpu(server, index)
         _print("ok", f"cuda:{index}", f"{gpu.name}, {in_bytes(gpu.memory_total_bytes)}")
         checks = []
         for check in check_gpu(server, gpu):

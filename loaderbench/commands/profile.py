@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -27,7 +26,7 @@ from loaderbench.commands.scripts import (
     write_copies,
 )
 from loaderbench.ending_signals import signals_put_off
-from loaderbench.errors import LoaderbenchError, UsageError
+from loaderbench.errors import UsageError
 from loaderbench.exporters import EXPORTERS
 from loaderbench.stderr import say
 
@@ -119,7 +118,7 @@ def profile(
     Put -- before a launcher: loaderbench profile -- torchrun train.py
     """
     from loaderbench.script.launch import run_script
-    from loaderbench.script.run_folders import make_run_folder, write_run_folders
+    from loaderbench.script.run_folders import kept_if_started, make_run_folder, write_run_folders
     from loaderbench.script.summary import print_loaders
 
     launcher = is_launcher(context, script or [], module)
@@ -129,12 +128,8 @@ def profile(
     places = check_live(live or [])
     folder = make_run_folder(f"profile-{script_name(script or [], module)}", out)
     trackers = live_trackers(places, trained_script(script or [], module), folder.name, quiet=quiet)
-    try:
+    with kept_if_started(folder):
         ended = run_script(command, steps=steps, seconds=seconds, launcher=launcher, live=trackers)
-    except LoaderbenchError:  # the script was not started
-        with suppress(OSError):
-            folder.rmdir()
-        raise
     with signals_put_off():
         loaders = write_run_folders(ended.recordings, folder)
         write_copies(loaders[0].run if loaders else None, outputs)

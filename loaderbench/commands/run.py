@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,7 +36,7 @@ from loaderbench.commands.outputs import (
     make_console,
     show_page,
 )
-from loaderbench.errors import Interrupted, NoMeasurementError, UsageError
+from loaderbench.errors import Interrupted, NoMeasurementError, Terminated, UsageError
 
 if TYPE_CHECKING:
     from loaderbench.records import Comparison, GateResult, RunRecord
@@ -83,15 +85,18 @@ def run(
     outputs.check(folder=folder, runs=saved, inputs=[suite])
     reference = load_to_show(baseline).record if baseline else None
     asked = Gates(fail_if, warn_if, reference, loaded.suite.consumer.kind)
-    with make_listener(ProgressKind.none if quiet else progress, verbose=verbose) as listener:
+    again = _words({"--baseline": baseline, "--fail-if": fail_if, "--warn-if": warn_if, **outputs.given()})
+    with (
+        make_listener(ProgressKind.none if quiet else progress, verbose=verbose) as listener,
+        _resumable(suite, resume, again),
+    ):
         more_rounds = MoreRounds(asked.undecided, "decide a gate", of_best=True) if baseline else None
         result = run_suite(loaded, out, listener, resume, more_rounds=more_rounds, doubt=asked.doubt)
     comparison, gates = asked.judge(result.run.record, more_rounds=True)
     write_results(result, outputs, comparison, gates, verbose=verbose)
     if open_page:
         show_page(result.page)
-    again = {"--baseline": baseline, "--fail-if": fail_if, "--warn-if": warn_if, **outputs.given()}
-    _raise_for_end(result, suite, _words(again))
+    _raise_for_end(result, suite, again)
     raise_for(gates)
 
 
@@ -132,6 +137,23 @@ def _words(flags: Mapping[str, object]) -> list[str]:
     return [word for flag, values in each.items() for value in values for word in (flag, str(value))]
 
 
+@contextmanager
+def _resumable(suite: Path, resumed: Path | None, flags: Sequence[str]) -> Iterator[None]:
+    """Print the command if a signal ends a resumed run before it measures."""
+    try:
+        yield
+    except (KeyboardInterrupt, Terminated) as stop:
+        if resumed is None:
+            raise
+        number = signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT
+        command = _resume_command(suite, resumed, flags)
+        raise Interrupted(f"loaderbench: interrupted; resume with: {command}", number) from None
+
+
+def _resume_command(suite: Path, folder: Path, flags: Sequence[str]) -> str:
+    return shlex.join(["loaderbench", "run", str(suite), "--resume", str(folder), *flags])
+
+
 def _raise_for_end(result: SessionResult, suite: Path, flags: Sequence[str]) -> None:
     """Raise `Interrupted` if a signal ended the run, and `NoMeasurementError` if no trial was completed.
 
@@ -140,7 +162,7 @@ def _raise_for_end(result: SessionResult, suite: Path, flags: Sequence[str]) -> 
     record = result.run.record
     if result.stopped_by is not None:
         message = f"loaderbench: interrupted; results so far: {result.folder}"
-        command = shlex.join(["loaderbench", "run", str(suite), "--resume", str(result.folder), *flags])
+        command = _resume_command(suite, result.folder, flags)
         raise Interrupted(
             f"{message} (complete)" if record.complete else f"{message}; resume with: {command}", result.stopped_by
         )

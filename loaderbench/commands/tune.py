@@ -59,7 +59,7 @@ def tune(
     """
     from loaderbench.result import load_concluded
     from loaderbench.script.launch import Tuning, run_script
-    from loaderbench.script.run_folders import make_run_folder, write_run_folders
+    from loaderbench.script.run_folders import kept_if_started, make_run_folder, write_run_folders
     from loaderbench.script.summary import print_loaders
     from loaderbench.store import PAGE_FILE
     from loaderbench.tuning.api import checked_budget_s
@@ -70,7 +70,8 @@ def tune(
     outputs = Outputs(json_file, md_file, junit)
     outputs.check(folder=out, inputs=script_files(script or []))
     folder = make_run_folder(f"tune-{script_name(script or [], module)}", out)
-    ended = run_script(command, launcher=launcher, tuning=Tuning(budget_s, folder, keep_training, quiet))
+    with kept_if_started(folder):
+        ended = run_script(command, launcher=launcher, tuning=Tuning(budget_s, folder, keep_training, quiet))
     tuned, measured = ended.tuned, ended.tuned and ended.tuned.tuned.folder
     with signals_put_off():
         has_trials = folder.exists() and any(folder.iterdir())  # the script can remove the folder

@@ -30,6 +30,11 @@ class StepWaitClock:
     def __init__(self) -> None:
         self._host, self._device = HostWaitClock(), clock_of_device()
 
+    @property
+    def is_of_host(self) -> bool:
+        """Whether the step has not used CUDA so far."""
+        return self._device is None
+
     def ask(self) -> None:
         """Record the time before `next()`."""
         if self._device is None:

@@ -19,6 +19,7 @@ from torch.utils.data._utils.collate import default_collate_fn_map
 
 from loaderbench.datasets.dali import DaliJpegs
 from loaderbench.datasets.image_samples import Transform
+from loaderbench.errors import BadImageError
 from loaderbench.formats import ReadEncoded
 from loaderbench.imagenet import MEAN, STD
 
@@ -60,6 +61,8 @@ class EncodedSamples(Dataset[tuple[EncodedImage, int]]):
     def __getitem__(self, index: int) -> tuple[EncodedImage, int]:
         path, label = self.samples[index]
         data = Path(path).read_bytes() if self.reader is None else self.reader(index)
+        if not data:
+            raise BadImageError(f"{path}: the file is empty")
         return EncodedImage(torch.frombuffer(bytearray(data), dtype=torch.uint8)), label
 
 
@@ -167,7 +170,9 @@ def _by_library(files: Sequence[torch.Tensor], device: torch.device) -> list[tor
         return _by_torchcodec(files, device)
     try:
         found = decode_jpeg([*files], mode=ImageReadMode.RGB, device=device)
-    except (TypeError, AttributeError):
+    except (TypeError, AttributeError, RuntimeError) as error:  # torchvision 0.19 takes one file at a time
+        if isinstance(error, RuntimeError) and "Expected a value of type 'Tensor'" not in str(error):
+            raise
         found = [decode_jpeg(file, mode=ImageReadMode.RGB, device=device) for file in files]
     return list(found)
 

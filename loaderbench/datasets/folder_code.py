@@ -187,12 +187,17 @@ def _presize(side: int) -> str:
         def smaller(path):  # a copy with a short side of {side} px, written again if the image has changed
             copy = small / Path(path).absolute().relative_to(root)
             if not copy.exists() or copy.stat().st_mtime < os.stat(path).st_mtime:
+                image = Image.open(path)
+                if min(image.size) <= {side}:
+                    return path
+                exif, turned = Image.Exif(), image.getexif().get(0x0112)
+                if turned:
+                    exif[0x0112] = turned
                 copy.parent.mkdir(parents=True, exist_ok=True)
-                image = Image.open(path).convert("RGB")
-                scale = min(1, {side} / min(image.size))
-                size = [round(length * scale) for length in image.size]
+                size = [round(length * {side} / min(image.size)) for length in image.size]
                 part = copy.with_name(f"{{copy.name}}.{{os.getpid()}}.part")  # no copy is ever incomplete
-                image.resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0).save(part, "JPEG", quality=90)
+                image = image.convert("RGB").resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0)
+                image.save(part, "JPEG", quality=90, exif=exif)
                 part.replace(copy)
             return str(copy)
 

@@ -50,7 +50,7 @@ class HostImages(SharedImages):
                             socket.send_fds(other, [header or b"failed"], files)
 
     def _handover(self) -> tuple[bytes, list[int]]:
-        rows = [(begin, *shape) for begin, shape in self._places.values()]
+        rows = [(begin, turned, *shape) for begin, turned, shape in self._places.values()]
         self._index = torch.tensor(rows, dtype=torch.int64)
         shared = [tensor.untyped_storage()._share_fd_cpu_() for tensor in (self._block, self._index)]
         header = bytes([self._as_image]) + shared[0][1].to_bytes(8, "big") + _digest(self._paths)
@@ -69,10 +69,11 @@ class HostImages(SharedImages):
         try:
             if header[9:] != _digest(self._paths):
                 raise ValueError("the ranks of this machine have different lists of files; give all of them the same")
-            rows = _mapped(files[1], 4 * 8 * len(self._paths)).view(torch.int64).view(-1, 4).tolist()
+            rows = _mapped(files[1], 5 * 8 * len(self._paths)).view(torch.int64).view(-1, 5).tolist()
             self._block, self._as_image = _mapped(files[0], int.from_bytes(header[1:9], "big")), bool(header[0])
             self._places = {
-                path: (begin, tuple(shape)) for path, (begin, *shape) in zip(self._paths, rows, strict=True)
+                path: (begin, turned, tuple(shape))
+                for path, (begin, turned, *shape) in zip(self._paths, rows, strict=True)
             }
         finally:
             for file in files:

@@ -183,8 +183,8 @@ class ImageFolder(DatasetOfOptions):
 
     @property
     def lists_images(self) -> bool:
-        """True with a named transform."""
-        return ":" not in self.transform
+        """True with a named transform and a decoder of the CPU."""
+        return ":" not in self.transform and self.decoder not in ON_DEVICE
 
     @property
     def stored_as(self) -> str:

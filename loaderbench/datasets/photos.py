@@ -91,7 +91,7 @@ def generate_photos(
 
 def _remove_stale(parent: Path) -> None:
     """Remove unfinished folders of killed calls. Folders of running calls are younger than `_STALE_S`."""
-    for left in parent.glob(f".*{_UNFINISHED}"):
+    for left in parent.glob(f".*.{'[0-9a-f]' * 8}{_UNFINISHED}"):
         with contextlib.suppress(OSError):  # another call may remove the folder, too
             if time.time() - left.stat().st_mtime > _STALE_S:
                 shutil.rmtree(left, ignore_errors=True)

@@ -16,6 +16,7 @@ from loaderbench.cpu_lists import usable_cores
 from loaderbench.errors import MissingError
 from loaderbench.new_files import write_whole
 
+_ORIENTATION = 0x0112  # the EXIF tag
 QUALITY = 90  # JPEG quality of the copies, at least that of most training sets
 
 
@@ -76,7 +77,7 @@ def _copy(path: str, side: int, folder: Path) -> str:
 def _name_of(path: str) -> str:
     """The file name of the copy, derived from the state of its original."""
     stat = Path(path).stat()
-    state = f"{Path(path).absolute()}\0{stat.st_size}\0{stat.st_mtime_ns}\0{QUALITY}"
+    state = f"{Path(path).absolute()}\0{stat.st_size}\0{stat.st_mtime_ns}\0{QUALITY}\0exif"
     return f"{hashlib.sha256(state.encode('utf-8', 'surrogateescape')).hexdigest()[:32]}.jpg"
 
 
@@ -85,12 +86,15 @@ def _smaller(path: str, side: int) -> bytes | None:
 
     Raises `OSError` if the JPEG would be longer than 65,500 pixels.
     """
+    exif = Image.Exif()
     with Image.open(path) as image:
+        if turned := image.getexif().get(_ORIENTATION):  # for a transform that turns images by it
+            exif[_ORIENTATION] = turned
         shorter = min(image.size)
         if shorter <= side:
             return None
         size = (round(image.width * side / shorter), round(image.height * side / shorter))
         small = image.convert("RGB").resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0)
     file = io.BytesIO()
-    small.save(file, "JPEG", quality=QUALITY)
+    small.save(file, "JPEG", quality=QUALITY, exif=exif)
     return file.getvalue()

@@ -14,6 +14,7 @@ from PIL import Image
 
 MOST_OF_SHARED_MEMORY = 1 / 3  # batches from workers need shared memory too, and filling the cache takes its size twice
 _SHM = Path("/dev/shm")
+_ORIENTATION = 0x0112  # the EXIF tag
 
 
 class SharedImages:
@@ -31,27 +32,34 @@ class SharedImages:
         finally:
             pool.shutdown(cancel_futures=True)
         self._as_image = bool(found) and found[0][1]
-        sizes = [pixels.size for pixels, _ in found]
+        sizes = [pixels.size for pixels, *_ in found]
         self._block = torch.empty(sum(sizes), dtype=torch.uint8).share_memory_()  # type: ignore[no-untyped-call]
-        self._places: dict[str, tuple[int, tuple[int, ...]]] = {}
+        self._places: dict[str, tuple[int, int, tuple[int, ...]]] = {}  # begin, EXIF orientation, shape
         begin = 0
-        for path, (pixels, _), size in zip(paths, found, sizes, strict=True):
+        for path, (pixels, _, turned), size in zip(paths, found, sizes, strict=True):
             self._block[begin : begin + size] = torch.from_numpy(pixels.reshape(-1))
-            self._places[path] = (begin, pixels.shape)
+            self._places[path] = (begin, turned, pixels.shape)
             begin += size
 
     def __call__(self, path: str) -> Any:
         """The image of a path: PIL, or a uint8 tensor of shape (3, height, width). Raises `KeyError` if unknown."""
-        begin, shape = self._places[path]
+        begin, turned, shape = self._places[path]
         pixels = self._block[begin : begin + int(np.prod(shape))].view(shape)
-        return Image.fromarray(pixels.numpy()) if self._as_image else pixels.permute(2, 0, 1)
+        if not self._as_image:
+            return pixels.permute(2, 0, 1).clone()  # a transform may write into it
+        image = Image.fromarray(pixels.numpy())
+        if turned:
+            exif = Image.Exif()
+            exif[_ORIENTATION] = turned
+            image.info["exif"] = exif.tobytes()
+        return image
 
 
-def _pixels(image: Any) -> tuple[np.ndarray[Any, np.dtype[np.uint8]], bool]:
-    """Return the pixels (height, width, channels), and whether the image was a PIL image."""
+def _pixels(image: Any) -> tuple[np.ndarray[Any, np.dtype[np.uint8]], bool, int]:
+    """Return the pixels (height, width, channels), whether it was a PIL image, and its EXIF orientation or 0."""
     if isinstance(image, torch.Tensor):
-        return np.ascontiguousarray(image.permute(1, 2, 0).numpy()), False
-    return np.array(image.convert("RGB")), True
+        return np.ascontiguousarray(image.permute(1, 2, 0).numpy()), False, 0
+    return np.array(image.convert("RGB")), True, image.getexif().get(_ORIENTATION, 0)
 
 
 def _within(room_bytes: int, images: Any) -> Any:

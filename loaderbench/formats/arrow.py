@@ -17,7 +17,7 @@ def schema() -> Any:
     import pyarrow
 
     columns = {
-        IMAGE: pyarrow.binary(),
+        IMAGE: pyarrow.large_binary(),  # a batch of uncompressed images can exceed 2 GiB
         "suffix": pyarrow.string(),
         "label": pyarrow.int64(),
         "key": pyarrow.string(),

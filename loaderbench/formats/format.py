@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -57,12 +58,29 @@ class Format(ABC):
         return self.reads(parts, part_samples)
 
 
+class _OfAllThreads(PerThread):
+    """One dictionary for all threads, which forked processes inherit. It is empty in a pickled copy."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._opened: dict[Any, Any] = {}
+
+    def opened(self) -> dict[Any, Any]:
+        return self._opened
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _OfAllThreads, ()
+
+
 class PartReader(ABC, Generic[Opened]):
-    """Read samples by number. Each thread of each process opens a part when it first reads from it."""
+    """Read samples by number. A part is opened when it is first read."""
+
+    threads_share: ClassVar[bool] = False
+    """Whether all threads can read from one open part; otherwise, each thread of each process opens its own."""
 
     def __init__(self, parts: Sequence[Path], part_samples: int) -> None:
         self._parts, self._part_samples = [*map(str, parts)], part_samples
-        self._held = PerThread()
+        self._held = _OfAllThreads() if self.threads_share else PerThread()
 
     def __call__(self, number: int) -> bytes:
         """Return the file of a sample. Raises `OSError`, with the folder of the part, on any failure to read it."""
@@ -70,10 +88,12 @@ class PartReader(ABC, Generic[Opened]):
         folder, opened = self._parts[part], self._held.opened()
         try:
             if part not in opened:
-                opened[part] = self.open(Path(folder))
+                opened.setdefault(part, self.open(Path(folder)))
             return self.read(opened[part], place)
         except Exception as error:  # each library has its own exceptions
             problem = f"{folder}: sample {place} cannot be read: {str(error) or type(error).__name__}"
+            if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+                raise OSError(error.errno, f"{problem}; raise the limit: ulimit -n") from error
             raise OSError(f"{problem}; delete {Path(folder).parent} to write the copy again") from error
 
     @abstractmethod

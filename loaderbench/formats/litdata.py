@@ -26,6 +26,8 @@ def import_litdata(module: str = "litdata") -> Any:
 class LitdataReader(PartReader[list[Place]]):
     """Read each image with a single system call, without the library."""
 
+    threads_share: ClassVar[bool] = True
+
     def open(self, part: Path) -> list[Place]:
         """Read the positions of the items in all chunks."""
         chunks = json.loads((part / PART_INDEX).read_text(encoding="utf-8"))["chunks"]

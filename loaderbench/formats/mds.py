@@ -38,6 +38,8 @@ def image_of_item(place: Place, head_bytes: int) -> bytes:
 class MdsReader(PartReader[list[Place]]):
     """Read each image with a single system call, without the library."""
 
+    threads_share: ClassVar[bool] = True
+
     def open(self, part: Path) -> list[Place]:
         """Read the positions of the samples in all shards."""
         shards = json.loads((part / INDEX).read_text(encoding="utf-8"))["shards"]

@@ -17,6 +17,8 @@ SHARD, LABEL = "shard.tar", ".cls"
 class TarReader(PartReader[list[Place]]):
     """Locate all files of a shard when it is opened, and read each with a single system call."""
 
+    threads_share: ClassVar[bool] = True
+
     def open(self, part: Path) -> list[Place]:
         """Read the headers."""
         path = part / SHARD

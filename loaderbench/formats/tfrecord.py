@@ -29,6 +29,8 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5  # wire types of a field
 class TfRecordReader(PartReader[list[Place]]):
     """Locate all records of a shard when it is opened, and read each with a single system call."""
 
+    threads_share: ClassVar[bool] = True
+
     def open(self, part: Path) -> list[Place]:
         """Walk from header to header. Raises `ValueError` for a shard that ends within a record."""
         file = os.open(part / SHARD, os.O_RDONLY)

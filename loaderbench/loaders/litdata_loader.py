@@ -56,7 +56,7 @@ class LitdataLoader(TorchLoader):
         from loaderbench.loaders.litdata_samples import LitdataSamples
 
         check_workers_every(1.0)
-        shuffle, size = bool(arguments.get("shuffle")), arguments.get("batch_size", 1)
+        shuffle, size = bool(arguments.get("shuffle")), arguments.get("batch_size") or 1
         workers = arguments.get("num_workers", 0)
         samples = LitdataSamples(copy, source, shuffle=shuffle, batch_size=size, workers=workers, seed=seed)
         return chunk_batches(samples, arguments, seed=seed)

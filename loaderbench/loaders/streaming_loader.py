@@ -52,14 +52,14 @@ class Streaming(TorchLoader):
         from loaderbench.loaders.streaming_samples import MdsSamples
 
         check_workers_every(1.0)
-        shuffle, size = bool(arguments.get("shuffle")), arguments.get("batch_size", 1)
+        shuffle, size = bool(arguments.get("shuffle")), arguments.get("batch_size") or 1
         samples = MdsSamples(copy, source, shuffle=shuffle, batch_size=size, seed=seed)
         return chunk_batches(samples, arguments, seed=seed)
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
         """Code that writes shards of the dataset's files, and a `DataLoader` over them."""
         setup, loader = self.code_over("samples", of_data_loader(arguments), comments)
-        shown = {"shuffle": bool(arguments.get("shuffle")), "batch_size": arguments.get("batch_size", 1)}
+        shown = {"shuffle": bool(arguments.get("shuffle")), "batch_size": arguments.get("batch_size") or 1}
         return [
             _IMPORTS,
             written_once(self.format, _WRITE, arguments.get("shuffle")),

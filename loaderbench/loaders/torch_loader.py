@@ -322,24 +322,35 @@ def _wrapped(loader: DataLoader[Any], arguments: Mapping[str, Any]) -> Batches:
 
 
 def _torch_batches(loader: DataLoader[Any], configured: Iterable[str]) -> Batches:
+    prefetched, cycle = loader.num_workers * (loader.prefetch_factor or 0), max(1, loader.num_workers)
+    length = _samples_per_epoch(loader)
+    return TorchBatches(loader, prefetched, cycle, frozenset(configured), loader.batch_size, length)
+
+
+def _samples_per_epoch(loader: DataLoader[Any]) -> int | None:
+    """How many samples the sampler draws, or else the length of the dataset; `None` for a stream."""
     from torch.utils.data import IterableDataset
 
-    prefetched = loader.num_workers * (loader.prefetch_factor or 0)
-    has_length = hasattr(loader.dataset, "__len__") and not isinstance(loader.dataset, IterableDataset)
-    length = len(loader.dataset) if has_length else None  # type: ignore[arg-type]
-    cycle = max(1, loader.num_workers)
-    return TorchBatches(loader, prefetched, cycle, frozenset(configured), loader.batch_size, length)
+    if isinstance(loader.dataset, IterableDataset):
+        return None
+    for sized in (getattr(loader.batch_sampler, "sampler", loader.sampler), loader.dataset):
+        with suppress(TypeError, NotImplementedError):
+            return len(sized)  # type: ignore[arg-type]
+    return None
 
 
 def _set_arguments(loader: DataLoader[Any], arguments: Mapping[str, Any]) -> list[str]:
     """Change a loader of the user before it is iterated; return the names that could be changed."""
-    changed = {name: value for name, value in arguments.items() if name in SETTABLE}
+    from torch.utils.data import DataLoader
+
+    settable = {*SETTABLE} & inspect.signature(DataLoader.__init__).parameters.keys()  # torch 2.5 has no `in_order`
+    changed = {name: value for name, value in arguments.items() if name in settable}
     loader.num_workers = changed.get("num_workers", loader.num_workers)  # the others depend on it
     if not loader.num_workers:
         loader.prefetch_factor, loader.timeout = None, 0
         asks = {name for name, value in NEEDS_WORKERS.items() if arguments.get(name, value) != value}
-        changed = {name: value for name, value in arguments.items() if name in {*SETTABLE, *NEEDS_WORKERS} - asks}
-    for name in changed.keys() & SETTABLE:
+        changed = {name: value for name, value in arguments.items() if name in {*settable, *NEEDS_WORKERS} - asks}
+    for name in changed.keys() & settable:
         if name == "persistent_workers":  # `setattr` rejects it, because workers may run; here no epoch has begun
             vars(loader)[name] = bool(changed[name])
         else:

@@ -53,7 +53,7 @@ class WebDataset(TorchLoader):
 
         check_workers_every(1.0)
         copy, buffer = copy_of(source, "webdataset", self.format), buffer_of(arguments)
-        samples = TarSamples(copy, source, buffer=buffer, batch_size=arguments.get("batch_size", 1), seed=seed)
+        samples = TarSamples(copy, source, buffer=buffer, batch_size=arguments.get("batch_size") or 1, seed=seed)
         samples.check_workers(arguments.get("num_workers", 0))
         return chunk_batches(samples, arguments, seed=seed)
 

@@ -15,6 +15,7 @@ from loaderbench.options import boolean, integer, one_of
 MAX_THREADS = 1_024  # far above what any host uses
 PILLOW_BLOCKS = 64  # blocks of 16 MiB that Pillow keeps for the next image
 KEPT_BYTES = 1 << 30
+_MOST_OF_OLD_GLIBC = 32 << 20  # before 2.35, a larger threshold is rejected
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # from glibc's malloc.h
 
 
@@ -42,7 +43,8 @@ def keep_memory(_: Any) -> None:
     Image.core.set_blocks_max(PILLOW_BLOCKS)  # type: ignore[attr-defined]
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is not None:
-        mallopt(_M_MMAP_THRESHOLD, KEPT_BYTES)
+        if not mallopt(_M_MMAP_THRESHOLD, KEPT_BYTES):
+            mallopt(_M_MMAP_THRESHOLD, _MOST_OF_OLD_GLIBC)
         mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES)
 
 
@@ -84,7 +86,7 @@ WORKER_OPTIONS: dict[str, WorkerOption] = {
         keep_memory,
         lambda _: [
             "Image.core.set_blocks_max(64)  # or PILLOW_BLOCKS_MAX=64 in the environment",
-            "ctypes.CDLL(None).mallopt(-3, 1 << 30)  # glibc's M_MMAP_THRESHOLD",
+            "ctypes.CDLL(None).mallopt(-3, 1 << 30) or ctypes.CDLL(None).mallopt(-3, 1 << 25)  # M_MMAP_THRESHOLD",
             "ctypes.CDLL(None).mallopt(-1, 1 << 30)  # glibc's M_TRIM_THRESHOLD",
         ],
     ),

@@ -16,6 +16,7 @@ from dataclasses import replace
 from random import Random
 
 from loaderbench.monitors import proc
+from loaderbench.own_threads import OwnThread
 from loaderbench.records import WorkerStates
 
 INTERVAL_S = 0.05
@@ -175,14 +176,14 @@ class BlockedThread:
         self._is_first = True  # the first wait since `begin`: an epoch can be short
         self._pids: Sequence[int] = ()
         self._done = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._thread: OwnThread | None = None
 
     def begin(self, pids: Sequence[int]) -> None:
         """Start to sample these workers, or the main thread of this process if there are none."""
         self._pids, self._is_first = pids, True
         if os.path.exists("/proc/self/wchan"):  # noqa: PTH110 - other systems have no wchan
             self._done.clear()
-            looking = threading.Thread(target=self._run, name="loaderbench-blocked", daemon=True)
+            looking = OwnThread("blocked", self._run)
             with suppress(RuntimeError):  # can't start new thread
                 looking.start()
                 self._thread = looking
@@ -191,8 +192,8 @@ class BlockedThread:
         """Stop sampling. On return, the thread has ended and the process can fork."""
         self._done.set()
         ended, self._thread = self._thread, None
-        if ended is not None and ended is not threading.current_thread():  # `end` runs in it if it frees the loop
-            ended.join(10 * INTERVAL_S)  # at interpreter shutdown, a daemon thread never ends
+        if ended is not None:
+            ended.wait(10 * INTERVAL_S)  # at interpreter shutdown, a daemon thread never ends
 
     def forget(self) -> None:
         """Drop the samples of the warm-up."""

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from loaderbench.monitors.gpu import Clock, GpuMonitor, GpuReading, Seen
+from loaderbench.own_threads import OwnThread
 from loaderbench.records import Gpu
 
 INTERVAL_S = 0.1
@@ -55,7 +56,7 @@ class GpuThread:
         self._due_s = 0.0
         self._ended_s: float | None = None
         self._done = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._thread: OwnThread | None = None
 
     def begin(self) -> None:
         """Start reading. If no thread can be started, nothing is read."""
@@ -65,9 +66,7 @@ class GpuThread:
                 self.pauses.append(Pause(self._ended_s, began_s))
                 self._ended_s = None
             self._done = done = threading.Event()
-            self._thread = threading.Thread(
-                target=self._run, args=(done, began_s), name="loaderbench-gpus", daemon=True
-            )
+            self._thread = OwnThread("gpus", self._run, done, began_s)
             with suppress(RuntimeError):
                 self._thread.start()
 
@@ -77,8 +76,8 @@ class GpuThread:
         if self._thread is not None:
             self._ended_s = self._clock()
         ended, self._thread = self._thread, None
-        if ended is not None and ended.ident is not None and ended is not threading.current_thread():
-            ended.join(PATIENCE_S)
+        if ended is not None:
+            ended.wait(PATIENCE_S)
 
     def _run(self, done: threading.Event, not_before_s: float) -> None:
         only, cpu_s = self._which(), self.cpu_s

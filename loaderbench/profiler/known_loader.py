@@ -10,7 +10,7 @@ from loaderbench.profiler.references import Reference, weak
 from loaderbench.recorder.attributes import attribute_of
 from loaderbench.recorder.inside import path_of
 from loaderbench.recorder.own_arguments import own_arguments_of
-from loaderbench.recorder.samples import batch_size_of, is_stream
+from loaderbench.recorder.samples import batch_size_of, is_stream, samples_per_epoch_of
 from loaderbench.records import Config
 from loaderbench.tracing.loader import is_loader, start_method_of, worker_arguments
 from loaderbench.tracing.other_loader import OtherLoader
@@ -35,7 +35,7 @@ class KnownLoader:
         self.config = _config(loader)
         self.start_method = start_method_of(loader if is_loader(loader) else None)
         self.workers = int(loader.num_workers) if is_loader(loader) else 0
-        self._samples = _length_of(dataset)
+        self._samples, self._drawn = _length_of(dataset), samples_per_epoch_of(loader)
         self.why_no_length = _why_no_length(dataset)
         self.kind = "nothing" if loader is None else type(loader if dataset is None else dataset).__name__
         self._traits: dict[str, str] = {}
@@ -54,6 +54,11 @@ class KnownLoader:
         """
         asked = attribute_of(self.loader, "_IterableDataset_len_called")
         return self._samples if asked is None else asked
+
+    @property
+    def samples_per_epoch(self) -> int | None:
+        """How many samples its sampler draws in an epoch, or else `samples`; `None` if unknown."""
+        return self._drawn or self.samples
 
     def is_same(self, loader: Any) -> bool:
         """Whether it is this very loader. One without weak references, such as a list, is known by its address."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +14,7 @@ from typing import Any
 
 from loaderbench.cuda_use import PeakMemory, cuda_devices_in_use, cuda_devices_with_memory, peak_memory, uses_cuda
 from loaderbench.monitors import BlockedThread, GpuMonitor, GpuThread
+from loaderbench.own_threads import OwnThread
 from loaderbench.profiler.known_loader import KnownLoader
 from loaderbench.profiler.other_loaders import OtherLoaders
 from loaderbench.profiler.resource_samples import ResourceSamples
@@ -67,7 +67,7 @@ class Observer:
         self.passed = 0  # epochs not recorded: of other loaders, or nested in another epoch
         self._pids: tuple[int, ...] = ()
         self._starts_later: Callable[[], Any] | None = None  # a generator, which starts workers at its first `next()`
-        self._memory: threading.Thread | None = None
+        self._memory: OwnThread | None = None
         self._steady_at_s = self._began_s = time.perf_counter()
         self._ended_s = float("inf")
 
@@ -113,9 +113,7 @@ class Observer:
             resources.resume()
         resources.take(self._pids, self.trace.senders if isinstance(self.trace, LoaderTrace) else ())
         if self._memory is None and time.perf_counter() - self._steady_at_s > MEMORY_AFTER_S:
-            memory = threading.Thread(
-                target=resources.read_memory, args=(self._pids,), name="loaderbench-memory", daemon=True
-            )
+            memory = OwnThread("memory", resources.read_memory, self._pids)
             with suppress(RuntimeError):  # no more threads can be started
                 memory.start()
                 self._memory = memory
@@ -176,7 +174,7 @@ class Observer:
         if self._memory is None:
             self.resources.read_memory(self._pids)
         else:
-            self._memory.join(MEMORY_AFTER_S)
+            self._memory.wait(MEMORY_AFTER_S)
         if self.resources.workers.states() is None and self._resources_warming.workers.states() is not None:
             self.resources, self._steady_at_s = self._resources_warming, self._began_s
         self._traced = self.traced()

@@ -89,7 +89,7 @@ def _loop_times(recorder: LoopRecorder, observer: Observer, *, measures_cost: bo
         samples=log.samples,
         warmup_batches=recorder.warmed.batches if steady else 0,
         steady_s=log.wall_s,
-        samples_per_epoch=observer.known.samples,
+        samples_per_epoch=observer.known.samples_per_epoch,
         data_wait=None if takes_no_others(recorder) else spread_of(log.waits),
         step=spread_of(log.steps),
         step_stages=stages_of_loop(recorder, observer) or None,

@@ -38,6 +38,12 @@ def given_batch_size(loader: Any) -> int | None:
     return given and min(given, samples or given)
 
 
+def samples_per_epoch_of(loader: Any) -> int | None:
+    """How many samples a sampler of a library draws in an epoch, such as a rank's share; `None` if unknown."""
+    own = attribute_of(loader, "sampler")
+    return _length_of_sampler(attribute_of(attribute_of(loader, "batch_sampler"), "sampler", own))
+
+
 def batch_size_of(loader: Any) -> int | None:
     """The attribute `batch_size`; `None` if it is not a positive integer."""
     found = attribute_of(loader, "batch_size")

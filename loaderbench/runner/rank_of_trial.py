@@ -9,6 +9,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from loaderbench.consumers import Consumer, HostWaitClock, consumer_of
+from loaderbench.consumers.device_clock import StepWaitClock
 from loaderbench.loaders import Batches
 from loaderbench.monitors import ProgramUse, use_of_ranks
 from loaderbench.recorder import Measurement, NoBatchesError, Rules, Steps
@@ -97,7 +98,8 @@ class RankOfTrial(AloneInTrial):
 
 def _has_host_clock(consumer: Consumer) -> bool:
     """Whether steps end by the host clock, with a host that does not run ahead of a device."""
-    return isinstance(consumer.wait_clock, HostWaitClock)
+    clock = consumer.wait_clock
+    return isinstance(clock, HostWaitClock) or (isinstance(clock, StepWaitClock) and clock.is_of_host)
 
 
 def _step_times(steps: Steps, warmup: int) -> StepTimes:

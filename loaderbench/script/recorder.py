@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from loaderbench.errors import UsageError
+from loaderbench.own_threads import OwnThread
 from loaderbench.profiler.measured import Script
 from loaderbench.ranks import (
     find_ranks_by,
@@ -113,7 +114,7 @@ class ScriptRecorder:
         self._tunes = False
         self._between: tuple[LoaderProfiler, LineTimes] | None = None  # since the last epoch
         self._steps = StepStages(watches_optimizers=self._tuner is not None)
-        threading.Thread(target=self._save_now_and_then, name="loaderbench-saving", daemon=True).start()
+        OwnThread("saving", self._save_now_and_then).start()
 
     def epoch(self, loader: Any) -> Iterator[Any]:
         """Begin an epoch over a loader, and record the epoch if possible."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loaderbench.conclusion import conclude
 from loaderbench.diagnosis.thresholds import NOTICED
-from loaderbench.errors import UsageError
+from loaderbench.errors import LoaderbenchError, UsageError
 from loaderbench.new_files import free_place
 from loaderbench.recorder.ranks import RankRun, merge_ranks
 from loaderbench.report.index import update_index
@@ -48,6 +48,17 @@ def make_run_folder(name: str, out: Path | None) -> Path:
     except OSError as error:
         raise UsageError(f"{folder}: cannot write: {error.strerror or error}") from None
     return folder
+
+
+@contextmanager
+def kept_if_started(folder: Path) -> Iterator[None]:
+    """Remove the empty folder if the script is not started."""
+    try:
+        yield
+    except LoaderbenchError:
+        with suppress(OSError):
+            folder.rmdir()
+        raise
 
 
 def _new_folder(name: str) -> Path:

@@ -80,6 +80,13 @@ def plan_isolation(conditions: Conditions, config: Config | None, trials: Sequen
     reasons = isolation_left_out(suite, conditions.consumer, conditions.accelerator, too_short, config)
     if why := suite.dataset.why_not_on_device({**suite.loader, **config}):
         reasons["replay_device"] = reasons["replay_device"] or why
+    used = [trial for trial in trials if trial.config == config and trial.status == "completed"]
+    if (
+        conditions.accelerator
+        and used
+        and not any(gpu.peak_reserved_bytes != 0 for trial in used for gpu in trial.gpus)
+    ):
+        reasons["replay_device"] = reasons["replay_device"] or "the step used no GPU memory"
     names = [name for name, why in reasons.items() if not why]
     order = random.Random(plan.seed)
     planned = []

@@ -107,7 +107,7 @@ def _combination_problems(suite: Suite) -> Iterator[Problem]:
 def why_unreadable(backend: LoaderBackend, dataset: DatasetKind) -> str:
     """Why a loader that reads files by itself cannot read a dataset; empty if it can."""
     if backend.decodes and not dataset.lists_images:
-        return "decodes files by itself: it needs `kind: image_folder` and a transform that has a name"
+        return "decodes files by itself: it needs `kind: image_folder`, a named transform, and a CPU decoder"
     if backend.format and not dataset.lists_files:
         return f"reads files as {backend.format}: it needs `kind: image_folder`"
     if (backend.decodes or backend.format) and dataset.store is not None and not backend.reads_stores:

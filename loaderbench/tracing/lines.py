@@ -16,6 +16,7 @@ import time
 from types import CodeType, FrameType
 
 from loaderbench.code_places import CodeFrame, is_ours, without_collection
+from loaderbench.own_threads import OwnThread
 from loaderbench.switch_interval import SWITCH_INTERVAL, wake_promptly
 from loaderbench.tracing import block as layout
 from loaderbench.tracing.block import NOBODY, SeenFrame, fitted
@@ -71,16 +72,14 @@ class LineClock:
         self._random = random.Random(0)  # private: the user's random state stays untouched
         self._next_s = 0.0  # when the next stack is sampled, by the monotonic clock
         self._looking = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._thread: OwnThread | None = None
 
     def begin(self) -> None:
         """Start sampling stacks. If no thread can be started, nothing is recorded."""
         self.end()
         self._looking = threading.Lock()  # held until `end`; waiting for a lock costs less than for an event
         self._looking.acquire()
-        self._thread = threading.Thread(
-            target=self._run, args=(thread(), self._looking), name="loaderbench-lines", daemon=True
-        )
+        self._thread = OwnThread("lines", self._run, thread(), self._looking)
         try:
             self._thread.start()
         except RuntimeError:
@@ -91,8 +90,7 @@ class LineClock:
         ended, self._thread = self._thread, None
         if ended is not None:
             self._looking.release()
-            if ended is not threading.current_thread():  # it can free a loop's last frame, which ends the loop
-                ended.join(10 * INTERVAL_S)  # during interpreter shutdown, threads do not end
+            ended.wait(10 * INTERVAL_S)  # at interpreter shutdown, threads do not end
 
     def _run(self, ident: int, looking: threading.Lock) -> None:
         wake_promptly()

@@ -17,6 +17,7 @@ from pathlib import PurePath
 from types import FrameType
 
 from loaderbench.code_places import is_library, is_ours, without_collection
+from loaderbench.own_threads import OwnThread
 from loaderbench.records import LoopLine
 from loaderbench.switch_interval import SWITCH_INTERVAL, wake_promptly
 from loaderbench.tracing.clock import thread
@@ -27,7 +28,7 @@ INTERVALS_S = (0.005, 0.05, 1.0)
 
 EACH = 200
 FEWEST_LOOKS = 10
-LONGEST_JOIN_S = 0.4  # during interpreter shutdown, threads do not end
+LONGEST_WAIT_S = 0.4  # during interpreter shutdown, threads do not end
 MOST = 0.5
 
 _TEXT_LIMIT = 200
@@ -97,7 +98,7 @@ class LoopLineClock:
         self._paused = False
         self._ident, self._driver, self._call = 0, Driver(), 0
         self._asleep, self._over = _locked(), _locked()  # plain locks: another thread never holds a part during a fork
-        self._thread: threading.Thread | None = None
+        self._thread: OwnThread | None = None
         self._random = random.Random(0)  # private: the user's random state stays untouched
 
     def begin(self, times: LineTimes, driver: Driver) -> None:
@@ -106,7 +107,7 @@ class LoopLineClock:
         self._times = times
         if self._thread is None:
             self._over = _locked()
-            self._thread = threading.Thread(target=self._run, args=(self._over,), name="loaderbench-loop", daemon=True)
+            self._thread = OwnThread("loop", self._run, self._over)
             with suppress(RuntimeError):
                 self._thread.start()
         _release(self._asleep)
@@ -138,8 +139,7 @@ class LoopLineClock:
         if ended is not None:
             self._over.release()
             _release(self._asleep)
-            if ended.ident is not None and ended is not threading.current_thread():
-                ended.join(LONGEST_JOIN_S)
+            ended.wait(LONGEST_WAIT_S)
 
     def _run(self, over: threading.Lock) -> None:
         wake_promptly()

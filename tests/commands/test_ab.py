@@ -305,7 +305,7 @@ def _interrupt(folder: Path, scratch: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, rest = process.communicate(timeout=60)
     assert process.returncode == 130, rest
-    assert "interrupted; results so far: out" in rest
+    assert "interrupted; results so far: out; it cannot be resumed" in rest
     assert len(json.loads((folder / "out" / "run.json").read_text())["trials"]) >= 3
     time.sleep(0.5)
     assert not list(scratch.glob("loaderbench-*"))

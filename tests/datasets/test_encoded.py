@@ -20,6 +20,7 @@ from loaderbench.datasets.dali import DaliJpegs
 from loaderbench.datasets.encoded import DecodedOnDevice, EncodedSamples, decode_jpegs
 from loaderbench.datasets.image_folder import DEVICE_TRANSFORMS, ON_DEVICE, ImageFolder
 from loaderbench.datasets.image_samples import TRANSFORMS
+from loaderbench.errors import BadImageError
 from loaderbench.recorder.samples import count_samples
 
 Photos = tuple[tuple[str, int], ...]
@@ -162,18 +163,35 @@ def test_an_image_is_not_overwritten_while_queued_work_may_read_it(monkeypatch: 
     assert current.free_at_s == pytest.approx(0.02), "nothing reads an image before it is decoded"
 
 
+@pytest.mark.parametrize("refused", [TypeError("no list"), RuntimeError("Expected a value of type 'Tensor' for x")])
 def test_a_torchvision_that_takes_one_image_a_call_is_called_for_each(
-    photos: Photos, monkeypatch: pytest.MonkeyPatch
+    refused: Exception, photos: Photos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     decode = torchvision.io.decode_jpeg
 
     def of_old(image: torch.Tensor, **options: Any) -> Any:
-        assert image.device.type == "cpu"  # a list has none
+        if not isinstance(image, torch.Tensor):
+            raise refused
         return decode(image, **options)
 
     monkeypatch.setattr(torchvision.io, "decode_jpeg", of_old)
     file = batch_of(photos)[0].files()[0]
     assert [image.shape for image in decode_jpegs([file, file], torch.device("cpu"))] == [(3, 260, 300)] * 2
+
+
+def test_another_error_of_the_decoder_is_not_hidden(photos: Photos, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: Any, **__: Any) -> Any:
+        raise RuntimeError("CUDA error: out of memory")
+
+    monkeypatch.setattr(torchvision.io, "decode_jpeg", broken)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        decode_jpegs(batch_of(photos)[0].files(), torch.device("cpu"))
+
+
+def test_an_empty_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "empty.jpg").touch()
+    with pytest.raises(BadImageError, match=r"empty\.jpg: the file is empty"):
+        EncodedSamples([(str(tmp_path / "empty.jpg"), 0)])[0]
 
 
 @pytest.mark.parametrize(

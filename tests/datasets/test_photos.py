@@ -224,13 +224,17 @@ def test_bytes_per_pixel_are_within_a_tenth_of_the_photographs_at_hand(photos):
 
 
 def test_what_a_killed_call_left_is_removed_by_the_next(tmp_path: Path) -> None:
-    old, young = tmp_path / ".a.0123.unfinished", tmp_path / ".b.0123.unfinished"
+    old, young = tmp_path / ".a.01234567.unfinished", tmp_path / ".b.89abcdef.unfinished"
     old.mkdir()
     young.mkdir()
-    os.utime(old, (0, 0))
+    users = tmp_path / ".backup.unfinished"
+    users.mkdir()
+    for folder in (old, users):
+        os.utime(folder, (0, 0))
     generate_photos(tmp_path / "photos", images=2)
     assert not old.exists()
     assert young.exists()
+    assert users.exists(), "no call of this program gives that name"
 
 
 def test_a_call_that_still_paints_is_not_taken_for_a_killed_one(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from PIL import Image
+from PIL import Image, ImageOps
 from torch.utils.data import DataLoader
 
 from loaderbench.datasets import DatasetOrder, image_folder
@@ -24,6 +24,8 @@ from loaderbench.datasets.presized import presized_copies
 from loaderbench.datasets.shared_images import SharedImages
 from loaderbench.errors import MissingError
 from loaderbench.records import IDENTICAL, PixelChange
+
+ORIENTATION = 0x0112
 
 
 @pytest.fixture(scope="module")
@@ -197,6 +199,39 @@ def test_shared_images_are_what_the_decoder_gave_in_workers_too(
     dataset = ImageSamples(photos, cache, TRANSFORMS["imagenet_eval"](True))
     batch = next(iter(DataLoader(dataset, batch_size=4, num_workers=1, multiprocessing_context=method)))
     assert batch[0].shape == (4, 3, 224, 224)
+
+
+@pytest.fixture
+def turned(tmp_path: Path) -> str:
+    """The path of an image that a camera turned."""
+    exif = Image.Exif()
+    exif[ORIENTATION] = 6
+    Image.effect_noise((300, 200), 50).convert("RGB").save(tmp_path / "turned.jpg", exif=exif)
+    return str(tmp_path / "turned.jpg")
+
+
+def test_a_cached_image_can_be_turned_as_its_file_says(turned: str, photos: list[tuple[str, int]]) -> None:
+    cache = SharedImages([(turned, 0), photos[0]], decode_pillow, room_bytes=1 << 30)
+    for path in (turned, photos[0][0]):
+        upright = [ImageOps.exif_transpose(decode(path)) for decode in (decode_pillow, cache)]
+        assert np.array_equal(*map(np.asarray, upright))
+    assert upright_size(cache(turned)) == (200, 300)
+
+
+def test_a_copy_can_be_turned_as_its_original(turned: str, tmp_path: Path) -> None:
+    ((copy, _),) = presized_copies([(turned, 0)], 64, cache_dir=tmp_path / "cache")
+    assert upright_size(decode_pillow(copy)) == (64, 96)
+
+
+def upright_size(image: Any) -> tuple[int, int]:
+    return ImageOps.exif_transpose(image).size
+
+
+def test_a_transform_that_writes_into_an_image_changes_no_cached_one(photos: list[tuple[str, int]]) -> None:
+    cache = SharedImages(photos, DECODERS["torchvision"], room_bytes=1 << 30)
+    before = cache(photos[0][0]).clone()
+    cache(photos[0][0])[:] = 0
+    assert torch.equal(cache(photos[0][0]), before)
 
 
 def in_rank(rank: int, job: str, samples: list[tuple[str, int]], made: Any, room_bytes: int = 1 << 30) -> None:

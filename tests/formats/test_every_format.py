@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import pickle
 import random
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,6 +70,32 @@ def test_threads_read_at_once(stored: tuple[StoredCopy, Format], samples: Sample
     with ThreadPoolExecutor(4) as pool:
         parts = [pool.submit(differing, reader, samples, [*range(start, 70, 4)] * 3) for start in range(4)]
         assert [part.result() for part in parts] == [[]] * 4
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="no /proc")
+def test_threads_share_open_parts_where_they_can(stored: tuple[StoredCopy, Format], samples: Samples) -> None:
+    copy, how = stored
+    reader = copy.reader(how)
+    if not how.reads.threads_share:
+        return
+    before = {*Path("/proc/self/fd").iterdir()}
+    for _ in range(3):  # a new thread each
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(differing, reader, samples, [*range(70)]).result() == []
+    assert len({*Path("/proc/self/fd").iterdir()} - before) <= len(copy.parts)
+
+
+def test_too_many_open_files_do_not_blame_the_copy(
+    stored: tuple[StoredCopy, Format], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> Any:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    copy, how = stored
+    monkeypatch.setattr(how.reads, "open", full)
+    with pytest.raises(OSError, match="ulimit -n") as caught:
+        copy.reader(how)(0)
+    assert "delete" not in str(caught.value)
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])

@@ -14,7 +14,7 @@ from loaderbench.errors import MissingError
 from loaderbench.formats import FORMATS, Item, written_copy
 
 READ = {"arrow": feather.read_table, "parquet": parquet.read_table}
-COLUMNS = {"image": "binary", "suffix": "string", "label": "int64", "key": "string"}
+COLUMNS = {"image": "large_binary", "suffix": "string", "label": "int64", "key": "string"}
 every_table = pytest.mark.parametrize("name", READ)
 
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import ctypes
+import inspect
 import os
+import sys
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, SubsetRandomSampler
+from torch.utils.data.distributed import DistributedSampler
 
 from loaderbench.loaders.backend import WorkerOption
 from loaderbench.loaders.torch_loader import build_loader
-from loaderbench.loaders.worker_options import WORKER_OPTIONS, worker_setup
+from loaderbench.loaders.worker_options import WORKER_OPTIONS, keep_memory, worker_setup
 from loaderbench.options import integer
 
 STRATEGIES = sorted(torch.multiprocessing.get_all_sharing_strategies())
@@ -71,6 +77,37 @@ def test_workers_share_batches_as_they_are_asked_to() -> None:
 
 def test_kept_memory_is_a_setting_that_a_worker_survives() -> None:
     assert first({"num_workers": 1, "keep_memory": True})[2] != os.getpid()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc")
+@pytest.mark.parametrize("most", [1 << 30, 32 << 20])
+def test_the_largest_threshold_that_this_glibc_takes_is_set(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = {}
+
+    def mallopt(parameter: int, value: int) -> int:
+        accepted = parameter != -3 or value <= most
+        if accepted:
+            taken[parameter] = value
+        return int(accepted)
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace(mallopt=mallopt))
+    keep_memory(True)
+    assert taken == {-3: most, -1: 1 << 30}
+
+
+@pytest.mark.parametrize("knows", [True, False])
+def test_an_argument_that_this_torch_lacks_is_not_said_to_be_set(knows: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = inspect.signature(DataLoader.__init__)
+    old = given.replace(parameters=[one for name, one in given.parameters.items() if knows or name != "in_order"])
+    monkeypatch.setattr(DataLoader.__init__, "__signature__", old, raising=False)
+    batches = build_loader(DataLoader(Inside()), {"num_workers": 1, "in_order": False}, seed=0)
+    assert ("in_order" in batches.configured) is knows
+
+
+@pytest.mark.parametrize("sampler", [SubsetRandomSampler(range(3)), DistributedSampler(Inside(), 4, 1)])
+def test_an_epoch_of_a_loader_is_what_its_sampler_draws(sampler: Any) -> None:
+    loader = DataLoader(Inside(), batch_size=2, sampler=sampler)
+    assert build_loader(loader, {}, seed=0).samples_per_epoch == len(sampler) < len(Inside())
 
 
 def test_arguments_are_set_on_a_loader_that_somebody_else_made() -> None:

@@ -11,7 +11,8 @@ import pytest
 from listed import Listed, NewRecorder, used
 from loops import trial_of
 from torch.nn.utils.rnn import pad_sequence
-from torch.utils.data import DataLoader, IterableDataset, RandomSampler, SequentialSampler, Subset
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, SequentialSampler, Subset
+from torch.utils.data.distributed import DistributedSampler
 
 from loaderbench import Profiler
 from loaderbench.profiler.known_loader import KnownLoader
@@ -29,6 +30,16 @@ def test_the_next_loader_of_the_same_kind_continues_the_recording() -> None:
     assert trial.epochs is not None
     assert trial.epochs.begun == 3
     assert not [note for note in prof.result.notes if "not recorded" in note]
+
+
+@pytest.mark.parametrize("batch_sampler", [False, True])
+def test_an_epoch_of_a_rank_is_its_share_of_the_dataset(batch_sampler: bool) -> None:
+    dataset = Listed()
+    share = DistributedSampler(dataset, num_replicas=4, rank=1)
+    how = {"batch_sampler": BatchSampler(share, 4, False)} if batch_sampler else {"sampler": share, "batch_size": 4}
+    with Profiler("train") as prof:
+        list(prof.iter(DataLoader(dataset, **how)))
+    assert trial_of(prof.result).samples_per_epoch == len(dataset) / 4
 
 
 def test_a_dataset_that_grows_is_the_same_in_a_new_loader() -> None:

@@ -180,6 +180,20 @@ def test_a_smaller_copy_is_written_again_after_its_image_changed(tmp_path: Path)
         assert Image.open(copy).getpixel((0, 0))[0] == pytest.approx(color, abs=4)
 
 
+def test_a_small_image_keeps_its_file_as_in_the_trial(tmp_path: Path) -> None:
+    root = folder_of(["a/0.jpg"], tmp_path / "train")
+    Image.new("RGB", (300, 256)).save(root / "a" / "0.jpg")
+    assert run_program({"presize": 256}, root)["dataset"].samples == [(str(root / "a" / "0.jpg"), 0)]
+
+
+def test_a_smaller_copy_is_turned_as_its_original(tmp_path: Path) -> None:
+    root, exif = folder_of(["a/0.jpg"], tmp_path / "train"), Image.Exif()
+    exif[0x0112] = 6
+    Image.new("RGB", (300, 260)).save(root / "a" / "0.jpg", exif=exif)
+    ((copy, _),) = run_program({"presize": 256}, root)["dataset"].samples
+    assert Image.open(copy).getexif()[0x0112] == 6
+
+
 @pytest.mark.parametrize("skips", [False, True])
 def test_a_program_says_that_bad_files_were_left_out(skips: bool) -> None:
     program = python_program(LOADER, LOADER, {**FOLDER, "skip_bad": skips})

@@ -5,11 +5,14 @@ from __future__ import annotations
 import signal
 
 import pytest
+import torch
 
+from loaderbench.consumers.target import TargetConsumer
 from loaderbench.recorder import Rules
 from loaderbench.runner.protocol import RankEnded
 from loaderbench.runner.rank_counters import AHEAD, JointRules, RankCounters
 from loaderbench.runner.rank_launch import STUCK_S, Advances, first_cause
+from loaderbench.runner.rank_of_trial import _has_host_clock
 
 
 def rank_counters(ranks: int) -> RankCounters:
@@ -114,3 +117,8 @@ def test_of_ranks_that_ended_one_that_the_launcher_terminated_is_not_the_cause(
     found = first_cause([RankEnded(rank, code) for rank, code in enumerate(exit_codes)])
 
     assert (None if found is None else found.rank) == cause
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the step's clock may then be a device's")
+def test_a_step_of_the_user_s_on_the_cpu_is_compared_between_ranks() -> None:
+    assert _has_host_clock(TargetConsumer(print))

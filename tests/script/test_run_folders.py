@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 from saved_recordings import saved_at, with_trial
-from scripts import HEAD, profile, write
+from scripts import HEAD, call, profile, write
 
 from loaderbench.errors import UsageError
 from loaderbench.script import run_folders
@@ -29,6 +29,15 @@ def test_a_folder_that_the_script_has_written_to_gets_the_run_in_a_folder_of_its
     assert found.folder == folder / "loaderbench"
     (line,) = (found.folder / "trials.jsonl").read_text().splitlines()
     assert json.loads(line) == json.loads((found.folder / "run.json").read_text())["trials"][0]
+
+
+@pytest.mark.parametrize("command", ["profile", "tune"])
+def test_a_command_that_cannot_be_started_leaves_no_folder(command: str, tmp_path: Path) -> None:
+    (tmp_path / "launch").write_text("x")
+    (tmp_path / "launch").chmod(0o755)
+    done = call(tmp_path, command, "--out", "run", "--", "./launch")
+    assert done.returncode == 5, done.stderr
+    assert not (tmp_path / "run").exists()
 
 
 def test_commands_that_start_together_have_a_folder_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fakes import Clock, FakeMeasuring, Notes, conditions_of, planned, session_of, suite, trial_of
 
-from loaderbench.records import Config, Trial
+from loaderbench.records import Config, GpuUse, Trial
 from loaderbench.session import sweep as sweep_step
 from loaderbench.session.isolation import IsolationPlan, measure_isolation, plan_isolation
 
@@ -57,7 +57,14 @@ def test_what_is_left_out_says_why_and_what_is_measured_does_not() -> None:
     found = planner()(CONFIG, sweep())
     assert names(found) == {"replay_host", "loader_warm", "loader_cold"}
     assert set(found.left_out) == {"replay_device"}
-    assert names(planner(accelerator=True)(CONFIG, sweep())) == {*names(found), "replay_device"}
+    on_gpu = [replace(trial, gpus=(GpuUse(0, "", peak_reserved_bytes=1 << 20),)) for trial in sweep()]
+    assert names(planner(accelerator=True)(CONFIG, on_gpu)) == {*names(found), "replay_device"}
+
+
+@pytest.mark.parametrize("gpus", [(), (GpuUse(0, "", peak_reserved_bytes=0),)])
+def test_a_step_that_stays_on_the_cpu_gets_no_batches_on_the_gpu(gpus: tuple[GpuUse, ...]) -> None:
+    found = planner(accelerator=True)(CONFIG, [replace(trial, gpus=gpus) for trial in sweep()])
+    assert found.left_out["replay_device"] == "the step used no GPU memory"
 
 
 def test_files_that_the_gpu_decodes_cannot_be_on_it_before_the_step() -> None:

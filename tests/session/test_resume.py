@@ -19,8 +19,9 @@ import pytest
 from command_line import Cli
 
 import loaderbench
+from loaderbench.commands.run import _resumable
 from loaderbench.conclusion import conclude
-from loaderbench.errors import UsageError
+from loaderbench.errors import Interrupted, Terminated, UsageError
 from loaderbench.records import RunRecord, Trial, to_dict
 from loaderbench.session.running import NOT_ENDED
 from loaderbench.store import read_run, readable_trials, run_json
@@ -96,6 +97,16 @@ def test_kept_trials_without_timeline_and_batches_are_told_in_the_run_and_in_the
     other = next(trial.id for trial in read_run(killed / "r").trials if trial.role != "sweep")
     refused = cli("export", "r", "--to", "perfetto", "--out", "t.json", "--trial", other)
     assert f"trial {other}: only trials of the sweep keep batches; expected one of r" in refused.stderr
+
+
+@pytest.mark.parametrize(("stop", "code"), [(KeyboardInterrupt(), 130), (Terminated(), 143)])
+def test_a_signal_before_a_resumed_run_measures_prints_the_command(stop: BaseException, code: int) -> None:
+    command = "loaderbench run s.yaml --resume 'a r' --junit j"
+    with pytest.raises(Interrupted, match=command) as caught, _resumable(Path("s.yaml"), Path("a r"), ["--junit", "j"]):
+        raise stop
+    assert caught.value.exit_code == code
+    with pytest.raises(type(stop)), _resumable(Path("s.yaml"), None, []):  # nothing was measured
+        raise stop
 
 
 def assert_finished_without_repeating(folder: Path, before: Sequence[Trial], left: RunRecord) -> None:
