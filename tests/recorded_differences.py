@@ -27,12 +27,12 @@ workers or more wants two."""
 
 OTHER_PROGRAMS = (
     *("cold_cache", "pack_small_files", "jpeg_draft", "presize_offline", "faster_decoder"),
-    *("cpu_quota", "slow_samples", "mixed_precision"),
+    *("cpu_quota", "slow_samples", "mixed_precision", "memory_cache", "page_faults"),
 )
 """Fixes whose program is another one now: it copies each folder apart and completely, shuffles the samples of shards,
 and decodes to no less than the 256 pixels that a trial decodes to. Resized copies have a folder of their own. Pillow
 decodes what simplejpeg cannot. For a quota, it widened the affinity. The slowest samples come from the run's file.
-Mixed precision depends on the data."""
+Mixed precision depends on the data. Cached images keep their orientation. An older glibc takes a lower threshold."""
 
 DECIDED_AGAIN = {
     "run_shared_memory_full": ("recommendations",),

@@ -140,8 +140,7 @@ def put(name: str, folder: Path) -> Path:
 def _corrected(fix: dict[str, Any]) -> dict[str, Any]:
     code = fix["snippet"]
     if fix["id"] in OTHER_PROGRAMS:
-        assert code
-        return {**fix, "snippet": None}
+        return {**fix, "snippet": bool(code)}  # another program, where there was one
     for wrong, right in CORRECTED_CODE.items() if code else ():
         code = code.replace(wrong, right)
     return {**fix, "snippet": code}
