@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from loaderbench.consumers.kind import HostWaitClock
-from loaderbench.cuda_use import computing_device, uses_cuda
+from loaderbench.cuda_use import computing_device, other_kind_in_use, uses_cuda
 
 if TYPE_CHECKING:
     from loaderbench.consumers.cuda import CudaWaitClock
@@ -32,8 +32,8 @@ class StepWaitClock:
 
     @property
     def is_of_host(self) -> bool:
-        """Whether the step has not used CUDA so far."""
-        return self._device is None
+        """Whether the step has used no device so far."""
+        return self._device is None and other_kind_in_use() is None
 
     def ask(self) -> None:
         """Record the time before `next()`."""

@@ -178,6 +178,7 @@ def _presize(side: int) -> str:
     return dedent(f"""
         import hashlib
         import os
+        from contextlib import suppress
         from pathlib import Path
         from PIL import Image
 
@@ -190,9 +191,10 @@ def _presize(side: int) -> str:
                 image = Image.open(path)
                 if min(image.size) <= {side}:
                     return path
-                exif, turned = Image.Exif(), image.getexif().get(0x0112)
-                if turned:
-                    exif[0x0112] = turned
+                exif = Image.Exif()
+                with suppress(Exception):  # damaged EXIF data
+                    if image.getexif().get(0x0112) in range(2, 9):
+                        exif[0x0112] = image.getexif()[0x0112]
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 size = [round(length * {side} / min(image.size)) for length in image.size]
                 part = copy.with_name(f"{{copy.name}}.{{os.getpid()}}.part")  # no copy is ever incomplete

@@ -6,7 +6,7 @@ import hashlib
 import io
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from PIL import Image
@@ -88,8 +88,9 @@ def _smaller(path: str, side: int) -> bytes | None:
     """
     exif = Image.Exif()
     with Image.open(path) as image:
-        if turned := image.getexif().get(_ORIENTATION):  # for a transform that turns images by it
-            exif[_ORIENTATION] = turned
+        with suppress(Exception):  # damaged EXIF data
+            if (turned := image.getexif().get(_ORIENTATION)) in range(2, 9):  # a transform may turn images by it
+                exif[_ORIENTATION] = turned
         shorter = min(image.size)
         if shorter <= side:
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,15 @@ def _pixels(image: Any) -> tuple[np.ndarray[Any, np.dtype[np.uint8]], bool, int]
     """Return the pixels (height, width, channels), whether it was a PIL image, and its EXIF orientation or 0."""
     if isinstance(image, torch.Tensor):
         return np.ascontiguousarray(image.permute(1, 2, 0).numpy()), False, 0
-    return np.array(image.convert("RGB")), True, image.getexif().get(_ORIENTATION, 0)
+    return np.array(image.convert("RGB")), True, _orientation(image)
+
+
+def _orientation(image: Any) -> int:
+    """The EXIF orientation of an image that is not upright; 0 for others, and for damaged EXIF data."""
+    with suppress(Exception):
+        turned = image.getexif().get(_ORIENTATION)
+        return turned if turned in range(2, 9) else 0
+    return 0
 
 
 def _within(room_bytes: int, images: Any) -> Any:

@@ -259,7 +259,7 @@ def _repeated_samples(trials: Sequence[Trial], loader: Mapping[str, Any]) -> Ite
     for batch, samples in sorted({pair for trial in trials for pair in _larger_than_dataset(trial, loader)}):
         has = f"{samples} sample{'s' if samples > 1 else ''}"
         yield (
-            f"batch_size={batch} exceeds the dataset ({has}). Trials repeat samples; "
+            f"batch_size={batch} exceeds an epoch ({has}). Trials repeat samples; "
             "in training, drop_last=True would yield no batch"
         )
 

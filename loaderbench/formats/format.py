@@ -88,7 +88,9 @@ class PartReader(ABC, Generic[Opened]):
         folder, opened = self._parts[part], self._held.opened()
         try:
             if part not in opened:
-                opened.setdefault(part, self.open(Path(folder)))
+                own = self.open(Path(folder))
+                if opened.setdefault(part, own) is not own:  # another thread was faster
+                    self.close(own)
             return self.read(opened[part], place)
         except Exception as error:  # each library has its own exceptions
             problem = f"{folder}: sample {place} cannot be read: {str(error) or type(error).__name__}"
@@ -99,6 +101,9 @@ class PartReader(ABC, Generic[Opened]):
     @abstractmethod
     def open(self, part: Path) -> Opened:
         """Open a part."""
+
+    def close(self, opened: Opened) -> None:
+        """Close a part that another thread opened, too."""
 
     @abstractmethod
     def read(self, opened: Opened, place: int) -> bytes:
@@ -111,6 +116,17 @@ class Place(NamedTuple):
     file: int
     begin: int
     end: int
+
+
+class SharedReader(PartReader[list[Place]]):
+    """Read samples with single system calls, so that all threads can share an open part."""
+
+    threads_share: ClassVar[bool] = True
+
+    def close(self, opened: list[Place]) -> None:
+        """Close the files."""
+        for file in {place.file for place in opened}:
+            os.close(file)
 
 
 def exactly(file: int, size: int, begin: int) -> bytes:

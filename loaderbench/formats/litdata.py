@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
-from loaderbench.formats.format import Format, Item, PartReader, Place
+from loaderbench.formats.format import Format, Item, PartReader, Place, SharedReader
 from loaderbench.formats.mds import image_of_item, places_in
 
 INDEX, PART_INDEX = "index.json", "0.index.json"
@@ -23,10 +23,8 @@ def import_litdata(module: str = "litdata") -> Any:
     return import_module(module)
 
 
-class LitdataReader(PartReader[list[Place]]):
+class LitdataReader(SharedReader):
     """Read each image with a single system call, without the library."""
-
-    threads_share: ClassVar[bool] = True
 
     def open(self, part: Path) -> list[Place]:
         """Read the positions of the items in all chunks."""

@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
-from loaderbench.formats.format import Format, Item, PartReader, Place, exactly
+from loaderbench.formats.format import Format, Item, PartReader, Place, SharedReader, exactly
 
 INDEX = "index.json"
 COLUMNS = {"image": "bytes", "label": "int"}
@@ -35,10 +35,8 @@ def image_of_item(place: Place, head_bytes: int) -> bytes:
     return found[head_bytes : head_bytes + size]
 
 
-class MdsReader(PartReader[list[Place]]):
+class MdsReader(SharedReader):
     """Read each image with a single system call, without the library."""
-
-    threads_share: ClassVar[bool] = True
 
     def open(self, part: Path) -> list[Place]:
         """Read the positions of the samples in all shards."""

@@ -68,6 +68,8 @@ class Parquet(Format):
         """Write one file, without compression, since images are compressed."""
         from pyarrow.parquet import ParquetWriter
 
-        with ParquetWriter(folder / TABLE, schema(), compression="none", use_dictionary=False) as table:
+        with ParquetWriter(
+            folder / TABLE, schema(), compression="none", use_dictionary=False, write_batch_size=1
+        ) as table:
             for batch in batches(items, GROUP_ROWS):
                 table.write_batch(batch, row_group_size=GROUP_ROWS)

@@ -9,15 +9,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar
 
-from loaderbench.formats.format import Format, Item, PartReader, Place, exactly
+from loaderbench.formats.format import Format, Item, PartReader, Place, SharedReader, exactly
 
 SHARD, LABEL = "shard.tar", ".cls"
 
 
-class TarReader(PartReader[list[Place]]):
+class TarReader(SharedReader):
     """Locate all files of a shard when it is opened, and read each with a single system call."""
-
-    threads_share: ClassVar[bool] = True
 
     def open(self, part: Path) -> list[Place]:
         """Read the headers."""

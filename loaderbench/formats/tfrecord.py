@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
-from loaderbench.formats.format import Format, Item, PartReader, Place, exactly
+from loaderbench.formats.format import Format, Item, PartReader, Place, SharedReader, exactly
 
 SHARD = "images.tfrecord"
 ENCODED, LABEL, NAME = "image/encoded", "image/class/label", "image/filename"
@@ -26,10 +26,8 @@ _BYTES_LIST, _INT64_LIST = 1, 3  # field numbers of the kinds of a `tf.train.Fea
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5  # wire types of a field
 
 
-class TfRecordReader(PartReader[list[Place]]):
+class TfRecordReader(SharedReader):
     """Locate all records of a shard when it is opened, and read each with a single system call."""
-
-    threads_share: ClassVar[bool] = True
 
     def open(self, part: Path) -> list[Place]:
         """Walk from header to header. Raises `ValueError` for a shard that ends within a record."""

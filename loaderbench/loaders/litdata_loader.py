@@ -64,7 +64,8 @@ class LitdataLoader(TorchLoader):
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
         """Code that writes chunks of the dataset's files, and LitData's loader over them."""
         setup, loader = self.code_over("samples", of_data_loader(arguments), comments)
-        loader = loader.replace("from torch.utils.data import DataLoader\n\n", "")
-        loader = loader.replace("loader = DataLoader(", "loader = StreamingDataLoader(")
+        if arguments.get("batch_size", 1) is not None:  # LitData's loader cannot do without batches
+            loader = loader.replace("from torch.utils.data import DataLoader\n\n", "")
+            loader = loader.replace("loader = DataLoader(", "loader = StreamingDataLoader(")
         read = _READ.format(shuffle=bool(arguments.get("shuffle")))
         return [_IMPORTS, written_once(self.format, _WRITE, arguments.get("shuffle")), read, setup, loader]

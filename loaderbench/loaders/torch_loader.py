@@ -333,8 +333,10 @@ def _samples_per_epoch(loader: DataLoader[Any]) -> int | None:
 
     if isinstance(loader.dataset, IterableDataset):
         return None
-    for sized in (getattr(loader.batch_sampler, "sampler", loader.sampler), loader.dataset):
-        with suppress(TypeError, NotImplementedError):
+    sampler = getattr(loader.batch_sampler, "sampler", loader.sampler)
+    gives_lists = hasattr(sampler, "batch_size")  # and its length is their number
+    for sized in [loader.dataset] if gives_lists else [sampler, loader.dataset]:
+        with suppress(Exception):  # from the user's code
             return len(sized)  # type: ignore[arg-type]
     return None
 

@@ -41,7 +41,8 @@ def given_batch_size(loader: Any) -> int | None:
 def samples_per_epoch_of(loader: Any) -> int | None:
     """How many samples a sampler of a library draws in an epoch, such as a rank's share; `None` if unknown."""
     own = attribute_of(loader, "sampler")
-    return _length_of_sampler(attribute_of(attribute_of(loader, "batch_sampler"), "sampler", own))
+    sampler = attribute_of(attribute_of(loader, "batch_sampler"), "sampler", own)
+    return None if batch_size_of(sampler) else _length_of_sampler(sampler)  # one that gives lists counts those
 
 
 def batch_size_of(loader: Any) -> int | None:

@@ -129,7 +129,7 @@ class LoopTimes:
     All fields except `time_to_first_batch_s` and `epochs` describe the steady state. `epoch_ends` counts the epochs
     that ended in it, for a loader that cannot be made endless. The rate and `data_wait_share` of a trial include the
     boundaries between these epochs; `data_wait` never does. `ended_early` is true if the loader ran out of data before
-    the planned time. `samples_per_epoch` is the dataset's length, if it has one. `step` is the time from receiving a
+    the planned time. `samples_per_epoch` are those that its sampler draws. `step` is the time from receiving a
     batch to the request for the next. `step_stages` are the marked parts of a step, per batch. `step_line` is the line
     of the user's code with most of the time outside of these parts, or in calls of a model without gradients.
     `consumer_note` describes anything unusual. `computed_in` is the data type of a training step of `kind: model`, such

@@ -223,6 +223,15 @@ def test_a_copy_can_be_turned_as_its_original(turned: str, tmp_path: Path) -> No
     assert upright_size(decode_pillow(copy)) == (64, 96)
 
 
+@pytest.mark.parametrize("exif", [b"Exif\0\0garbage!", b"Exif\0\0II*\0"])
+def test_damaged_exif_data_is_ignored_as_by_the_decoder(exif: bytes, tmp_path: Path) -> None:
+    path = str(tmp_path / "damaged.jpg")
+    Image.new("RGB", (300, 200), (9, 9, 9)).save(path, exif=exif)
+    assert SharedImages([(path, 0)], decode_pillow, room_bytes=1 << 30)(path).size == (300, 200)
+    ((copy, _),) = presized_copies([(path, 0)], 64, cache_dir=tmp_path / "cache")
+    assert Image.open(copy).size == (96, 64)
+
+
 def upright_size(image: Any) -> tuple[int, int]:
     return ImageOps.exif_transpose(image).size
 

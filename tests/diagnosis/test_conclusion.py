@@ -84,7 +84,7 @@ def test_a_run_that_delivered_nothing_is_concluded_without_an_error() -> None:
 
 def test_a_fixed_batch_larger_than_the_dataset_is_doubted() -> None:
     found = concluded(500, 510, 490, batch_size=64).warnings
-    assert any("batch_size=64 exceeds the dataset (10 samples)" in doubt for doubt in found)
+    assert any("batch_size=64 exceeds an epoch (10 samples)" in doubt for doubt in found)
     assert not any("batch_size" in doubt for doubt in concluded(500, 510, 490, batch_size=8).warnings)
 
 

@@ -130,7 +130,7 @@ def test_a_config_that_ran_out_of_memory_when_a_fix_was_tried_is_named() -> None
 
 def test_a_batch_larger_than_the_dataset_is_told_once_swept_or_fixed() -> None:
     warnings = [
-        "batch_size=512 exceeds the dataset (10 samples). Trials repeat samples; "
+        "batch_size=512 exceeds an epoch (10 samples). Trials repeat samples; "
         "in training, drop_last=True would yield no batch"
     ]
     short = [replace(trial, samples_per_epoch=10) for trial in rounds(100, 101, 99)]

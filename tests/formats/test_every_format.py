@@ -6,6 +6,7 @@ import errno
 import multiprocessing
 import pickle
 import random
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -73,15 +74,19 @@ def test_threads_read_at_once(stored: tuple[StoredCopy, Format], samples: Sample
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="no /proc")
-def test_threads_share_open_parts_where_they_can(stored: tuple[StoredCopy, Format], samples: Samples) -> None:
+def test_threads_share_open_parts_where_they_can(
+    stored: tuple[StoredCopy, Format], samples: Samples, monkeypatch: pytest.MonkeyPatch
+) -> None:
     copy, how = stored
     reader = copy.reader(how)
     if not how.reads.threads_share:
         return
-    before = {*Path("/proc/self/fd").iterdir()}
-    for _ in range(3):  # a new thread each
-        with ThreadPoolExecutor(1) as pool:
-            assert pool.submit(differing, reader, samples, [*range(70)]).result() == []
+    before, together, opens = {*Path("/proc/self/fd").iterdir()}, threading.Barrier(3), how.reads.open
+    monkeypatch.setattr(how.reads, "open", lambda self, part: (together.wait(10), opens(self, part))[1])
+    with ThreadPoolExecutor(3) as pool:
+        assert [*pool.map(lambda _: reader(0), range(3))] == [Path(samples[0][0]).read_bytes()] * 3
+    monkeypatch.undo()
+    assert differing(reader, samples, [*range(70)]) == []
     assert len({*Path("/proc/self/fd").iterdir()} - before) <= len(copy.parts)
 
 

@@ -94,6 +94,12 @@ def test_images_are_exactly_those_of_torch_in_the_order_of_the_files(
     assert torch.equal(found, theirs)
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_without_batches_samples_come_one_by_one(kind: Kind, tiny: ImageSamples, workers: int) -> None:
+    with built(kind.backend, tiny, batch_size=None, num_workers=workers) as found:
+        assert [int(label) for _, label in islice(found.iterable, 40)] == [*range(40)]
+
+
 @pytest.mark.parametrize("workers", [0, 1, 2, 4])
 def test_shuffled_every_sample_comes_once_an_epoch_and_again_with_the_same_seed(
     kind: Kind, tiny: ImageSamples, workers: int
@@ -168,6 +174,17 @@ def test_all_its_arguments_take_effect(kind: Kind, tiny: ImageSamples) -> None:
     arguments = {"batch_size": 2, "shuffle": True, "drop_last": True, "keep_memory": False}
     with built(kind.backend, tiny, **arguments) as found:
         assert (found.configured, found.batch_size, found.samples_per_epoch) == (arguments.keys(), 2, 40)
+
+
+def test_the_code_of_a_loader_without_batches_gives_samples(
+    kind: Kind, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LITDATA_DISABLE_VERSION_CHECK", "1")
+    dataset = ImageFolder(str(photos), imagenet_eval())
+    program: dict[str, Any] = {"dataset": dataset}
+    exec("\n".join(kind.backend.code({"batch_size": None, "num_workers": 0}, [])), program)
+    assert sorted(int(label) for _, label in program["loader"]) == sorted(dataset.targets)
 
 
 def test_the_code_that_a_report_shows_gives_the_images_of_the_dataset(

@@ -67,6 +67,12 @@ def test_images_are_exactly_those_of_torch_in_the_order_of_the_files(source: Ima
     assert torch.equal(found, theirs)
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_without_batches_samples_come_one_by_one(tiny: ImageSamples, workers: int) -> None:
+    with built(WebDataset(), tiny, batch_size=None, num_workers=workers) as found:
+        assert [int(label) for _, label in islice(found.iterable, 40)] == [*range(40)]
+
+
 @pytest.mark.parametrize(("workers", "buffer"), [(0, 1000), (0, 8), (1, None), (2, 1000), (4, 3)])
 def test_shuffled_every_sample_comes_once_an_epoch_and_again_with_the_same_seed(
     tiny: ImageSamples, workers: int, buffer: int | None

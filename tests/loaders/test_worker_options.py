@@ -6,12 +6,13 @@ import ctypes
 import inspect
 import os
 import sys
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-from torch.utils.data import DataLoader, Dataset, SubsetRandomSampler
+from torch.utils.data import BatchSampler, DataLoader, Dataset, Sampler, SubsetRandomSampler
 from torch.utils.data.distributed import DistributedSampler
 
 from loaderbench.loaders.backend import WorkerOption
@@ -108,6 +109,26 @@ def test_an_argument_that_this_torch_lacks_is_not_said_to_be_set(knows: bool, mo
 def test_an_epoch_of_a_loader_is_what_its_sampler_draws(sampler: Any) -> None:
     loader = DataLoader(Inside(), batch_size=2, sampler=sampler)
     assert build_loader(loader, {}, seed=0).samples_per_epoch == len(sampler) < len(Inside())
+
+
+class OfUnknownLength(Sampler[int]):
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(3))
+
+    def __len__(self) -> int:
+        raise RuntimeError("not begun")
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"sampler": OfUnknownLength(), "batch_size": 4},
+        {"sampler": BatchSampler(range(8), 4, False), "batch_size": None},
+        {"batch_sampler": SimpleNamespace(sampler=BatchSampler(range(8), 4, False))},  # as in timm
+    ],
+)
+def test_a_sampler_that_does_not_count_samples_leaves_the_length_of_the_dataset(how: dict[str, Any]) -> None:
+    assert build_loader(DataLoader(Inside(), **how), {}, seed=0).samples_per_epoch == 8
 
 
 def test_arguments_are_set_on_a_loader_that_somebody_else_made() -> None:

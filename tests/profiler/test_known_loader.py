@@ -8,10 +8,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from listed import Listed, NewRecorder, used
 from loops import trial_of
 from torch.nn.utils.rnn import pad_sequence
-from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, SequentialSampler, Subset
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    IterableDataset,
+    RandomSampler,
+    SequentialSampler,
+    Subset,
+    TensorDataset,
+)
 from torch.utils.data.distributed import DistributedSampler
 
 from loaderbench import Profiler
@@ -40,6 +49,13 @@ def test_an_epoch_of_a_rank_is_its_share_of_the_dataset(batch_sampler: bool) -> 
     with Profiler("train") as prof:
         list(prof.iter(DataLoader(dataset, **how)))
     assert trial_of(prof.result).samples_per_epoch == len(dataset) / 4
+
+
+def test_a_sampler_that_gives_lists_does_not_count_samples() -> None:
+    dataset = TensorDataset(torch.zeros(16, 2))
+    with Profiler("train") as prof:
+        list(prof.iter(DataLoader(dataset, batch_size=None, sampler=BatchSampler(RandomSampler(dataset), 4, False))))
+    assert trial_of(prof.result).samples_per_epoch == len(dataset)
 
 
 def test_a_dataset_that_grows_is_the_same_in_a_new_loader() -> None:

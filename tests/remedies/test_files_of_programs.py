@@ -186,6 +186,13 @@ def test_a_small_image_keeps_its_file_as_in_the_trial(tmp_path: Path) -> None:
     assert run_program({"presize": 256}, root)["dataset"].samples == [(str(root / "a" / "0.jpg"), 0)]
 
 
+def test_a_smaller_copy_can_be_made_of_an_image_with_damaged_exif_data(tmp_path: Path) -> None:
+    root = folder_of(["a/0.jpg"], tmp_path / "train")
+    Image.new("RGB", (600, 512)).save(root / "a" / "0.jpg", exif=b"Exif\0\0garbage!")
+    ((copy, _),) = run_program({"presize": 256}, root)["dataset"].samples
+    assert Image.open(copy).size == (300, 256)
+
+
 def test_a_smaller_copy_is_turned_as_its_original(tmp_path: Path) -> None:
     root, exif = folder_of(["a/0.jpg"], tmp_path / "train"), Image.Exif()
     exif[0x0112] = 6

@@ -122,3 +122,8 @@ def test_of_ranks_that_ended_one_that_the_launcher_terminated_is_not_the_cause(
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the step's clock may then be a device's")
 def test_a_step_of_the_user_s_on_the_cpu_is_compared_between_ranks() -> None:
     assert _has_host_clock(TargetConsumer(print))
+
+
+def test_steps_of_another_device_end_before_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("loaderbench.consumers.device_clock.other_kind_in_use", lambda: "xpu")
+    assert not _has_host_clock(TargetConsumer(print))
