@@ -181,7 +181,9 @@ if __name__ == "__main__":
 )
 
 
-@pytest.fixture(scope="module", params=[pytest.param("0", marks=pytest.mark.slow), "1"])
+@pytest.fixture(
+    scope="module", params=[pytest.param("0", marks=pytest.mark.slow), pytest.param("1", marks=pytest.mark.sleeping)]
+)
 def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
     """The run of each loader of a script that has one of each class, with so many workers."""
     place = tmp_path_factory.mktemp("own")

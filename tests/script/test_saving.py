@@ -14,6 +14,7 @@ from recorded_loop import Loop, step_stages
 from saved_recordings import recording_of, trial_of
 from torch.utils.data import DataLoader
 
+from loaderbench.own_threads import OwnThread
 from loaderbench.profiler.readings import AT_THE_END
 from loaderbench.records import Trial
 from loaderbench.script import recorder
@@ -27,8 +28,9 @@ def made(folder: Path) -> recorder.ScriptRecorder:
     return recorder.ScriptRecorder(order, DataLoader.__iter__, lambda: None, Makers())
 
 
-def saving_threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "loaderbench-saving"]
+def saving_threads() -> list[OwnThread]:
+    every = [thread for thread in threading.enumerate() if isinstance(thread, OwnThread)]
+    return [thread for thread in every if thread.name == "loaderbench-saving"]
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +87,7 @@ def test_a_script_without_an_epoch_imports_nothing_when_it_ends(
     monkeypatch.setattr(recorder, "import_module", imported.append)
     made(tmp_path).finish()
     for thread in saving_threads():
-        thread.join(10)
+        thread.wait(10)
     assert (imported, saving_threads()) == ([], [])
 
 
