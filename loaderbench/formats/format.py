@@ -119,7 +119,7 @@ class Place(NamedTuple):
 
 
 class SharedReader(PartReader[list[Place]]):
-    """Read samples with single system calls, so that all threads can share an open part."""
+    """Read samples with single system calls. All threads share an open part."""
 
     threads_share: ClassVar[bool] = True
 
