@@ -102,6 +102,8 @@ def _code_in_folder(options: Mapping[str, Any], ranks: int) -> Iterator[str]:
     if options.get("storage"):
         yield f"# Measured with the files in {options['storage']}: pass the bytes of an object to the decoder below."
     yield from [_ENCODED] if options.get("decoder") in _DECODE else _decoding(options)
+    if options.get("presize") or options.get("image_cache"):
+        yield _source("orientation.py")
     if options.get("presize"):
         yield _presize(int(options["presize"]))
     if options.get("image_cache"):
@@ -178,7 +180,6 @@ def _presize(side: int) -> str:
     return dedent(f"""
         import hashlib
         import os
-        from contextlib import suppress
         from pathlib import Path
         from PIL import Image
 
@@ -191,10 +192,7 @@ def _presize(side: int) -> str:
                 image = Image.open(path)
                 if min(image.size) <= {side}:
                     return path
-                exif = Image.Exif()
-                with suppress(Exception):  # damaged EXIF data
-                    if image.getexif().get(0x0112) in range(2, 9):
-                        exif[0x0112] = image.getexif()[0x0112]
+                exif = exif_of(orientation_of(image))
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 size = [round(length * {side} / min(image.size)) for length in image.size]
                 part = copy.with_name(f"{{copy.name}}.{{os.getpid()}}.part")  # no copy is ever incomplete

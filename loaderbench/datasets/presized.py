@@ -6,17 +6,17 @@ import hashlib
 import io
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from PIL import Image
 
 from loaderbench.cache_folder import user_cache
 from loaderbench.cpu_lists import usable_cores
+from loaderbench.datasets.orientation import exif_of, orientation_of
 from loaderbench.errors import MissingError
 from loaderbench.new_files import write_whole
 
-_ORIENTATION = 0x0112  # the EXIF tag
 QUALITY = 90  # JPEG quality of the copies, at least that of most training sets
 
 
@@ -86,11 +86,8 @@ def _smaller(path: str, side: int) -> bytes | None:
 
     Raises `OSError` if the JPEG would be longer than 65,500 pixels.
     """
-    exif = Image.Exif()
     with Image.open(path) as image:
-        with suppress(Exception):  # damaged EXIF data
-            if (turned := image.getexif().get(_ORIENTATION)) in range(2, 9):  # a transform may turn images by it
-                exif[_ORIENTATION] = turned
+        exif = exif_of(orientation_of(image))
         shorter = min(image.size)
         if shorter <= side:
             return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,10 @@ import numpy as np
 import torch
 from PIL import Image
 
+from loaderbench.datasets.orientation import exif_of, orientation_of
+
 MOST_OF_SHARED_MEMORY = 1 / 3  # batches from workers need shared memory too, and filling the cache takes its size twice
 _SHM = Path("/dev/shm")
-_ORIENTATION = 0x0112  # the EXIF tag
 
 
 class SharedImages:
@@ -50,9 +50,7 @@ class SharedImages:
             return pixels.permute(2, 0, 1).clone()  # a transform may write into it
         image = Image.fromarray(pixels.numpy())
         if turned:
-            exif = Image.Exif()
-            exif[_ORIENTATION] = turned
-            image.info["exif"] = exif.tobytes()
+            image.info["exif"] = exif_of(turned)
         return image
 
 
@@ -60,15 +58,7 @@ def _pixels(image: Any) -> tuple[np.ndarray[Any, np.dtype[np.uint8]], bool, int]
     """Return the pixels (height, width, channels), whether it was a PIL image, and its EXIF orientation or 0."""
     if isinstance(image, torch.Tensor):
         return np.ascontiguousarray(image.permute(1, 2, 0).numpy()), False, 0
-    return np.array(image.convert("RGB")), True, _orientation(image)
-
-
-def _orientation(image: Any) -> int:
-    """The EXIF orientation of an image that is not upright; 0 for others, and for damaged EXIF data."""
-    with suppress(Exception):
-        turned = image.getexif().get(_ORIENTATION)
-        return turned if turned in range(2, 9) else 0
-    return 0
+    return np.array(image.convert("RGB")), True, orientation_of(image)
 
 
 def _within(room_bytes: int, images: Any) -> Any:
